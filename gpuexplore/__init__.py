@@ -17,6 +17,7 @@ from gpuexplore.pools import shorten_spinning
 __version__ = "0.1.0"
 __all__ = [
     "__version__",
+    "atlas",
     "chart",
     "compare",
     "is_possible",
@@ -27,6 +28,7 @@ __all__ = [
     "run",
     "runs",
     "specs",
+    "which_gpu",
 ]
 _HOMES = {"memory_of": "gpuexplore.analysis.memory.own_module", "operation": "gpuexplore.operations.declared"}
 

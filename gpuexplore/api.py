@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from gpuexplore.analysis.atlas.answers import Atlas, Ranking
+from gpuexplore.analysis.atlas.asked import choices_asked, points_asked
 from gpuexplore.analysis.fact_check.possible import Possibility
 from gpuexplore.analysis.fact_check.possible import is_possible as judged_time
 from gpuexplore.analysis.model import RunAnalysis
@@ -27,7 +28,7 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.declared import shape_of_arrays
 from gpuexplore.request import Request, listed, resolve
 from gpuexplore.shapes import split
-from gpuexplore.typed_text import check_text
+from gpuexplore.typed_text import Words, name_typed, text_typed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,12 +36,8 @@ if TYPE_CHECKING:
     from gpuexplore.analysis.compare import RunComparison, Side
     from gpuexplore.jobs.functions import Function
 
-Words = str | Iterable[object]
 SETTINGS = tuple(field.name for field in fields(Request) if field.name not in ("operation", "sizes", "shapes"))
-ACCEPTED = "text, numbers, and lists of them"
 FILTERS = ("operation", "device", "tag")  # of runs
-MOST_WORDS = 1000  # of a list
-BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,7 +66,7 @@ class Outcome:
         Raises:
             InvalidInput: the run has no such baseline, or there is no such kind of peak.
         """
-        _name("baseline", baseline, empty=True), _name("peak", peak, empty=True)
+        name_typed("baseline", baseline, empty=True), name_typed("peak", peak, empty=True)
         comparison = comparison_for(self.experiment, baseline or self.baseline, peak or self.peak)
         return analyze(self.results, comparison)
 
@@ -205,14 +202,54 @@ def predict(
     if not texts.get("dtypes", "given"):
         del texts["dtypes"]  # as where nothing is given
     asked = Question(
-        _name("operation", operation),
-        _text("gpus", gpus),
-        sizes=_text("sizes", sizes),
-        shapes=_text("shapes", shapes, ";"),
+        name_typed("operation", operation),
+        text_typed("gpus", gpus),
+        sizes=text_typed("sizes", sizes),
+        shapes=text_typed("shapes", shapes, ";"),
         **texts,
     )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     return list(predictions(asked, here))
+
+
+def atlas(operation: str | None = None, gpus: Words = (), dtypes: Words = (), source: str = "") -> Atlas:
+    """Return what GPUs were measured to do: published by others, with their licences, and recorded by gpuexplore.
+
+    Args:
+        operation: a name that `gpuexplore list` prints; None for every one.
+        gpus: names or keys of `specs`; none for every one.
+        dtypes: fp8 among them; none for every one.
+        source: only what this collection measured, by its name in `citations`.
+
+    Raises:
+        InvalidInput: something asked for does not exist; names it and what is accepted.
+    """
+    name = None if operation is None else name_typed("operation", operation)
+    source = name_typed("source", source, empty=True)
+    return Atlas(points_asked(name, text_typed("gpus", gpus), text_typed("dtypes", dtypes), source))
+
+
+def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] | None = None, **case: Words) -> Ranking:
+    """Return GPUs for one call of `operation`, from the best to the worst: measured there, else predicted.
+
+    Args:
+        operation: a name that `gpuexplore list` prints.
+        by: `time`, `energy` of a call, `memory` of the GPU or `price` of a call.
+        prices: of an hour, by keys of `specs`, instead of those that come along, in US dollars.
+        **case: `sizes` or `shapes`, of one call; `dtypes` (default: fp32); `gpus` (default: those that were measured or
+            have a price).
+
+    Raises:
+        InvalidInput: something asked for does not exist, or there are several shapes; names it and what is accepted.
+        TypeError: an unknown argument.
+    """
+    texts = _texts("which_gpu", ("sizes", "shapes", "dtypes", "gpus"), case)
+    asked = Question(name_typed("operation", operation), **{"dtypes": "fp32", "gpus": ""} | texts)
+    if not isinstance(prices, Mapping | None):
+        raise InvalidInput.of("prices", prices, "amounts by keys of `specs`")
+    typed = ",".join(f"{key}={amount}" for key, amount in (prices or {}).items())
+    here = [ensure_ceiling(device) for device in discover() if device.id in split(asked.gpus)]
+    return Ranking(choices_asked(asked, here, by=name_typed("by", by), prices=typed))
 
 
 def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -> Possibility:
@@ -230,7 +267,7 @@ def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -
         TypeError: an unknown argument.
     """
     texts = _texts("is_possible", ("sizes", "shapes", "dtypes", "implementation", "calls"), further)
-    asked = Question(_name("operation", operation), _name("gpu", gpu), **{"dtypes": "fp32"} | texts)
+    asked = Question(name_typed("operation", operation), name_typed("gpu", gpu), **{"dtypes": "fp32"} | texts)
     if isinstance(time, bool) or not isinstance(time, str | Real):
         raise InvalidInput.of("time", time, "seconds, or text with the unit: 90us")
     here = [ensure_ceiling(device) if device.id == asked.gpus else device for device in discover()]
@@ -260,13 +297,13 @@ def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filter
     for name in filters:
         if name not in FILTERS:
             raise TypeError(f"runs() has no filter {name!r}: accepted are {', '.join(FILTERS)}")
-    texts = {name: _name(name, value) for name, value in filters.items()}
+    texts = {name: name_typed(name, value) for name, value in filters.items()}
     if "operation" in texts:
         operation_named(texts["operation"])
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise InvalidInput.of("limit", limit, "whole numbers from 1")
     with open_store() as store:
-        wanted = Wanted(text=_name("text", text, empty=True), **texts)
+        wanted = Wanted(text=name_typed("text", text, empty=True), **texts)
         found = listed_with_summaries(store, wanted, before=before, limit=limit)
     return pd.DataFrame([row_of(run) for run in found], columns=list(ROW))
 
@@ -293,7 +330,7 @@ def specs(name: str) -> dict[str, Any]:
     Raises:
         InvalidInput: the name is no text.
     """
-    return peaks_json(_name("name", name))
+    return peaks_json(name_typed("name", name))
 
 
 def _asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Experiment, Sequence[Device]]:
@@ -306,8 +343,8 @@ def _asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Exp
     shapes = given.pop("shapes", None)
     texts = {name: listed(name, text) for name, text in _texts("run", (*SETTINGS, "sizes"), given).items()}
     if shapes is not None:
-        texts["shapes"] = listed("shapes", _text("shapes", shapes, ";"))
-    name, here = operation.name if isinstance(operation, Operation) else _name("operation", operation), discover()
+        texts["shapes"] = listed("shapes", text_typed("shapes", shapes, ";"))
+    name, here = operation.name if isinstance(operation, Operation) else name_typed("operation", operation), discover()
     request = Request(operation=name, **{"dtypes": first_dtypes(here, texts.get("devices", ""))} | texts)
     experiment = resolve(request, [device.id for device in here])
     check_limits(experiment, here)
@@ -319,7 +356,7 @@ def _side(what: str, source: "Outcome | str") -> "Side":
 
     if isinstance(source, Outcome):
         return Side(default_title(source.experiment), source.results)
-    name = _name(what, source)
+    name = name_typed(what, source)
     from gpuexplore.jobs.run_sources import side_named
     from gpuexplore.store import open_store
 
@@ -344,44 +381,4 @@ def _texts(function: str, accepted: Iterable[str], given: Mapping[str, Words | f
     for name in given:
         if name not in accepted:
             raise TypeError(f"{function}() has no setting {name!r}: accepted are {', '.join(accepted)}")
-    return {name: _text(name, value) for name, value in given.items()}
-
-
-def _name(what: str, value: str, *, empty: bool = False) -> str:
-    """Return a name as it was given.
-
-    Raises:
-        InvalidInput: it is no text, or none that can be shown.
-    """
-    if not isinstance(value, str):
-        raise InvalidInput.of(what, value, "names, as text")
-    check_text(what, value)
-    if not value.strip() and not empty:
-        raise InvalidInput.of(what, value, "names, as text")
-    return value
-
-
-def _text(what: str, value: Words | float | None, separator: str = ",") -> str:
-    """Return names, numbers or text as the text a user would type.
-
-    Raises:
-        InvalidInput: it is something else, or a list of something else.
-    """
-    if value is None:
-        return ""
-    if isinstance(value, str | Real):
-        return _word(what, value)
-    if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | memoryview | Mapping):
-        raise InvalidInput.of(what, value, ACCEPTED)
-    words = list(islice(value, MOST_WORDS + 1))
-    if len(words) > MOST_WORDS:
-        raise InvalidInput.of(what, f"more than {MOST_WORDS} of them", f"at most {MOST_WORDS}")
-    return separator.join(_word(what, word) for word in words)
-
-
-def _word(what: str, value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | Real):
-        raise InvalidInput.of(what, value, ACCEPTED)
-    if isinstance(value, int) and abs(value) >= BEYOND:
-        raise InvalidInput.of(what, value, "numbers of fewer digits")
-    return str(value)
+    return {name: text_typed(name, value) for name, value in given.items()}

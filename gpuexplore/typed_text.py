@@ -4,17 +4,25 @@ Everything that people type or put into a link passes here, and whatever is stor
 """
 
 import re
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from numbers import Real
 
 from gpuexplore.errors import InvalidInput
 
+Words = str | Iterable[object]  # what Python takes as a text: one, or a list of them
 LONGEST_TEXT = 200  # characters of a text, or of each value of a list
 LONGEST_REASON = 500  # characters of what a library said when it failed
 LONGEST_LIST = 64 * LONGEST_TEXT  # characters of a list
+_ACCEPTED = "text, numbers, and lists of them"
+_MOST_WORDS = 1000  # of a list
+_BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 # Control characters, but for tabs and line ends; and halves of a surrogate pair, which no database stores.
 _UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TERMINAL_COMMANDS = re.compile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|[@-Z\\\\-_])")  # ECMA-48
 _TURNS_TEXT_ROUND = re.compile("[\u202a-\u202e\u2066-\u2069]")  # what follows is read from right to left
 REPLACEMENT = "\ufffd"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
 
 
 def check_text(what: str, text: str, separators: str = "", *, most: int | None = None) -> None:
@@ -58,6 +66,51 @@ def readable(text: str, longest: int | None = None) -> str:
     kept = text if longest is None else text[: 2 * longest]
     shown = _UNUSABLE.sub(REPLACEMENT, _TURNS_TEXT_ROUND.sub("", _TERMINAL_COMMANDS.sub("", kept)))
     return shown[:longest]
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Return `text` as a cell of a CSV file that no spreadsheet computes: a formula gets an apostrophe before it."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def name_typed(what: str, value: str, *, empty: bool = False) -> str:
+    """Return a name as it was given.
+
+    Raises:
+        InvalidInput: it is no text, or none that can be shown.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput.of(what, value, "names, as text")
+    check_text(what, value)
+    if not value.strip() and not empty:
+        raise InvalidInput.of(what, value, "names, as text")
+    return value
+
+
+def text_typed(what: str, value: Words | float | None, separator: str = ",") -> str:
+    """Return names, numbers or text as the text a user would type.
+
+    Raises:
+        InvalidInput: it is something else, or a list of something else.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str | Real):
+        return _word(what, value)
+    if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | memoryview | Mapping):
+        raise InvalidInput.of(what, value, _ACCEPTED)
+    words = list(islice(value, _MOST_WORDS + 1))
+    if len(words) > _MOST_WORDS:
+        raise InvalidInput.of(what, f"more than {_MOST_WORDS} of them", f"at most {_MOST_WORDS}")
+    return separator.join(_word(what, word) for word in words)
+
+
+def _word(what: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | Real):
+        raise InvalidInput.of(what, value, _ACCEPTED)
+    if isinstance(value, int) and abs(value) >= _BEYOND:
+        raise InvalidInput.of(what, value, "numbers of fewer digits")
+    return str(value)
 
 
 def _check_length(what: str, text: str, longest: int) -> None:

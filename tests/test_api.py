@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from itertools import count
 
 import altair as alt
@@ -150,7 +151,7 @@ def test_specs_are_those_of_the_command_line():
 
 
 def test_unknown_attribute_is_answered_with_what_there_is():
-    with pytest.raises(AttributeError, match="no attribute 'plot': it offers __version__, chart"):
+    with pytest.raises(AttributeError, match="no attribute 'plot': it offers __version__, atlas, chart"):
         _ = gx.plot
 
 
@@ -189,7 +190,8 @@ UNUSABLE = [b"matmul", {"a": 1}, object(), [None], [[8]], [True], True, 2 + 1j, 
     "value", [None, 1, 1.5, [], ["matmul"], "", "nul \x00", *UNUSABLE], ids=lambda value: type(value).__name__
 )
 def test_a_name_that_is_none_is_refused_by_its_own(value):
-    for use in (gx.specs, gx.run, lambda name: gx.predict(name, "t4", sizes=8)):
+    ranked = partial(gx.which_gpu, sizes=8)
+    for use in (gx.specs, gx.run, ranked, lambda name: gx.predict(name, "t4", sizes=8)):
         with pytest.raises(InvalidInput, match=r"(name|operation) ['\"].*: accepted are"):
             use(value)
 
@@ -206,6 +208,62 @@ def test_what_is_predicted_is_named_where_it_is_of_a_wrong_type(setting):
     for value in UNUSABLE:
         with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
             gx.predict("matmul", **{"gpus": "t4", "sizes": 8} | {setting: value})
+
+
+@pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes"])
+def test_what_gpus_are_ranked_for_is_named_where_it_is_of_a_wrong_type(setting):
+    for value in UNUSABLE:
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+            gx.which_gpu("matmul", **{"gpus": "t4", "sizes": 8} | {setting: value})
+
+
+@pytest.mark.parametrize("setting", ["operation", "gpus", "dtypes", "source"])
+def test_what_is_asked_of_the_atlas_is_named_where_it_is_of_a_wrong_type(setting):
+    for value in UNUSABLE:
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+            gx.atlas(**{setting: value})
+
+
+def test_the_atlas_has_what_was_measured_as_values_and_as_a_frame():
+    found = gx.atlas("triad", ["t4", "Tesla V100 SXM2 16GB"], "fp64")
+    (point,) = found
+    (row,) = found.to_pandas().to_dict("records")
+
+    assert (row["spec_key"], row["time_s"], row["licence"]) == ("v100-sxm2-16gb", point.time_s, "MIT")
+    assert row["bandwidth_utilization"] == pytest.approx(point.share)
+    assert repr(found) == "<1 measurements on 1 GPUs from 1 sources>"
+    assert len(gx.atlas()) > 2700
+    assert {point.origin for point in gx.atlas(source="gpuexplore")} == {"recorded"}
+    assert gx.atlas("reduce_sum").to_pandas().empty
+
+
+def test_gpus_are_ranked_for_a_call_with_prices_of_ones_own():
+    found = gx.which_gpu("matmul", sizes=4096, dtypes="fp16", gpus=["t4", "l4"], by="price", prices={"l4": 0.01})
+    frame = found.to_pandas()
+
+    assert list(frame["spec_key"]) == [choice.device.id for choice in found] == ["l4", "t4"]
+    assert list(frame["price_per_hour"]) == [0.01, 0.15]
+    assert (frame["low_s"] < frame["time_s"]).all()
+    assert repr(found) == "<2 GPUs ranked, the first is L4>"
+    assert len(gx.which_gpu("matmul", sizes=64)) > 40
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"by": "beauty"}, "order 'beauty': accepted are time, energy, memory, price"),
+        ({"prices": {"t5": 1}}, "price 't5:1': accepted are devices of the table by their key"),
+        ({"prices": {"t4": -1}}, "price 't4:-1': accepted are numbers from"),
+        ({"prices": {"t4": "free"}}, "price 't4:free'"),
+        ({"prices": [0.3]}, "prices '\\[0.3\\]': accepted are amounts by keys"),
+        ({"sizes": [64, 128]}, "2 shapes: GPUs are ranked for one"),
+        ({"gpus": "Abacus"}, "gpu 'Abacus'"),
+        ({"dtypes": "fp7"}, "dtype 'fp7'"),
+    ],
+)
+def test_what_cannot_be_ranked_is_named(asked, message):
+    with pytest.raises(InvalidInput, match=message):
+        gx.which_gpu("matmul", **{"sizes": 64, "gpus": "t4"} | asked)
 
 
 def test_setting_that_does_not_exist_is_named_with_those_that_do():

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.request import Request, resolve
-from gpuexplore.typed_text import LONGEST_TEXT, check_text, readable
+from gpuexplore.typed_text import LONGEST_TEXT, check_text, readable, spreadsheet_safe
 
 MOST = 64
 
@@ -54,3 +54,13 @@ def test_words_of_a_program_lose_commands_to_the_terminal_and_show_what_is_no_te
 
     assert readable(words) == "ared \ufffd \ufffd bc\ufffdd\n\te"
     assert readable("x" * 10**6, 500) == "x" * 500
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_cell_that_a_spreadsheet_would_compute_begins_with_an_apostrophe(text):
+    assert spreadsheet_safe(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "1", "a=1", " =1", "Tesla T4"])
+def test_other_cells_stay_as_they_are(text):
+    assert spreadsheet_safe(text) == text

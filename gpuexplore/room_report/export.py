@@ -13,10 +13,10 @@ from jinja2 import Environment
 from gpuexplore.room_report.facts import Column, RoomFacts
 from gpuexplore.room_report.standings import Standing, standings, truth_of
 from gpuexplore.rooms import spoken
+from gpuexplore.typed_text import spreadsheet_safe
 from gpuexplore.units import format_seconds
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
 COLUMNS = ("task", "asked", "name", "state", "guess", "outcome", "result", "run", "device", "measured", "at_utc")
 
 
@@ -84,7 +84,7 @@ def _csv(facts: RoomFacts, *, anonymous: bool) -> bytes:
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
     for row in rows_of(facts, anonymous=anonymous):
-        writer.writerow({name: f"'{value}" if value.startswith(FORMULA) else value for name, value in row.items()})
+        writer.writerow({name: spreadsheet_safe(value) for name, value in row.items()})
     return text.getvalue().encode()
 
 

@@ -15,6 +15,7 @@ import gpuexplore.analysis.model
 import gpuexplore.dtypes
 import gpuexplore.model
 import gpuexplore.operations.contract
+from gpuexplore.analysis.atlas import citations, points
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
@@ -33,6 +34,7 @@ REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+ATLAS = (ROOT / "docs" / "atlas.md").read_text(encoding="utf-8")
 RECORDING = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
 MOST_LINES_OF_README = 150
 ENTRIES = dict(re.findall(r"^- \*\*(.+?)\*\* \(([^)]*)\)", GLOSSARY, re.M))  # the term, and its names in code
@@ -99,6 +101,31 @@ def test_option_of_run_has_a_row(option):
 @pytest.mark.parametrize("option", sorted(set(options_of("record")) - set(options_of("run"))))
 def test_option_of_record_alone_has_a_row(option):
     assert f"| `{option}` |" in RECORDING
+
+
+@pytest.mark.parametrize("option", options_of("atlas"))
+def test_option_of_the_atlas_has_a_row(option):
+    (_, rows) = REFERENCE.split("## Options of `atlas`\n")
+
+    assert f"`{option}`" in rows.partition("\n## ")[0]
+
+
+def test_sources_of_the_atlas_are_cited_with_their_licence_and_how_many_calls_they_measured():
+    found = points()
+    for citation in citations(found):
+        name = f"[{citation.name}]({citation.url})" if citation.url else citation.name
+        count = sum(point.citation == citation for point in found)
+        told = (name, f"{count:,}", citation.licence or "none stated", citation.text, citation.how)
+
+        assert f"| {' | '.join(told)} |" in ATLAS
+
+
+def test_what_the_atlas_holds_is_counted_right():
+    published = [point for point in points() if point.origin == "published"]
+    operations, gpus = {point.operation for point in published}, {point.spec_key for point in published}
+    told = f"{len(published):,} calls that others published, of {len(operations)} operations on {len(gpus)} GPUs"
+
+    assert told in ATLAS
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -111,8 +111,13 @@ def read_measurements(text: str) -> tuple[PublishedMeasurement, ...]:
     keys, known = {row.key for row in ACCELERATORS}, {source.repository: source for source in sources()}
     shapes: dict[tuple[str, str], Shape] = {}
     found = []
-    for number, row in enumerate(csv.DictReader(text.splitlines()), start=2):
-        with named(f"measurements.csv, line {number}"):
+    lines = csv.reader(text.splitlines())
+    heading = next(lines, [])
+    for cells in lines:
+        with named(f"measurements.csv, line {lines.line_num}"):
+            if len(cells) != len(heading):
+                raise InvalidInput.of("row", f"{len(cells)} cells", heading)
+            row = dict(zip(heading, cells, strict=True))
             if row["gpu_key"] not in keys:
                 raise InvalidInput.of("gpu_key", row["gpu_key"], "keys of the table of accelerators")
             place = row["operation"], row["shape"]
@@ -151,8 +156,9 @@ def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Sourc
 def _shape(operation: str, text: str) -> Shape:
     """Return the axes of a text like ``m=8;n=4`` in the operation's order."""
     contract = operation_named(operation)
-    lengths = dict(part.split("=", 1) for part in text.split(";"))
-    if set(lengths) != set(contract.axes):
+    parts = [part.partition("=") for part in text.split(";")]
+    lengths = {name: length for name, _, length in parts}
+    if sorted(name for name, _, _ in parts) != sorted(contract.axes):
         raise InvalidInput.of(f"axes of {operation}", text, contract.axes)
     shape = Shape.of(**{axis: int(lengths[axis]) for axis in contract.axes})
     for axis in contract.axes:

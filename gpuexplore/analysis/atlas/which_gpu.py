@@ -1,0 +1,150 @@
+"""Which GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
+
+Everything but the choice of the time is the arithmetic of the what-if.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from gpuexplore.analysis.atlas.points import Point, points
+from gpuexplore.analysis.atlas.prices import Price, price_of, prices
+from gpuexplore.analysis.prediction import Calls
+from gpuexplore.analysis.what_if.what_if import Known, Span, WhatIf, what_if
+from gpuexplore.analysis.what_if.workload import Layer, Workload, of_operation
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device, Origin, Shape
+from gpuexplore.operations import operation_named
+
+Order = Literal["time", "energy", "memory", "price"]
+# The shortest published time that is also that of calls one after the other: a launch of 5 µs hides behind 50 µs of
+# the call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms.
+LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 0.0, "graph": 5e-5, "single": 1e-3})
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A call on one GPU; None is unknown.
+
+    Attributes:
+        layer: the call.
+        found: what follows from its time: interval, MFU, memory, energy, cost.
+        point: the published measurement that the time is; None where it was recorded, measured here or predicted.
+        price_per_hour: of the GPU: what was entered, else that of `listed`.
+        listed: where the price is from; None where it was entered, or no list has it.
+    """
+
+    layer: Layer
+    found: WhatIf
+    point: Point | None = None
+    price_per_hour: float | None = None
+    listed: Price | None = None
+
+    @property
+    def device(self) -> Device:
+        """The GPU."""
+        return self.found.device
+
+    @property
+    def time(self) -> Span | None:
+        """Seconds of a call; both ends of the interval of a published measurement are its time."""
+        return self.found.time
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """FLOP/s at that time."""
+        return self.layer.flop_count / self.time.value if self.time else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Bytes/s at that time, by the bytes a call moves at least: those of its arrays."""
+        return self.found.memory_bytes / self.time.value if self.time else None
+
+    @property
+    def cost_of_million(self) -> float | None:
+        """What a million calls cost, in the currency of the price."""
+        return None if self.found.cost is None else MILLION * self.found.cost
+
+
+# What a choice is ranked by, the least first.
+ORDERS: Mapping[Order, Callable[[Choice], float | None]] = MappingProxyType(
+    {
+        "time": lambda choice: choice.time.value if choice.time else None,
+        "energy": lambda choice: choice.found.energy_j,
+        "memory": lambda choice: -choice.device.memory_bytes if choice.device.memory_bytes else None,
+        "price": lambda choice: choice.found.cost,
+    }
+)
+
+
+def which_gpu(
+    operation: str, shape: Shape, dtype: str, *, devices: Sequence[Device], known: Known
+) -> tuple[Choice, ...]:
+    """Return what one call takes on each of `devices`, in their order.
+
+    A time is the fastest measured by gpuexplore on such a GPU, else the fastest that others published and that a launch
+    is no great part of, else a prediction; a published time above a peak, as of a convolution that takes fewer
+    multiplications than are counted, is none.
+
+    Args:
+        known: calibration, results, and prices an hour that were entered, by a device's id or its row's key; a GPU
+            without one has the price of the first list that names it.
+
+    Raises:
+        InvalidInput: there is no such operation or dtype.
+    """
+    workload = of_operation(operation_named(operation), shape)
+    measured = [point for point in points(operation, dtypes=[dtype]) if point.shape == shape and _is_usual(point)]
+    return tuple(_choice(workload, device, dtype, known=known, measured=measured) for device in devices)
+
+
+def usual_devices() -> tuple[Device, ...]:
+    """Return the GPUs of the table that anybody measured or asks a price for, in the order of the table."""
+    known = {point.spec_key for point in points()} | {price.spec_key for price in prices()}
+    return tuple(as_device(row) for row in ACCELERATORS if row.key in known)
+
+
+def ranked(choices: Iterable[Choice], by: str = "time") -> tuple[Choice, ...]:
+    """Return the choices from the best to the worst: those that do not fit, and then unknown ones, come last.
+
+    Args:
+        by: a key of ORDERS: `time`, `energy` of a call, `memory` of the GPU (the most first) or `price` of a call.
+
+    Raises:
+        InvalidInput: `by` is another word.
+    """
+    order = next((order for order in ORDERS if order == by), None)
+    if order is None:
+        raise InvalidInput.of("order", by, ORDERS)
+    return tuple(sorted(choices, key=lambda choice: _place(choice, ORDERS[order](choice))))
+
+
+def _place(choice: Choice, value: float | None) -> tuple[bool, bool, float]:
+    return (value is None, choice.found.fits is False, value or 0.0)
+
+
+def _is_usual(point: Point) -> bool:
+    """Return whether a published time is also that of calls one after the other, as predictions are."""
+    return point.origin == "published" and point.time_s >= LEAST_S[point.calls]
+
+
+def _choice(workload: Workload, device: Device, dtype: str, *, known: Known, measured: Sequence[Point]) -> Choice:
+    entered = known.prices_per_hour.get(device.id, known.prices_per_hour.get(device.spec_key or ""))
+    listed = price_of(device.spec_key) if entered is None else None
+    price = listed.usd_per_hour if listed else entered
+    priced = replace(known, times_s={}, prices_per_hour={} if price is None else {device.id: price})
+    (found,) = what_if(workload, [device], dtypes=[dtype], baseline=dtype, known=priced)
+    point = min(
+        (point for point in measured if point.spec_key == device.spec_key), key=lambda point: point.time_s, default=None
+    )
+    if point is not None and found.origin in (None, Origin.PREDICTED):
+        timed = replace(priced, times_s={dtype: point.time_s})
+        (entry,) = what_if(workload, [device], dtypes=[dtype], baseline=dtype, known=timed)
+        if entry.impossible is None:
+            basis = f"published by {point.citation.name}: {point.conditions}"
+            found = replace(entry, origin=Origin.PUBLISHED, basis=basis)
+            return Choice(workload.layers[0], found, point, price, listed)
+    return Choice(workload.layers[0], found, None, price, listed)
