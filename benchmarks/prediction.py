@@ -19,7 +19,7 @@ from statistics import median
 
 from benchmarks.prediction_errors import GROUPINGS, OURS, Guess, Trial, errors_of, grouped, table, trial_of, ways_of
 from benchmarks.prediction_peers import HEURISTICS, heuristics_s, neusight_s, roofline_s
-from gpuexplore.analysis.prediction import INTERVAL, USUAL_CALLS, Calls, Prediction, calibrate, predict
+from gpuexplore.analysis.prediction import INTERVAL, Conditions, Prediction, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import (
     Calibration,
     Observation,
@@ -31,18 +31,22 @@ from gpuexplore.analysis.prediction.calibration import (
     published_case,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
-from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING
+from gpuexplore.analysis.prediction.calls import USUAL, conditions_of
+from gpuexplore.analysis.prediction.gpu import Fitted, fitted
+from gpuexplore.analysis.prediction.gpu.facts import published_call
+from gpuexplore.analysis.prediction.gpu.observations import observations as seen_by_others
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result, Shape
-from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
 from gpuexplore.recorded.published.measurements import read_measurements
+from scripts.fit_prediction import fit
 
 WITHOUT_ARCHITECTURE = "architecture left out"
 ROOFLINE, ONE_EFFICIENCY, NEUSIGHT = "roofline", "one efficiency", "NeuSight"
+SEARCHED = Conditions(searched=True)
 SHOWN = ("operation", "device", "dtype", "decade", "timing", "architecture")
 
 Predictor = Callable[..., Prediction]
@@ -55,8 +59,7 @@ class Claim:
     Attributes:
         origin: `measured`, `published`, `noted` or `recorded`.
         timing: how the time was taken; None where nobody says.
-        calls: how calls follow one another.
-        searched: the shape is the best of a search.
+        conditions: what is known of the call.
         url: where a published measurement comes from.
     """
 
@@ -65,8 +68,7 @@ class Claim:
     device: Device
     took_s: float
     timing: str | None = None
-    calls: Calls = USUAL_CALLS
-    searched: bool = False
+    conditions: Conditions = USUAL
     url: str | None = None
 
     @property
@@ -107,7 +109,8 @@ def of_gpus(trials: Iterable[Trial]) -> list[Trial]:
 def claims() -> list[Claim]:
     """Return everything that was measured on a GPU of the table."""
     published = [
-        Claim("published", published_case(one), device_of(one.spec_key), one.time_s, searched=True) for one in PUBLISHED
+        Claim("published", published_case(one), device_of(one.spec_key), one.time_s, conditions=SEARCHED)
+        for one in PUBLISHED
     ]
     noted = [Claim("noted", noted_case(one), device_of(one.spec_key), noted_time_s(one)) for one in NOTED]
     recorded = [
@@ -120,10 +123,8 @@ def claims() -> list[Claim]:
 
 def measured_claim(row: PublishedMeasurement) -> Claim:
     """Return a published measurement as a call of the vendor's library."""
-    library = operation_named(row.operation).vendor_library.name
-    case = Case(row.operation, row.shape, row.dtype, library, row.spec_key)
-    calls = CALLS_OF_TIMING[row.timing]
-    return Claim("measured", case, device_of(row.spec_key), row.time_s, timing=row.timing, calls=calls, url=row.url)
+    case, device = published_call(row)
+    return Claim("measured", case, device, row.time_s, timing=row.timing, conditions=conditions_of(row), url=row.url)
 
 
 @cache
@@ -137,22 +138,20 @@ def _device_of(result: Result) -> Device | None:
 
 
 @cache
-def observations() -> tuple[Observation, ...]:
-    """Return everything that predictions are calibrated on as shipped."""
-    recorded = from_results((result for _, result in recorded_results()), "recorded")
-    return (*from_published(), *from_noted(), *recorded)
-
-
-@cache
-def leave_out(spec_keys: frozenset[str]) -> Calibration:
-    """Return the calibration on what was observed on all devices but these."""
-    return calibrated_on(seen for seen in observations() if seen.device.spec_key not in spec_keys)
-
-
-@cache
 def fitted_without(spec_keys: frozenset[str]) -> Predictor:
-    """Return the predictor that has seen nothing of these devices: the place to hand in what else is fitted."""
-    return partial(predict, calibration=leave_out(spec_keys))
+    """Return the predictor that has seen nothing of these devices: coefficients and corrections are fitted anew.
+
+    How sure it is was learned from what such predictors were off by (`scripts/fit_prediction.py`), all devices' alike.
+    """
+    seen = [each for each in seen_by_others() if each.facts.device not in spec_keys]
+    return partial(predict, calibration=leave_out(spec_keys, fit(seen, fitted().intervals)))
+
+
+def leave_out(spec_keys: frozenset[str], gpus: Fitted) -> Calibration:
+    """Return the calibration on what was observed on all devices but these."""
+    recorded = from_results((result for _, result in recorded_results()), "recorded", gpus)
+    known: tuple[Observation, ...] = (*from_published(), *from_noted(), *recorded)
+    return calibrated_on((each for each in known if each.device.spec_key not in spec_keys), gpus)
 
 
 def left_out_trials(known: Sequence[Claim]) -> list[Trial]:
@@ -176,7 +175,7 @@ def left_out_trials(known: Sequence[Claim]) -> list[Trial]:
 
 def guess(claim: Claim, predictor: Predictor) -> Guess | None:
     """Return our prediction of a claim; None where there is none."""
-    found = predictor(claim.case, claim.device, searched=claim.searched, calls=claim.calls)
+    found = predictor(claim.case, claim.device, conditions=claim.conditions)
     return Guess(found.time_s, found.low_s, found.high_s) if found.time_s else None
 
 

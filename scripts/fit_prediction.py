@@ -12,7 +12,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -28,15 +29,16 @@ from gpuexplore.analysis.prediction.gpu.facts import Batch, Numbers
 from gpuexplore.analysis.prediction.gpu.intervals import deviation, regime
 from gpuexplore.analysis.prediction.gpu.likeness import observe
 from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
-from gpuexplore.analysis.prediction.gpu.terms import Terms, terms
+from gpuexplore.analysis.prediction.gpu.terms import terms
 
 TARGET = Path(__file__).parent.parent / "gpuexplore" / "analysis" / "data" / FILE
 SCALE = 0.15  # of residuals, beyond which they pull with less than their square
 STEPS = 15
 FOLDS = 5
+FEW = 10  # observations of a device
 DEVIATIONS = 1.645  # on each side of a normal distribution, nine in ten within
 HELD = 0.9
-SLACK = 0.02  # how far an interval's share may be from HELD
+STEPS_TO_HOLD = 60
 DIGITS = 6
 
 
@@ -46,10 +48,12 @@ class Left:
 
     Attributes:
         errors: logarithms of predicted over measured times.
+        weights: each device counts as the square root of its observations: many of one are no proof for others.
         regimes: what decides how sure each is, by name.
     """
 
     errors: Numbers
+    weights: Numbers
     regimes: dict[str, Numbers]
 
 
@@ -61,9 +65,9 @@ def main() -> int:
     began, seen = time.monotonic(), observations()
     if arguments.check:
         return _check(seen)
+    splits = [*without_devices(seen), *without_architectures(seen), *without_shapes(seen)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        left = [each for way in (without_devices, without_devices_and_shapes, without_architectures, without_shapes)
-                for each in pool.map(left_out, *zip(*way(seen)))]
+        left = [one for some in pool.map(left_out, *zip(*splits, strict=True)) for one in some]
     intervals = fit_intervals(left)
     found = fit(seen, intervals)
     TARGET.write_text(json.dumps(as_data(found), indent=1) + "\n", encoding="utf-8")
@@ -93,12 +97,15 @@ def as_data(found: Fitted) -> dict[str, Any]:
     }
 
 
-def fit(seen: Sequence[Seen], intervals: dict[str, float] | None = None) -> Fitted:
-    """Return the predictor fitted to observations; intervals are as given, or those that ship."""
-    coefficients = coefficients_of(seen)
+def fit(seen: Sequence[Seen], intervals: Mapping[str, float] | None = None) -> Fitted:
+    """Return the predictor fitted to observations, with intervals as they are given."""
+    return corrected(seen, coefficients_of(seen), intervals)
+
+
+def corrected(seen: Sequence[Seen], coefficients: Coefficients, intervals: Mapping[str, float] | None = None) -> Fitted:
+    """Return the predictor of coefficients and of observations near a call."""
     batch = Batch([each.facts for each in seen])
-    noise = np.array([each.noise for each in seen])
-    observed = observe(batch, -errors(batch, seen, coefficients), noise)
+    observed = observe(batch, -errors(batch, seen, coefficients), np.array([each.noise for each in seen]))
     return made(coefficients, observed, intervals or {}, seen)
 
 
@@ -131,17 +138,12 @@ Split = tuple[tuple[Seen, ...], tuple[Seen, ...]]
 
 
 def without_devices(seen: Sequence[Seen]) -> list[Split]:
-    """Return for each device the observations of all others, and its own."""
-    return _by(seen, lambda each: each.facts.device)
+    """Return for each device the observations of all others, and its own; those that few measured are left out as one.
 
-
-def without_devices_and_shapes(seen: Sequence[Seen]) -> list[Split]:
-    """Return the same without the shapes that were measured on the device: nothing is at the same place."""
-    splits = []
-    for others, own in without_devices(seen):
-        shapes = {(each.case.operation, each.case.shape) for each in own}
-        splits.append((tuple(one for one in others if (one.case.operation, one.case.shape) not in shapes), own))
-    return splits
+    What the few tell of a device is one product or two: to leave each out alone would take most of the time.
+    """
+    counts = Counter(each.facts.device for each in seen)
+    return _by(seen, lambda each: each.facts.device if counts[each.facts.device] >= FEW else "")
 
 
 def without_architectures(seen: Sequence[Seen]) -> list[Split]:
@@ -163,37 +165,50 @@ def _by(seen: Sequence[Seen], key: Callable[[Seen], object]) -> list[Split]:
     ]
 
 
-def left_out(others: Sequence[Seen], own: Sequence[Seen]) -> Left:
-    """Return the observations of what was left out, predicted from the others."""
-    found, batch = fit(others), Batch([each.facts for each in own])
+def left_out(others: Sequence[Seen], own: Sequence[Seen]) -> tuple[Left, Left]:
+    """Return what was left out, predicted from the others, and from those of them at other shapes alone."""
+    coefficients = coefficients_of(others)
+    shapes = {(each.case.operation, each.case.shape) for each in own}
+    elsewhere = [each for each in others if (each.case.operation, each.case.shape) not in shapes]
+    return _predicted(own, corrected(others, coefficients)), _predicted(own, corrected(elsewhere, coefficients))
+
+
+def _predicted(own: Sequence[Seen], found: Fitted) -> Left:
+    batch = Batch([each.facts for each in own])
     middle, _, took, nearness = found.estimates(batch)
-    searched = np.array([each.searched for each in own])
-    saved = np.where(searched, np.log1p(-found.coefficients.exp("searched")), 0.0)
-    wrong = middle + saved - np.log([each.time_s for each in own])
-    return Left(wrong, regime(batch, took, nearness, (found.devices, found.architectures)))
+    gain = np.where([each.searched for each in own], found.searched_gain(), 0.0)
+    wrong = middle + gain - np.log([each.time_s for each in own])
+    counts = Counter(each.facts.device for each in own)
+    weights = np.array([counts[each.facts.device] ** -0.5 for each in own])
+    return Left(wrong, weights, regime(batch, took, nearness, (found.devices, found.architectures)))
 
 
 def fit_intervals(left: Sequence[Left]) -> dict[str, float]:
-    """Return what decides how sure a prediction is: likeliest for what was left out, then widened to hold HELD."""
+    """Return what decides how sure a prediction is: likeliest, then so that HELD of each family hold on new devices."""
     names = sorted({name for each in left for name in each.regimes})
-    wrong = np.concatenate([each.errors for each in left])
+    wrong, weights = (np.concatenate([getattr(each, name) for each in left]) for name in ("errors", "weights"))
+    weights = weights / weights.mean()
     values = np.stack(
         [np.concatenate([each.regimes.get(name, np.zeros(len(each.errors))) for each in left]) for name in names]
     )
-    cost = partial(_unlikely, wrong=np.abs(wrong), values=values, constant=names.index("constant"))
+    cost = partial(_unlikely, wrong=np.abs(wrong), weights=weights, values=values, constant=names.index("constant"))
     found = dict(zip(names, minimize(cost, np.zeros(len(names)), method="L-BFGS-B").x.tolist(), strict=True))
     regimes = dict(zip(names, values, strict=True))
-    for _ in range(50):
-        held = float(np.mean(np.abs(wrong) <= DEVIATIONS * deviation(regimes, found)))
-        found["constant"] += HELD - held
+    new = regimes["new_device"] > 0
+    for name in (each for each in names if each.startswith("family:")):
+        chosen = new & (regimes[name] > 0)
+        of_family = {each: values[chosen] for each, values in regimes.items()}
+        for _ in range(STEPS_TO_HOLD):
+            held = float(np.mean(np.abs(wrong[chosen]) <= DEVIATIONS * deviation(of_family, found)))
+            found[name] += HELD - held
     return found
 
 
-def _unlikely(known: Numbers, wrong: Numbers, values: Numbers, constant: int) -> float:
+def _unlikely(known: Numbers, *, wrong: Numbers, weights: Numbers, values: Numbers, constant: int) -> float:
     """Return how unlikely errors are of a Laplace distribution, whose tails are those of what was left out."""
     logarithm = known @ values
     usual = np.delete(known, constant)
-    return float((logarithm + np.sqrt(2) * wrong * np.exp(-logarithm)).sum() + 20 * (usual**2).sum())
+    return float((weights * (logarithm + np.sqrt(2) * wrong * np.exp(-logarithm))).sum() + 20 * (usual**2).sum())
 
 
 if __name__ == "__main__":

@@ -1,52 +1,59 @@
-"""How long a case would take on a local or hypothetical device: the ideal time, corrected by measurements.
+"""How long a case would take on a local or hypothetical device: what terms say, corrected by measurements.
 
-Every prediction carries a 90 % prediction interval, and names what it was calibrated on.
+A library's calls on GPUs are predicted by terms fitted to published measurements; all else by its ideal time and what
+was seen of its kind. Every prediction carries a 90 % prediction interval, and names what it rests on.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, hypot
-from types import MappingProxyType
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic
+from gpuexplore.analysis.prediction.arithmetic import Arithmetic, Support, arithmetic
+from gpuexplore.analysis.prediction.basis import (
+    RELEVANT,
+    Nearest,
+    basis_of,
+    basis_of_library,
+    better_of,
+    nearest_of,
+)
 from gpuexplore.analysis.prediction.calibration import (
     NOISE,
     UNSEARCHED_NOISE,
     Calibration,
-    Observation,
-    ObservationSource,
     features_of,
     from_noted,
     from_published,
     from_results,
+    library_features,
     regime_of,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
-from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls
-from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
-from gpuexplore.analysis.prediction.priors import CALL_PRIOR, Regime, prior_of
-from gpuexplore.analysis.prediction.regression import Posterior
+from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
+from gpuexplore.analysis.prediction.gpu import facts_of, is_of_library
+from gpuexplore.analysis.prediction.ideal_time import ideal
+from gpuexplore.analysis.prediction.priors import LIBRARY, prior_of
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
-from gpuexplore.units import format_percent, format_seconds
 
-__all__ = ["CALLS", "INTERVAL", "USUAL_CALLS", "Calibration", "Calls", "Prediction", "Support", "calibrate", "predict"]
+__all__ = [
+    "CALLS",
+    "INTERVAL",
+    "USUAL_CALLS",
+    "Calibration",
+    "Calls",
+    "Conditions",
+    "Nearest",
+    "Prediction",
+    "Support",
+    "calibrate",
+    "predict",
+]
 
 INTERVAL = 0.9
 DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL
-RELEVANT = 0.5  # share of a case's variance that an observation shares
-MOST_NAMED = 3
-ORIGINS: Mapping[ObservationSource, tuple[str, str]] = MappingProxyType(
-    {
-        "published": ("published result", "published results"),
-        "noted": ("result noted in the table", "results noted in the table"),
-        "recorded": ("recorded result", "recorded results"),
-        "own": ("result of this machine", "results of this machine"),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,8 @@ class Prediction:
         peak: compute peak of the units that do the arithmetic.
         basis: what it was calibrated on.
         calls: how calls follow one another.
+        nearest: measurements of others that it rests on, the nearest first.
+        better: what would make it better; None where nothing is known that would.
     """
 
     case: Case
@@ -78,6 +87,8 @@ class Prediction:
     peak: Peak | None = None
     basis: str = "nothing"
     calls: Calls = USUAL_CALLS
+    nearest: tuple[Nearest, ...] = ()
+    better: str | None = None
 
     @property
     def interval_s(self) -> tuple[float, float] | None:
@@ -104,23 +115,22 @@ def calibrate(results: Sequence[Result] = ()) -> Calibration:
     )
 
 
-def predict(
-    case: Case, device: Device, calibration: Calibration, *, searched: bool = False, calls: Calls = USUAL_CALLS
-) -> Prediction:
+def predict(case: Case, device: Device, calibration: Calibration, conditions: Conditions = USUAL) -> Prediction:
     """Return how long `case` would take on `device`.
 
     Args:
-        calls: how calls follow one another, a key of CALLS.
-        searched: the shape is the best of a search, as published ones are; others have less luck with tiles.
+        conditions: how calls follow one another, and what else is known of the call.
     """
     units = arithmetic(case, device)
+    if is_of_library(case, device, units):
+        return _of_library(_Asked(case, device, units, conditions), calibration)
     best = ideal(case, device, units)
     if units.support == "unsupported" or best is None:
         reason = units.reason or f"the memory bandwidth of {device.name} is not known"
-        return Prediction(case, device, units.support, reason, peak=units.peak, calls=calls)
+        return Prediction(case, device, units.support, reason, peak=units.peak, calls=conditions.calls)
     calibration = calibration.without_namesakes(device)
     regime = regime_of(case, device, units, best)
-    luck = 0.0 if searched else UNSEARCHED_NOISE
+    luck = 0.0 if conditions.searched else UNSEARCHED_NOISE
     features = {**features_of(case, device, units, best), "device": calibration.device_key(device)}
     found = calibration.process(regime).estimate(features, hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
@@ -136,24 +146,43 @@ def predict(
         high_s=middle * spread,
         bound=best.bound,
         peak=units.peak,
-        basis=_basis(regime, found, calibration.seen(regime)),
-        calls=calls,
+        basis=basis_of(regime, found, calibration.seen(regime)),
+        calls=conditions.calls,
     )
 
 
-def _basis(regime: Regime, found: Posterior, seen: Sequence[Observation]) -> str:
-    """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
-    ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda pair: -pair[0])
-    near = [observation for share, observation in ranked if share >= RELEVANT]
-    if not near:
-        return f"nothing like it: {_assumption(regime)}"
-    counts = Counter(observation.origin for observation in near)
-    seen_results = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
-    names = list(dict.fromkeys(observation.device.title for observation in near))[:MOST_NAMED]
-    return f"{seen_results}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call of a library on a GPU, as `predict` was asked for it."""
+
+    case: Case
+    device: Device
+    units: Arithmetic
+    conditions: Conditions
 
 
-def _assumption(regime: Regime) -> str:
-    if prior_of(regime) is CALL_PRIOR:
-        return f"one call is assumed to cost {format_seconds(CALL_S[regime.processor])}"
-    return f"{format_percent(prior_of(regime).efficiency)} of the {regime.bound} limit is assumed"
+def _of_library(asked: _Asked, calibration: Calibration) -> Prediction:
+    """Return the fitted time, moved by what was measured on the device itself."""
+    case, device = asked.case, asked.device
+    calibration = calibration.without_namesakes(device)
+    estimate = calibration.gpus.estimate(facts_of(case, device, asked.units, asked.conditions))
+    features = {**library_features(case, estimate), "device": calibration.device_key(device)}
+    found = calibration.process(LIBRARY).estimate(features, NOISE)
+    gain = calibration.gpus.searched_gain() if asked.conditions.searched else 0.0
+    middle, spread = estimate.time_s * exp(gain - found.mean), exp(DEVIATIONS * found.deviation)
+    seen = calibration.seen(LIBRARY)
+    return Prediction(
+        case,
+        device,
+        asked.units.support,
+        asked.units.reason,
+        time_s=middle,
+        low_s=middle / spread,
+        high_s=middle * spread,
+        bound=estimate.bound,
+        peak=asked.units.peak,
+        basis=basis_of_library(estimate, found, seen),
+        calls=asked.conditions.calls,
+        nearest=nearest_of(estimate),
+        better=better_of(case, device, estimate, own=any(share >= RELEVANT for share in found.relevance)),
+    )

@@ -1,24 +1,28 @@
 """What predictions are calibrated on: published results, recorded runs and this machine's own, as observations.
 
 An observation is the natural logarithm of an efficiency, the ideal time of a case over the time it took, less what
-was expected. `gpuexplore.analysis.prediction.priors` says what is expected and what makes cases alike.
+was expected. `gpuexplore.analysis.prediction.priors` says what is expected and what makes cases alike. Of a library's
+calls on GPUs it is the fitted time over the time it took: see `gpuexplore.analysis.prediction.gpu`.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import hypot, log, log2
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic
+from gpuexplore.analysis.prediction.calls import Calls, Conditions
+from gpuexplore.analysis.prediction.calls_of import calls_of
 from gpuexplore.analysis.prediction.claims import NOTED_NOISE, noted_case, noted_time_s, published_case
+from gpuexplore.analysis.prediction.gpu import Estimate, Fitted, facts_of, fitted, is_of_library
 from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, processor_of
-from gpuexplore.analysis.prediction.priors import Regime, components_of, partition, prior_of
+from gpuexplore.analysis.prediction.priors import LIBRARY, Regime, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
 from gpuexplore.analysis.utilization.measured_ceiling import same_units
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
-from gpuexplore.analysis.utilization.utilization import device_of
+from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
 from gpuexplore.devices.identity import device_key, is_namesake, same_device
 from gpuexplore.dtypes import DTYPES, format_named
@@ -54,6 +58,17 @@ class Observation:
     noise: float
 
 
+class MeasuredOnGpu(NamedTuple):
+    """One measured call: seconds, and the standard deviation of their logarithm."""
+
+    case: Case
+    device: Device
+    time_s: float
+    calls: Calls
+    noise: float
+    origin: ObservationSource
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
     """Observations by the partition they tell of, and the process of each partition, made when it is first asked.
@@ -63,6 +78,7 @@ class Calibration:
 
     observations: Mapping[str, tuple[Observation, ...]]
     devices: tuple[Device, ...] = ()
+    gpus: Fitted = field(default_factory=fitted)
     processes: dict[str, Process] = field(default_factory=dict)
     parts: dict[tuple[Device, ...], "Calibration"] = field(default_factory=dict)
     of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
@@ -79,7 +95,7 @@ class Calibration:
             return self
         if left not in self.parts:
             kept = (seen for some in self.observations.values() for seen in some if seen.device in left)
-            self.parts[left] = calibrate(kept)
+            self.parts[left] = calibrate(kept, self.gpus)
         return self.parts[left]
 
     def seen(self, regime: Regime) -> tuple[Observation, ...]:
@@ -101,14 +117,20 @@ class Calibration:
         return self.processes[name]
 
 
-def calibrate(observations: Iterable[Observation]) -> Calibration:
-    """Return the calibration on `observations`, at most the last MOST_OBSERVATIONS of a partition."""
+def calibrate(observations: Iterable[Observation], gpus: Fitted | None = None) -> Calibration:
+    """Return the calibration on `observations`, at most the last MOST_OBSERVATIONS of a partition.
+
+    Args:
+        gpus: what was fitted to measurements of others on GPUs; None is what ships.
+    """
     found: dict[str, list[Observation]] = defaultdict(list)
     devices: dict[Device, None] = {}
     for observation in observations:
         found[partition(observation.regime)].append(observation)
         devices[observation.device] = None
-    return Calibration({name: tuple(some[-MOST_OBSERVATIONS:]) for name, some in found.items()}, tuple(devices))
+    return Calibration(
+        {name: tuple(some[-MOST_OBSERVATIONS:]) for name, some in found.items()}, tuple(devices), gpus or fitted()
+    )
 
 
 def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Regime:
@@ -154,17 +176,41 @@ def _family(case: Case) -> str:
     return "product" if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else operation.name
 
 
+def library_features(case: Case, estimate: Estimate) -> Features:
+    """Return what a library's call on a GPU is like, all but which device that is."""
+    operation, dtype = operation_named(case.operation), format_named(case.dtype)
+    return {
+        "regime": "/".join(LIBRARY),
+        "deviation": estimate.deviation,
+        "family": operation.name,
+        "dtype": case.dtype,
+        "implementation": case.implementation,
+        "shape": str(case.shape),
+        "log2_bytes": log2(operation.byte_count(case.shape, dtype)),
+    }
+
+
 def observation(
     case: Case, device: Device, time_s: float, *, noise: float = NOISE, origin: ObservationSource = "own"
 ) -> Observation | None:
-    """Return the efficiency of a case that took `time_s`; None where no ideal time is known."""
+    """Return the efficiency of a case that took `time_s`; None where no ideal time is known, or it was fitted to."""
     units = arithmetic(case, device)
     best = ideal(case, device, units)
-    if best is None or units.support == "unsupported":
+    if best is None or units.support == "unsupported" or is_of_library(case, device, units):
         return None
     regime, features = regime_of(case, device, units, best), features_of(case, device, units, best)
     value = log(best.time_s / time_s / prior_of(regime).efficiency)
     return Observation(regime, device, origin, features, value, noise)
+
+
+def of_library(call: MeasuredOnGpu, gpus: Fitted) -> Observation | None:
+    """Return how much faster a library's call was than it is fitted to be; None where it is no such call."""
+    units = arithmetic(call.case, call.device)
+    if not is_of_library(call.case, call.device, units):
+        return None
+    estimate = gpus.estimate(facts_of(call.case, call.device, units, Conditions(call.calls)))
+    features, value = library_features(call.case, estimate), log(estimate.time_s / call.time_s)
+    return Observation(LIBRARY, call.device, call.origin, features, value, call.noise)
 
 
 def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Observation, ...]:
@@ -190,10 +236,12 @@ def _device(spec_key: str) -> Device:
     return as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == spec_key))
 
 
-def from_results(results: Iterable[Result], origin: ObservationSource = "own") -> tuple[Observation, ...]:
+def from_results(
+    results: Iterable[Result], origin: ObservationSource = "own", gpus: Fitted | None = None
+) -> tuple[Observation, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
     latest = {_place(result): result for result in results if is_plausible(result) and _is_usual(result.case.options)}
-    found = (_result(result, origin) for result in latest.values())
+    found = (_result(result, origin, gpus or fitted()) for result in latest.values())
     return tuple(observed for observed in found if observed is not None)
 
 
@@ -208,13 +256,18 @@ def _place(result: Result) -> tuple[object, ...]:
     return (result.case, device and device_key(device))
 
 
-def _result(result: Result, origin: ObservationSource) -> Observation | None:
+def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> Observation | None:
     if result.measurement is None or result.environment is None:
         return None
     time_s, noise = result.measurement.median_s, hypot(NOISE, _own_noise(result.measurement))
     if any(flag.name in DISTURBED for flag in result.flags):
         noise = hypot(noise, DISTURBED_NOISE)
-    return observation(result.case, result.environment.device, time_s, noise=noise, origin=origin)
+    device = result.environment.device
+    known = observation(result.case, device, time_s, noise=noise, origin=origin)
+    if known is not None or device.kind == "cpu":
+        return known
+    case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
+    return of_library(MeasuredOnGpu(case, device, time_s, calls_of(result), noise, origin), gpus)
 
 
 def _own_noise(measurement: Measurement) -> float:

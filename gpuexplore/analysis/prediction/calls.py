@@ -1,10 +1,11 @@
 """How calls follow one another where a time is taken: what of a launch is in the time of one of them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from gpuexplore.recorded.published import Timing
+from gpuexplore.recorded.published import PublishedMeasurement, Timing
 
 Calls = Literal["graph", "queued", "single"]
 USUAL_CALLS: Calls = "queued"
@@ -29,3 +30,35 @@ CALLS_OF_TIMING: Mapping[Timing, Calls] = MappingProxyType(
         "event_after_synchronize": "single",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What is known of a call beside its case.
+
+    Attributes:
+        calls: how calls follow one another.
+        searched: the shape is the best of a search, as published ones often are.
+        weight_sets: how many right-hand matrices take turns, as the layers of a network do: few stay in a cache; None
+            is as usual for the operation, SETS_IN_TURN for a linear layer and one for others.
+        quantises: the left-hand matrix is quantised in a kernel before; None is as usual, for a linear layer in fp8.
+    """
+
+    calls: Calls = USUAL_CALLS
+    searched: bool = False
+    weight_sets: int | None = None
+    quantises: bool | None = None
+
+
+USUAL = Conditions()
+IN_TURN, SETS_IN_TURN = "weights of 6 layers in turn", 6
+QUANTISING = "includes quantising the activations"
+
+
+def conditions_of(measured: PublishedMeasurement) -> Conditions:
+    """Return the conditions of a published measurement, which its text states."""
+    return Conditions(
+        calls=CALLS_OF_TIMING[measured.timing],
+        weight_sets=SETS_IN_TURN if IN_TURN in measured.conditions else 1,
+        quantises=QUANTISING in measured.conditions,
+    )

@@ -1,8 +1,9 @@
 """What is expected of a case before anything like it was measured, and what makes cases alike: the model's choices.
 
 Those of a GPU were chosen by hand from the physics: a card with few watts for its peak holds a lower clock; kernels of
-one architecture are alike. Those of a CPU are rounded from what makes an earlier recording likeliest (the
-marginal likelihood), which is not the one that ships. `benchmarks/prediction.py` judges them.
+one architecture are alike. A library's calls on a GPU are expected to be as fitted, each as sure as its estimate says:
+what was measured on a device moves that device first. Those of a CPU are rounded from what makes an earlier recording
+likeliest (the marginal likelihood), which is not the one that ships. `benchmarks/prediction.py` judges them.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.ideal_time import Processor
 from gpuexplore.analysis.prediction.regression import Component
 
-Execution = Literal["native", "narrow", "emulated", "unsupported", "kernel"]
+Execution = Literal["native", "narrow", "emulated", "unsupported", "kernel", "library"]
 
 
 class Regime(NamedTuple):
@@ -22,7 +23,8 @@ class Regime(NamedTuple):
 
     Attributes:
         bound: the largest term.
-        execution: native or emulated; `narrow` for 16-bit formats on vector units, `kernel` for CUDA kernels of ours.
+        execution: native or emulated; `narrow` for 16-bit formats on vector units, `kernel` for CUDA kernels of ours,
+            `library` for a library's calls on a GPU's own units, whatever bounds them.
     """
 
     processor: Processor
@@ -45,11 +47,9 @@ class Prior:
 
 PRIORS: Mapping[Regime, Prior] = MappingProxyType(
     {
-        Regime("gpu", "compute", "native"): Prior(0.8, 0.1),
         Regime("gpu", "compute", "narrow"): Prior(0.5, 0.3),  # P100 well, GTX 16 hardly at all
         Regime("gpu", "compute", "emulated"): Prior(0.5, 0.3),
         Regime("gpu", "compute", "kernel"): Prior(0.25, 0.8),
-        Regime("gpu", "memory", "native"): Prior(0.85, 0.12),
         Regime("gpu", "memory", "emulated"): Prior(0.8, 0.2),
         Regime("gpu", "memory", "kernel"): Prior(0.7, 0.3),
         Regime("cpu", "compute", "native"): Prior(0.75, 0.3),
@@ -60,6 +60,7 @@ PRIORS: Mapping[Regime, Prior] = MappingProxyType(
         Regime("cpu", "cache", "emulated"): Prior(0.4, 0.9),
     }
 )
+LIBRARY = Regime("gpu", "compute", "library")
 CALL_PRIOR = Prior(1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
 
 
@@ -89,6 +90,12 @@ _OF_ITS_OWN: Mapping[str, tuple[Component, ...]] = MappingProxyType(
     }
 )
 _GPU_OTHERWISE = (_REGIME, Component(0.1, ("family", "implementation")), Component(0.1, ("device",)))
+_GPU_LIBRARY = (  # shares of the variance of each estimate
+    Component(0.5, ("device",), scaled_by="deviation"),
+    Component(0.45, ("device", "family", "dtype"), scaled_by="deviation"),
+    Component(0.6, ("device", *_LIBRARY), (("log2_bytes", 3.0),), scaled_by="deviation"),
+    Component(0.43, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
+)
 _CPU = (
     _REGIME,
     Component(0.3, ("device",)),
@@ -111,6 +118,8 @@ def components_of(regime: Regime) -> tuple[Component, ...]:
     """Return why cases of this regime's partition are alike."""
     if regime.processor == "cpu":
         return _CPU
+    if regime == LIBRARY:
+        return _GPU_LIBRARY
     if regime.bound == "compute":
         return (*_GPU_COMPUTE, *_OF_ITS_OWN.get(regime.execution, ()))
     return _GPU_OTHERWISE

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Prediction, calibrate, predict
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions, Prediction, calibrate, predict
 from gpuexplore.devices import target_named
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.errors import InvalidInput
@@ -65,7 +65,9 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
         _check_runs_on(operation, implementation, device)
     calibration = calibrate(own)
     return tuple(
-        predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration, calls=calls)
+        predict(
+            Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration, Conditions(calls)
+        )
         for device in targets
         for shape in shapes
         for dtype in dtypes

@@ -10,7 +10,7 @@ from functools import reduce
 from math import prod
 from operator import add
 
-from gpuexplore.analysis.prediction import Calibration, predict
+from gpuexplore.analysis.prediction import Calibration, Conditions, predict
 from gpuexplore.analysis.prediction.calls_of import calls_on
 from gpuexplore.analysis.transfer.link import Path, interpolated
 from gpuexplore.analysis.transfer.span import Span, measured_span
@@ -97,7 +97,7 @@ def _work(size: int, operation: Operation, side: Side, calibration: Calibration)
     if below and above:
         return interpolated(size, below[-1], above[0])
     case = Case(operation.name, operation.shape_of_size(size), DTYPE, operation.vendor_library.name, side.device.id)
-    found = predict(case, side.device, calibration, calls=calls_on(side.device, CACHE))
+    found = predict(case, side.device, calibration, Conditions(calls_on(side.device, CACHE)))
     if found.time_s is None or found.low_s is None or found.high_s is None:
         return None
     return Span(found.time_s, found.low_s, found.high_s, "predicted")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from gpuexplore.analysis.prediction import USUAL_CALLS, Calibration, Calls, Prediction, Support, predict
+from gpuexplore.analysis.prediction import USUAL_CALLS, Calibration, Calls, Conditions, Prediction, Support, predict
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
@@ -246,7 +246,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
 @lru_cache(maxsize=4096)  # a page asks for the same ones with every click
 def predicted(case: Case, device: Device, calibration: Calibration, calls: Calls) -> Prediction:
     """Return the prediction of a case, made once."""
-    return predict(case, device, calibration, calls=calls)
+    return predict(case, device, calibration, Conditions(calls))
 
 
 def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:

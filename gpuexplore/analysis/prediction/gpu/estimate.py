@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log
+from math import exp, log, log1p
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,10 @@ class Fitted:
             near=int((near >= RELEVANT).sum()),
             measured_device=facts.device in self.devices,
         )
+
+    def searched_gain(self) -> float:
+        """Return what the best shape of a search takes of the time of others, a natural logarithm."""
+        return log1p(-self.coefficients.exp("searched"))
 
     def _nearby(self, observed: Observed, at: int, relevance: float) -> Nearby:
         return Nearby(self.seen[observed.numbers[at]], relevance)

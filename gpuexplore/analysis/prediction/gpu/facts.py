@@ -1,15 +1,15 @@
-"""What a GPU and a call of a library are like, as the numbers that its time follows from: one row, or arrays of many."""
+"""What a GPU and a call of a library are like, as the numbers that its time follows from: one call, or many."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from math import inf, nan
+from dataclasses import dataclass
+from math import inf, log2, nan
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
-from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, Calls
+from gpuexplore.analysis.prediction.calls import SETS_IN_TURN, USUAL, Calls, Conditions
 from gpuexplore.devices import as_device, row_of
 from gpuexplore.devices.accelerators import ACCELERATORS
 from gpuexplore.dtypes import format_named
@@ -19,7 +19,7 @@ from gpuexplore.operations.contract import Product
 from gpuexplore.recorded.published import PublishedMeasurement
 
 Numbers = npt.NDArray[np.float64]
-Texts = npt.NDArray[np.str_]
+Places = npt.NDArray[np.intp]  # of calls in a batch
 Family = Literal["product", "batched_product", "attention", "convolution", "layer_norm", "softmax", "element_wise"]
 
 SPECIAL: dict[str, Family] = {  # operations whose kernels are of their own kind
@@ -28,14 +28,12 @@ SPECIAL: dict[str, Family] = {  # operations whose kernels are of their own kind
     "layer_norm": "layer_norm",
     "softmax": "softmax",
 }
+LAYER = "linear"
 RATES = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
 USUAL_CLOCK_HZ = 1.7e9
 USUAL_YEAR = 2020
 LANES_SHARED_WITH_INTEGERS = ("8.6", "8.9", "12.0")
 SMALL_TLB_BEFORE = 8.0  # compute capability; other vendors count as before
-IN_TURN = "weights of 6 layers in turn"
-SETS_IN_TURN = 6
-QUANTISING = "includes quantising the activations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class Facts:
         peak: FLOP/s of the units; infinite where the operation needs none.
         watts_per_teraflop: board power over that peak; NaN is unknown.
         reused_bytes: what has to stay in the L2 cache for the next call to find its data there; infinite: flushed.
-        quantised_bytes: bytes of a kernel before, that quantises the activations.
+        quantised_bytes: bytes of a kernel before, that reads the left-hand matrix in 16 bits and writes it in 8.
         rows: of a row-wise operation, with `row_bytes` each; else 0.
         place: what its shape is like: four logarithms to base 2, by family.
     """
@@ -103,7 +101,7 @@ def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
     return not (narrow and units.peak.unit == "vector" and operation.is_matrix_product)
 
 
-def facts_of(case: Case, device: Device, units: Arithmetic, calls: Calls) -> Facts:
+def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditions = USUAL) -> Facts:
     """Return the facts of a call on a GPU whose bandwidth, and peak where it computes, are known."""
     operation, dtype, shape = operation_named(case.operation), format_named(case.dtype), case.shape
     row, item = row_of(device), dtype.bits / 8
@@ -111,6 +109,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, calls: Calls) -> Fac
     listed = operation.products(shape) if operation.products else ()
     products = () if all(1 in (each.m, each.n) for each in listed) else listed
     moved = float(operation.byte_count(shape, dtype))
+    weights = float(sum(each.batch * each.k * each.n for each in products))
     longest = max((each.k for each in products), default=0)
     peak = units.peak.flop_per_s if units.peak and products else inf
     capability = device.compute_capability or ""
@@ -120,7 +119,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, calls: Calls) -> Fac
         rate=RATES.get(units.peak.dtype if units.peak else case.dtype, "16"),
         architecture=row.architecture if row else "",
         device=row.key if row else "",
-        calls=calls,
+        calls=conditions.calls,
         kernels=operation.calls(shape),
         flops=float(operation.flop_count(shape)) if products else 0.0,
         bytes=moved,
@@ -136,28 +135,17 @@ def facts_of(case: Case, device: Device, units: Arithmetic, calls: Calls) -> Fac
         shared_lanes=capability in LANES_SHARED_WITH_INTEGERS,
         small_tlb=not _is_number(capability) or float(capability) < SMALL_TLB_BEFORE,
         misaligned=family in ("product", "batched_product") and _is_misaligned(products, item),
-        long_rows=max(0.0, np.log2(longest * item / 2**16)) if family == "product" and longest else 0.0,
-        reused_bytes=inf if case.options.cache == "cold" else moved,
-        quantised_bytes=0.0,
+        long_rows=max(0.0, log2(longest * item / 2**16)) if family == "product" and longest else 0.0,
+        reused_bytes=inf
+        if case.options.cache == "cold"
+        else moved + item * (_weight_sets(case, conditions) - 1) * weights,
+        quantised_bytes=3.0 * products[0].m * products[0].k if products and _quantises(case, conditions) else 0.0,
         rows=float(shape["m"]) if rows else 0.0,
         row_bytes=shape["n"] * item if rows else 0.0,
         products=_flat(shape) if family == "convolution" else products,
         winograd=_winograd(shape) if family == "convolution" and case.dtype == "fp32" and shape["r"] == 3 else None,
         place=_place(family, shape, listed, moved),
     )
-
-
-def facts_published(measured: PublishedMeasurement, case: Case, device: Device, units: Arithmetic) -> Facts:
-    """Return the facts of a published measurement, with what its conditions say."""
-    found = facts_of(case, device, units, CALLS_OF_TIMING[measured.timing])
-    changed: dict[str, float] = {}
-    product = found.products[0] if found.products else None
-    if product and IN_TURN in measured.conditions:
-        other = product.m * (product.k + product.n)
-        changed["reused_bytes"] = found.item_bytes * (SETS_IN_TURN * product.k * product.n + other)
-    if product and QUANTISING in measured.conditions:
-        changed["quantised_bytes"] = 3.0 * product.m * product.k  # read in 16 bits, written in 8
-    return Facts(**{each.name: changed.get(each.name, getattr(found, each.name)) for each in fields(Facts)})
 
 
 def published_call(measured: PublishedMeasurement) -> tuple[Case, Device]:
@@ -178,6 +166,18 @@ def family_of(case: Case) -> Family:
     if all(1 in (each.m, each.n) for each in products):
         return "element_wise"
     return "product" if all(each.batch == 1 for each in products) else "batched_product"
+
+
+def _weight_sets(case: Case, conditions: Conditions) -> int:
+    """Return how many right-hand matrices take turns: a layer's weights are read once before those of others."""
+    usual = SETS_IN_TURN if case.operation == LAYER else 1
+    return usual if conditions.weight_sets is None else conditions.weight_sets
+
+
+def _quantises(case: Case, conditions: Conditions) -> bool:
+    """Return whether the left-hand matrix is quantised first: a layer in 8 bits gets activations in 16."""
+    usual = case.operation == LAYER and case.dtype == "fp8"
+    return usual if conditions.quantises is None else conditions.quantises
 
 
 def _is_number(text: str) -> bool:
@@ -204,21 +204,20 @@ def _winograd(shape: Shape) -> Product:
 def _place(
     family: Family, shape: Shape, products: Sequence[Product], moved: float
 ) -> tuple[float, float, float, float]:
-    if family == "convolution":
-        reach = np.log2(shape["h"]) + 3 * shape["r"]  # kernels of another reach are other kernels
-        return _logarithms(shape["c"], shape["o"]) + (float(reach), *_logarithms(shape["b"]))
+    if family == "convolution":  # kernels of another reach are other kernels
+        return _log2(shape["c"]), _log2(shape["o"]), _log2(shape["h"]) + 3 * shape["r"], _log2(shape["b"])
     if family in ("layer_norm", "softmax"):
-        return (*_logarithms(shape["m"], shape["n"]), 0.0, 0.0)
+        return _log2(shape["m"]), _log2(shape["n"]), 0.0, 0.0
     if family == "element_wise" or not products:
-        return (*_logarithms(moved), 0.0, 0.0, 0.0)
+        return _log2(moved), 0.0, 0.0, 0.0
     largest = max(products, key=lambda each: each.batch * each.m * each.n * each.k)
     if family == "attention":
-        return (*_logarithms(largest.batch, products[0].m), products[0].k / 16, 0.0)
-    return (*_logarithms(largest.m, largest.n, largest.k), _logarithms(largest.batch)[0])
+        return _log2(largest.batch), _log2(products[0].m), products[0].k / 16, 0.0
+    return _log2(largest.m), _log2(largest.n), _log2(largest.k), _log2(largest.batch)
 
 
-def _logarithms(*lengths: float) -> tuple[float, ...]:
-    return tuple(float(np.log2(max(length, 1))) for length in lengths)
+def _log2(length: float) -> float:
+    return log2(max(length, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +225,7 @@ class Group:
     """Texts of many rows as the different ones and which of them each row has."""
 
     names: tuple[str, ...]
-    places: npt.NDArray[np.intp]
+    places: Places
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Group":

@@ -17,7 +17,9 @@ LEAST_DEVIATION = 0.04
 MOST_DEVIATION = 1.2
 
 
-def regime(batch: Batch, took: Terms, nearness: Numbers, seen: tuple[frozenset[str], frozenset[str]]) -> dict[str, Numbers]:
+def regime(
+    batch: Batch, took: Terms, nearness: Numbers, seen: tuple[frozenset[str], frozenset[str]]
+) -> dict[str, Numbers]:
     """Return what decides how sure each call is, by name.
 
     Args:

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Numbers
+
+Codes = npt.NDArray[np.int64]  # of texts: equal where these are
 
 NEAR, FAR = 1.2, 4.0  # length scales of a shape's logarithms to base 2
 LIKE_HARDWARE = 0.7  # length scale of watts per TFLOP/s and of multiprocessors, both to base 2
@@ -35,10 +38,10 @@ class Places:
 
     shape: Numbers
     hardware: Numbers
-    rate: Numbers
-    architecture: Numbers
-    device: Numbers
-    calls: Numbers
+    rate: Codes
+    architecture: Codes
+    device: Codes
+    calls: Codes
 
     @classmethod
     def of(cls, batch: Batch) -> "Places":
@@ -47,8 +50,9 @@ class Places:
         hardware = np.log2(np.stack([np.maximum(watts, 1e-3), batch.numbers("multiprocessors")], axis=1))
         names = ("rate", "architecture", "device", "calls")
         codes = (np.array([hash(getattr(row, name)) for row in batch.rows], dtype=np.int64) for name in names)
+        rate, architecture, device, calls = codes
         shape = np.array([row.place for row in batch.rows], dtype=np.float64).reshape(-1, 4)
-        return cls(shape, hardware, *codes)
+        return cls(shape, hardware, rate, architecture, device, calls)
 
 
 def shared(rows: Places, columns: Places) -> Numbers:
@@ -74,9 +78,9 @@ def weights(places: Places, residuals: Numbers, noise: Numbers) -> Numbers:
         noise: of each, a standard deviation.
     """
     covariance, variance = shared(places, places), noise**2
-    found = np.zeros(len(residuals))
+    found: Numbers = np.zeros(len(residuals))
     for _ in range(3):
-        found = np.linalg.solve(covariance + np.diag(variance), residuals)
+        found = np.linalg.solve(covariance + np.diag(variance), residuals).astype(np.float64)
         variance = noise**2 * np.maximum(1, np.abs(variance * found) / (2 * noise))
     return found
 

@@ -7,13 +7,14 @@ from math import hypot, log
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import arithmetic
+from gpuexplore.analysis.prediction.calls import conditions_of
 from gpuexplore.analysis.prediction.claims import (
     NOTED_NOISE,
     noted_case,
     noted_time_s,
     published_case,
 )
-from gpuexplore.analysis.prediction.gpu.facts import Facts, facts_of, facts_published, is_of_library, published_call
+from gpuexplore.analysis.prediction.gpu.facts import Facts, facts_of, is_of_library, published_call
 from gpuexplore.analysis.prediction.gpu.likeness import NOISE
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.devices import ACCELERATORS, as_device
@@ -58,13 +59,16 @@ def of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[Seen, ...]:
 
 def of_published(rows: Sequence[PublishedResult]) -> tuple[Seen, ...]:
     """Return the best published products as observations: queued, at the best shape of a search."""
-    found = (_claim("published", published_case(row), row.time_s, NOISE, row.source) for row in rows)
+    found = (_claim("published", published_case(row), row.time_s, noise=NOISE, url=row.source) for row in rows)
     return tuple(seen for seen in found if seen is not None)
 
 
 def of_noted(rows: Sequence[NotedResult]) -> tuple[Seen, ...]:
     """Return the rates that the notes of the table mention."""
-    found = (_claim("noted", noted_case(row), noted_time_s(row), _noise(row), _row_url(row.spec_key)) for row in rows)
+    found = (
+        _claim("noted", noted_case(row), noted_time_s(row), noise=_noise(row), url=_row_url(row.spec_key))
+        for row in rows
+    )
     return tuple(seen for seen in found if seen is not None)
 
 
@@ -81,13 +85,13 @@ def _measured(row: PublishedMeasurement) -> Seen | None:
     units = arithmetic(case, device)
     if not is_of_library(case, device, units):
         return None
-    facts = facts_published(row, case, device, units)
+    facts = facts_of(case, device, units, conditions_of(row))
     return Seen("measured", case, device, facts, row.time_s, NOISE, searched=False, url=row.url)
 
 
-def _claim(origin: SeenOrigin, case: Case, time_s: float, noise: float, url: str) -> Seen | None:
+def _claim(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> Seen | None:
     device = as_device(next(row for row in ACCELERATORS if row.key == case.device))
     units = arithmetic(case, device)
     if not is_of_library(case, device, units):
         return None
-    return Seen(origin, case, device, facts_of(case, device, units, "queued"), time_s, noise, origin == "published", url)
+    return Seen(origin, case, device, facts_of(case, device, units), time_s, noise, origin == "published", url)

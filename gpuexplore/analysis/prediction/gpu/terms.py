@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuexplore.analysis.prediction.gpu.coefficients import Coefficients
-from gpuexplore.analysis.prediction.gpu.facts import USUAL_CLOCK_HZ, USUAL_YEAR, Batch, Numbers
+from gpuexplore.analysis.prediction.gpu.facts import USUAL_CLOCK_HZ, USUAL_YEAR, Batch, Numbers, Places
 
 TILE_ROWS = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
 TILE_COLUMNS = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
@@ -74,12 +74,12 @@ def _compute(batch: Batch, known: Coefficients) -> Numbers:
     found = np.zeros(len(batch))
     rate = _rate(batch, known)
     if len(batch.product_of):
-        seconds = _tiled(batch, known, batch.product_of, batch.products, rate)
+        seconds = _tiled(batch, known, batch.product_of, batch.products, rate=rate)
         np.add.at(found, batch.product_of, seconds)
     if len(batch.winograd_of):
         at = batch.winograd_of
         copied = _winograd_bytes(batch) * known.exp("winograd_copies") / batch.numbers("bandwidth")[at]
-        fast = (_tiled(batch, known, at, batch.winograd, rate) + copied) * known.exp("winograd")
+        fast = (_tiled(batch, known, at, batch.winograd, rate=rate) + copied) * known.exp("winograd")
         found[at] = np.minimum(found[at] * known.exp("implicit_product"), fast)
     misaligned = np.exp(known.of("misaligned", batch)) * batch.numbers("misaligned")
     rows = known.exp("long_rows") * batch.numbers("long_rows") ** 1.5 * batch.numbers("small_tlb")
@@ -95,9 +95,8 @@ def _winograd_bytes(batch: Batch) -> Numbers:
     return found
 
 
-def _tiled(batch: Batch, known: Coefficients, of: Numbers, products: Numbers, rate: Numbers) -> Numbers:
-    """Return the seconds of each product in its best tiles."""
-    places = np.asarray(of, dtype=np.intp)
+def _tiled(batch: Batch, known: Coefficients, places: Places, products: Numbers, *, rate: Numbers) -> Numbers:
+    """Return the seconds of each product, (products, 4), of the calls at `places`, in its best tiles."""
     number, rows, columns, terms_of_sum = (products[:, axis, None] for axis in range(4))
     multiprocessors = batch.numbers("multiprocessors")[places, None]
     each = rate[places, None] / multiprocessors

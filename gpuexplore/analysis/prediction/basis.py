@@ -1,0 +1,101 @@
+"""What a prediction rests on, in words: the measurements nearest to it, and what would make it better."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from gpuexplore.analysis.prediction.calibration import Observation
+from gpuexplore.analysis.prediction.gpu import Estimate
+from gpuexplore.analysis.prediction.gpu.estimate import RELEVANT as RELEVANT_MEASUREMENT
+from gpuexplore.analysis.prediction.ideal_time import CALL_S
+from gpuexplore.analysis.prediction.priors import CALL_PRIOR, Regime, prior_of
+from gpuexplore.analysis.prediction.regression import Posterior
+from gpuexplore.model import Case, Device
+from gpuexplore.units import format_percent, format_seconds
+
+RELEVANT = 0.5  # share of a case's variance that an observation shares
+MOST_NAMED = 3
+
+Origin = Literal["measured", "published", "noted", "recorded", "own"]
+ORIGINS: Mapping[Origin, tuple[str, str]] = MappingProxyType(
+    {
+        "measured": ("published measurement", "published measurements"),
+        "published": ("published result", "published results"),
+        "noted": ("result noted in the table", "results noted in the table"),
+        "recorded": ("recorded result", "recorded results"),
+        "own": ("result of this machine", "results of this machine"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A measurement of others that a prediction rests on.
+
+    Attributes:
+        case: what was measured; its device is the key of a row of the table.
+        device: where, as readers know it.
+        time_s: what it took, seconds.
+        relevance: what it has in common with the case asked for, 0 to 1.
+        url: where it was published.
+    """
+
+    case: Case
+    device: str
+    time_s: float
+    relevance: float
+    url: str
+
+
+def nearest_of(estimate: Estimate) -> tuple[Nearest, ...]:
+    """Return the measurements that an estimate rests on, the nearest first."""
+    return tuple(
+        Nearest(each.seen.case, each.seen.device.title, each.seen.time_s, each.relevance, each.seen.url)
+        for each in estimate.nearby
+    )
+
+
+def basis_of_library(estimate: Estimate, found: Posterior, seen: Sequence[Observation]) -> str:
+    """Return e.g. ``12 results of this machine; 41 published measurements, the nearest on A100 SXM 80GB``."""
+    own = _named(found, seen)
+    near = [each for each in estimate.nearby if each.relevance >= RELEVANT_MEASUREMENT]
+    if not near:
+        return own or "no measurement like it: terms fitted to published measurements of other calls"
+    names = list(dict.fromkeys(each.seen.device.title for each in near))[:MOST_NAMED]
+    words = ORIGINS["measured"][estimate.near > 1]
+    place = f"{'the nearest ' if estimate.near > 1 else ''}on {', '.join(names)}"
+    return "; ".join(filter(None, (own, f"{estimate.near} {words}, {place}")))
+
+
+def better_of(case: Case, device: Device, estimate: Estimate, *, own: bool) -> str | None:
+    """Return what would make a prediction better; None where this very device measured it."""
+    if own:
+        return None
+    asked = f"gpuexplore run {case.operation} --shape {case.shape} --dtype {case.dtype}"
+    if estimate.measured_device:
+        return f"others measured {device.title}, not this call of yours: run there `{asked}`"
+    return f"nobody has measured {device.title}: run there `{asked}`, or record it for everybody"
+
+
+def basis_of(regime: Regime, found: Posterior, seen: Sequence[Observation]) -> str:
+    """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
+    return _named(found, seen) or f"nothing like it: {_assumption(regime)}"
+
+
+def _named(found: Posterior, seen: Sequence[Observation]) -> str:
+    ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda pair: -pair[0])
+    near = [observation for share, observation in ranked if share >= RELEVANT]
+    if not near:
+        return ""
+    counts = Counter(observation.origin for observation in near)
+    seen_results = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
+    names = list(dict.fromkeys(observation.device.title for observation in near))[:MOST_NAMED]
+    return f"{seen_results}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"
+
+
+def _assumption(regime: Regime) -> str:
+    if prior_of(regime) is CALL_PRIOR:
+        return f"one call is assumed to cost {format_seconds(CALL_S[regime.processor])}"
+    return f"{format_percent(prior_of(regime).efficiency)} of the {regime.bound} limit is assumed"
