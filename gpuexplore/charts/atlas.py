@@ -27,8 +27,8 @@ PICKED = "picked"  # the selection that holds the id of a clicked point
 PREDICTED = "predicted, with its 90 % band"
 UNPICKED = 0.82  # opacity of points
 MANY = 8  # ticks
-DASHES = "M-1.7,-0.22H-0.3V0.22H-1.7ZM0.3,-0.22H1.7V0.22H0.3Z"  # an SVG path: the legend's symbol of a prediction
-LABEL_LIMIT = 270  # pixels
+DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
+LABEL_LIMIT = 300  # pixels
 POINT_TOOLTIPS = {
     "gpu": "GPU",
     "case": "Case",

@@ -34,6 +34,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "kernels": KERNELS,
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
+        "atlas": ("op", "dtype", "gpus", "show", "calls", "shape", "by", "price", "point"),
         "memory": MEMORY,
         "trace": ("device",),
         "devices": ("q",),
