@@ -206,7 +206,7 @@ def _rule(at: int, x: alt.X) -> alt.Chart:
 def _predicted(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:
     """Return the bands, and over them the lines."""
     base = alt.Chart(frame).encode(x=x, color=color)
-    band = base.mark_area(opacity=0.13, tooltip=None, aria=False).encode(y=_at(y, "low"), y2=alt.Y2("high:Q"))
+    band = base.mark_area(opacity=0.1, tooltip=None, aria=False).encode(y=_at(y, "low"), y2=alt.Y2("high:Q"))
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in LINE_TOOLTIPS.items()]
     line = base.mark_line(strokeWidth=2, strokeDash=[6, 3]).encode(y=y, tooltip=words)
     return [band, line]

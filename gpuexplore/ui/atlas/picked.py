@@ -81,20 +81,22 @@ def _head(point: Point) -> None:
 
 def _figures(point: Point) -> None:
     found = _predicted(point)
-    time, rate, share, predicted = st.columns(4)
-    time.metric("Measured time", format_seconds(point.time_s))
-    rate.metric("Rate", rate_words(point.operation, point.rate))
-    share.metric(
-        "Of the peak",
-        format_percent(point.share) if point.share is not None else "unknown",
-        help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit and no cache holds the data",
-    )
-    predicted.metric(
-        "Predicted time",
-        format_seconds(found.time_s),
-        help=f"90 % interval {format_interval(found.interval_s, format_seconds)}, from {found.basis}; calls "
-        f"{CALLS[point.calls]}",
-    )
+    with st.container(horizontal=True, gap="large"):
+        st.metric("Measured time", format_seconds(point.time_s), width="content")
+        st.metric("Rate", rate_words(point.operation, point.rate), width="content")
+        st.metric(
+            "Of the peak",
+            format_percent(point.share) if point.share is not None else "unknown",
+            help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit and no cache holds the data",
+            width="content",
+        )
+        st.metric(
+            "Predicted time",
+            format_seconds(found.time_s),
+            help=f"Of the vendor's library; 90 % interval {format_interval(found.interval_s, format_seconds)}, from "
+            f"{found.basis}; calls {CALLS[point.calls]}",
+            width="content",
+        )
 
 
 def _predicted(point: Point) -> Prediction:
