@@ -191,9 +191,8 @@ def _point_columns(point: Point) -> tuple[str, ...]:
 
 
 def _print_citations(found: Iterable[Point]) -> None:
-    print("\nSources:")
-    for citation in citations(found):
-        print(f"- {citation_words(citation)}")
+    if cited := citations(found):
+        print("\nSources:", *(f"- {citation_words(citation)}" for citation in cited), sep="\n")
 
 
 def citation_words(citation: Citation) -> str:
@@ -215,7 +214,7 @@ def _print_choices(found: Ranking) -> None:
         "fits",
         "per hour",
         "10^6 calls",
-        "by",
+        "time is",
     )
     print(f"{found.choices[0].layer.name}: {format_bytes(found.choices[0].found.memory_bytes)} of arrays")
     print_columns([heading, *map(_choice_columns, shown)])

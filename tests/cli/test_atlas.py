@@ -106,6 +106,11 @@ def test_gpus_are_ranked_and_it_is_said_what_is_measured_and_what_is_asked_for_i
     assert "- Akash, 2026-09-20, a marketplace: starting at: https://akash.network/pricing/gpus/" in told
     assert "cuBLAS benchmark of Fukushima Lab: Fukushima Lab: cuBLAS_benchmark; MIT" in told
     assert "384 MiB of arrays" in told
+    assert told.splitlines()[1].endswith("time is")
+
+
+def test_nobody_is_cited_where_all_is_predicted(capsys):
+    assert "Sources:" not in printed(capsys, *WHICH, "--gpu", "l4")
 
 
 @pytest.mark.parametrize(("by", "first"), [("time", "l4"), ("energy", "l4"), ("memory", "rtx-3090"), ("price", "t4")])
