@@ -87,7 +87,7 @@ def _figures(point: Point) -> None:
         st.metric(
             "Of the peak",
             format_percent(point.share) if point.share is not None else "unknown",
-            help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit and no cache holds the data",
+            help="Of the arithmetic's peak, or of the bandwidth where memory is the limit and no cache holds the data",
             width="content",
         )
         st.metric(
