@@ -12,7 +12,8 @@ from gpuexplore.model import Device
 from gpuexplore.ui.atlas.choice import NAMES, AtlasChoice
 from gpuexplore.ui.shared import Shared
 
-SIZES = 17  # of a line
+SIZES = 64  # of all lines together
+FEWEST, MOST = 9, 25  # of one of them
 REACH = (1e-3, 10.0)  # times the work of the shape, where nothing was measured
 TABLE = {row.key: row for row in ACCELERATORS}
 
@@ -66,9 +67,9 @@ def _facts(choice: AtlasChoice) -> Facts:
 
 def _line(choice: AtlasChoice, dtype: str, device: Device, found: Sequence[Point]) -> tuple[LinePoint, ...]:
     work = work_of(choice.operation, dtype)
-    at = work(choice.shape)
+    at, count = work(choice.shape), max(FEWEST, min(MOST, SIZES // len(choice.shown)))
     works = [at, *(point.work for point in found)] if found else [share * at for share in REACH]
-    shapes = shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=SIZES)
+    shapes = shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=count)
     cases = [case_of(choice.operation, shape, dtype, device) for shape in shapes]
     return line(cases, device, calibration(), calls=choice.calls)
 

@@ -1,7 +1,8 @@
 """Which GPU for the shape in question: its time, energy and price on every GPU that was measured or is rented out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.analysis.what_if.user_claims import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Origin
+from gpuexplore.model import Origin, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
@@ -93,11 +94,20 @@ def _suits(choice: AtlasChoice, prices: Mapping[str, float], known: tuple[Measur
     beside = Known(
         calibration=calibration(),
         measured=tuple(result for device in known for _, result in reversed(device.found)),
-        recorded=tuple(result for _, result in recorded_results() if result.case.shape == choice.shape),
+        recorded=_recorded().get(choice.shape, ()),
         prices_per_hour=prices,
     )
     found = which_gpu(choice.operation, choice.shape, choice.dtypes[0], devices=usual_devices(), known=beside)
     return Suits(found)
+
+
+@cache
+def _recorded() -> Mapping[Shape, Sequence[Result]]:
+    """Return recorded results by their shape: those of others do not count."""
+    found: dict[Shape, list[Result]] = {}
+    for _, result in recorded_results():
+        found.setdefault(result.case.shape, []).append(result)
+    return found
 
 
 def best_words(choices: tuple[Choice, ...]) -> str:
