@@ -28,7 +28,8 @@ PREDICTED = "predicted, with its 90 % band"
 UNPICKED = 0.82  # opacity of points
 MANY = 8  # ticks
 DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
-LABEL_LIMIT = 300  # pixels
+LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what a phone has room for
+NARROW, LONG_NAME = 420, 17  # pixels of a phone, and characters of two names that fit side by side there
 POINT_TOOLTIPS = {
     "gpu": "GPU",
     "case": "Case",
@@ -184,7 +185,8 @@ def _decades(values: Sequence[float]) -> list[float]:
 
 def _color(series: Sequence[Series]) -> alt.Color:
     names = [each.name for each in series]
-    columns = alt.ExprRef("width < 420 ? 2 : 4")
+    on_phones = 1 if max(map(len, names), default=0) > LONG_NAME else 2
+    columns = alt.ExprRef(f"width < {NARROW} ? {on_phones} : 4")
     legend = alt.Legend(
         title=None,
         orient="top",

@@ -7,6 +7,7 @@ import pytest
 
 from gpuexplore.analysis.atlas import points, usual_devices
 from gpuexplore.charts.atlas import PICKED, point_id
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.ui import session
 from gpuexplore.ui.atlas import which
 from gpuexplore.ui.atlas.picked import href_of, points_by_id, ways_of
@@ -75,6 +76,16 @@ def test_an_operation_that_nobody_measured_is_predicted_and_that_is_said(page):
     assert "Measured were: Linear layer, Matrix multiplication" in texts(app.info)
     assert "predicted only" in spec(app)["description"]
     assert not app.expander
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_has_its_atlas(page, operation):
+    app = page("atlas", op=operation, show="share")
+
+    assert not app.exception
+    assert not app.error
+    assert spec(app)["description"].startswith(OPERATIONS[operation].title)
+    assert len(app.dataframe[0].value) == len(usual_devices())
 
 
 def test_dtypes_that_were_measured_elsewhere_are_named(page):

@@ -124,7 +124,7 @@ def _figure(choice: Choice, by: str) -> str:
     if by == "energy":
         return f"{format_energy(choice.found.energy_j)} a call"
     if by == "price":
-        return f"US\\$ {choice.cost_of_million or 0.0:.2g} per million calls"
+        return f"US\\$ {choice.cost_of_million or 0.0:.3g} per million calls"
     return format_seconds(choice.time.value if choice.time else None)
 
 
