@@ -59,6 +59,12 @@ def _roofline(number: int) -> dict[str, str]:
     return {"device": GPUS[number % len(GPUS)], "op": operations[number * 7 // len(GPUS) % len(operations)]}
 
 
+def _atlas(number: int) -> dict[str, str]:
+    size = 1024 + 16 * number
+    gpus = [CUDA_GPUS[(number * 7 + place * 5) % len(CUDA_GPUS)] for place in range(4)]
+    return {"op": "linear", "gpus": ",".join(dict.fromkeys(gpus)), "shape": f"b={size},d={size},k={2 * size}"}
+
+
 def _benchmark(number: int) -> dict[str, str]:
     operations = list(OPERATIONS)
     return {"op": operations[number % len(operations)], "size": f"{64 + number},{128 + number}"}
@@ -90,6 +96,7 @@ REQUESTS: Mapping[str, Callable[[int], dict[str, str]]] = MappingProxyType(
         "kernels": _kernels,
         "memory": _memory,
         "roofline": _roofline,
+        "atlas": _atlas,
         "training": _training,
         "transfers": _transfers,
         "tensors": _tensors,

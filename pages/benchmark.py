@@ -12,7 +12,7 @@ from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.asking import ask
 from gpuexplore.ui.benchmark.shared_run import show_askers
-from gpuexplore.ui.benchmark.welcome import offer_tour
+from gpuexplore.ui.benchmark.welcome import offer_atlas, offer_tour
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
@@ -79,6 +79,7 @@ else:
         "Nothing is measured yet. Press **Run**: the first results appear within a second or two.",
         icon=":material/insights:",
     )
+    offer_atlas(devices)
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
         st.markdown("**Peak matmul throughput of this machine**")

@@ -28,6 +28,7 @@ PATHS = {
     "interpreter": "/kernels?impl=numba-cuda-naive&shape=4096&interpret=yes#interpreter",
     "what-if": "/what-if",
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
+    "atlas": "/atlas",
     "devices": "/devices",
     "fact-check": "/fact-check",
     "memory": "/memory",

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from functools import cache
 from importlib import import_module
@@ -103,4 +104,14 @@ def folder(tmp_path, monkeypatch):
     found = tmp_path / "recordings"
     found.mkdir()
     monkeypatch.setattr(library, "FOLDER", found)
-    return found
+    _forget_points()
+    yield found
+    _forget_points()
+
+
+def _forget_points():
+    """Forget what the atlas keeps for the life of a process: the recordings are among its points."""
+    for name in [name for name in sys.modules if name.startswith(("gpuexplore.analysis.atlas", "gpuexplore.ui.atlas"))]:
+        for value in vars(sys.modules[name]).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()

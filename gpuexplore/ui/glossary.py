@@ -20,6 +20,7 @@ PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "training": ("Phase", "MFU", "Mixed precision"),
         "what-if": ("Dtype", "Native / emulated / unsupported", "Prediction", "Kind of calls", "MFU"),
         "roofline": ("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
+        "atlas": ("Point", "Published", "Prediction", "MFU"),
         "trace": ("Trace", "Self time", "Share of the roof", "Counterpart"),
         "memory": ("Peak moment", "Activations", "Checkpoints", "Largest batch"),
         "lessons": ("Lesson", "Outcome", "Interval", "Flag"),

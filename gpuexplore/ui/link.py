@@ -35,6 +35,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "kernels": KERNELS,
         "what-if": (*WORKLOAD, *WHAT_IF),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
+        "atlas": ("op", "dtype", "gpus", "show", "calls", "shape", "by", "price", "point"),
         "memory": MEMORY,
         "trace": ("device",),
         "devices": ("q",),

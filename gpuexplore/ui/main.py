@@ -67,6 +67,13 @@ page = st.navigation(
         ],
         "Understand": [
             st.Page(
+                PAGES / "atlas.py",
+                title="Atlas",
+                icon=":material/map:",
+                url_path="atlas",
+                help="What GPUs were measured to do, with every source, over what is predicted; which GPU for a call.",
+            ),
+            st.Page(
                 PAGES / "what_if.py",
                 title="Dtype what-if",
                 icon=":material/compare_arrows:",

@@ -60,7 +60,7 @@ def test_a_frame_of_more_than_a_megabyte_ends_its_websocket(address):
 
 
 @pytest.mark.parametrize("query", LINKS.values(), ids=LINKS)
-@pytest.mark.parametrize("page", ["", "kernels", "what-if", "roofline", "devices"])
+@pytest.mark.parametrize("page", ["", "kernels", "what-if", "roofline", "atlas", "devices"])
 def test_a_link_of_half_a_megabyte_is_answered_in_a_sentence(address, page, query):
     with visiting(address, page) as visitor:
         said = visitor.run(query)

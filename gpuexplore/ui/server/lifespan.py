@@ -20,7 +20,10 @@ from gpuexplore.ui.session import live_supervisor
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
 LOOK_S, LONGEST_WARMING = 0.5, 240  # looks
-PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view")
+PAGES_NEED = (
+    *("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view"),
+    "gpuexplore.ui.atlas.which",
+)
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
 
 

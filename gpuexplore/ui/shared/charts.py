@@ -27,7 +27,12 @@ def show_chart(build: Callable[[], alt.TopLevelMixin], of: Hashable, *, key: str
         key: of the element; with `of` it names the chart for all visitors.
         on_select: as in Streamlit.
     """
-    return show_spec(CHARTS.get((key, of), lambda: spec_of(build)), key=key, on_select=on_select)
+    return show_spec(chart_of(build, of, key=key), key=key, on_select=on_select)
+
+
+def chart_of(build: Callable[[], alt.TopLevelMixin], of: Hashable, *, key: str) -> Spec:
+    """Return a chart as `show_spec` takes it, made once for all who look at the same thing; see `show_chart`."""
+    return CHARTS.get((key, of), lambda: spec_of(build))
 
 
 def show_spec(spec: Spec, *, key: str, on_select: Any = "ignore") -> Any:

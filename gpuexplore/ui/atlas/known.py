@@ -1,0 +1,84 @@
+"""What the atlas knows of a choice: measured points, predicted lines, and the prediction of the shape in question."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuexplore.analysis.atlas import Point, points
+from gpuexplore.analysis.atlas.lines import LinePoint, case_of, line, shapes_between, work_of
+from gpuexplore.analysis.prediction import Calibration, Prediction, calibrate, predict
+from gpuexplore.charts.atlas import Series
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.model import Device
+from gpuexplore.ui.atlas.choice import NAMES, AtlasChoice
+from gpuexplore.ui.shared import Shared
+
+SIZES = 64  # of all lines together
+FEWEST, MOST = 9, 25  # of one of them
+REACH = (1e-3, 10.0)  # times the work of the shape, where nothing was measured
+TABLE = {row.key: row for row in ACCELERATORS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What follows from a choice: one object for all who made the same.
+
+    Attributes:
+        points: measured, of what is drawn.
+        series: what is drawn, with its line.
+        at: the work of the shape in question.
+        predictions: of that shape, in the order of the series.
+    """
+
+    points: tuple[Point, ...]
+    series: tuple[Series, ...]
+    at: int
+    predictions: tuple[Prediction, ...]
+
+
+FACTS: Shared[Facts] = Shared(100)
+CALIBRATIONS: Shared[Calibration] = Shared(1)
+
+
+def facts_of(choice: AtlasChoice) -> Facts:
+    """Return what is known of a choice."""
+    key = choice.operation, choice.shown, choice.calls, choice.shape
+    return FACTS.get(key, lambda: _facts(choice))
+
+
+def calibration() -> Calibration:
+    """Return what predictions of the atlas rest on: what comes with the app, and nothing of this machine."""
+    return CALIBRATIONS.get((), calibrate)
+
+
+def _facts(choice: AtlasChoice) -> Facts:
+    found = [
+        point
+        for point in points(choice.operation, choice.gpus, choice.dtypes)
+        if (point.dtype, point.spec_key) in choice.shown
+    ]
+    devices = {gpu: as_device(TABLE[gpu]) for gpu in choice.gpus}
+    series = tuple(
+        Series(_name(choice, dtype, gpu), gpu, dtype, _line(choice, dtype, devices[gpu], found))
+        for dtype, gpu in choice.shown
+    )
+    predictions = tuple(_prediction(choice, dtype, devices[gpu]) for dtype, gpu in choice.shown)
+    return Facts(tuple(found), series, work_of(choice.operation, choice.dtypes[0])(choice.shape), predictions)
+
+
+def _line(choice: AtlasChoice, dtype: str, device: Device, found: Sequence[Point]) -> tuple[LinePoint, ...]:
+    work = work_of(choice.operation, dtype)
+    at, count = work(choice.shape), max(FEWEST, min(MOST, SIZES // len(choice.shown)))
+    works = [at, *(point.work for point in found)] if found else [share * at for share in REACH]
+    shapes = shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=count)
+    cases = [case_of(choice.operation, shape, dtype, device) for shape in shapes]
+    return line(cases, device, calibration(), calls=choice.calls)
+
+
+def _prediction(choice: AtlasChoice, dtype: str, device: Device) -> Prediction:
+    case = case_of(choice.operation, choice.shape, dtype, device)
+    return predict(case, device, calibration(), calls=choice.calls)
+
+
+def _name(choice: AtlasChoice, dtype: str, gpu: str) -> str:
+    """Return what a legend calls a series: its GPU, with the dtype where there are several."""
+    return NAMES[gpu] if len(choice.dtypes) == 1 else f"{NAMES[gpu]} · {dtype}"

@@ -1,0 +1,28 @@
+"""Atlas: what GPUs were measured to do, by whom, over what is predicted; which GPU suits a call."""
+
+import streamlit as st
+
+from gpuexplore.analysis.atlas import points
+from gpuexplore.ui.atlas.basis import show_basis
+from gpuexplore.ui.atlas.choice import choose
+from gpuexplore.ui.atlas.known import facts_of
+from gpuexplore.ui.atlas.picked import show_picked
+from gpuexplore.ui.atlas.view import show_atlas, show_points
+from gpuexplore.ui.atlas.which import show_which
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+
+st.title("Atlas")
+st.caption(
+    f"What GPUs were measured to do: {len(points()):,} measurements of {len({point.spec_key for point in points()})} "
+    "GPUs, each with its source, over what is predicted.",
+    help=page_help("atlas"),
+)
+open_page("atlas")
+choice = choose()
+facts = facts_of(choice)
+show_atlas(choice, facts)
+show_picked()
+show_which(choice)
+show_basis(choice, facts)
+show_points(facts)
