@@ -26,7 +26,7 @@ from scipy.optimize import least_squares, minimize
 from gpuexplore.analysis.prediction.gpu.coefficients import FILE, Coefficients, expected, names_for
 from gpuexplore.analysis.prediction.gpu.estimate import Fitted, made
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Numbers
-from gpuexplore.analysis.prediction.gpu.intervals import deviation, regime
+from gpuexplore.analysis.prediction.gpu.intervals import deviation
 from gpuexplore.analysis.prediction.gpu.likeness import observe
 from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
 from gpuexplore.analysis.prediction.gpu.terms import terms
@@ -175,12 +175,12 @@ def left_out(others: Sequence[Seen], own: Sequence[Seen]) -> tuple[Left, Left]:
 
 def _predicted(own: Sequence[Seen], found: Fitted) -> Left:
     batch = Batch([each.facts for each in own])
-    middle, _, took, nearness = found.estimates(batch)
+    judged = found.judged(batch)
     gain = np.where([each.searched for each in own], found.searched_gain(), 0.0)
-    wrong = middle + gain - np.log([each.time_s for each in own])
+    wrong = judged.middle + gain - np.log([each.time_s for each in own])
     counts = Counter(each.facts.device for each in own)
     weights = np.array([counts[each.facts.device] ** -0.5 for each in own])
-    return Left(wrong, weights, regime(batch, took, nearness, (found.devices, found.architectures)))
+    return Left(wrong, weights, dict(judged.regimes))
 
 
 def fit_intervals(left: Sequence[Left]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from gpuexplore.analysis.prediction import Calibration, Calls, Prediction, predict
+from gpuexplore.analysis.prediction import Calibration, Calls, Conditions, Prediction, predict_each
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
@@ -54,7 +54,7 @@ def work_of(operation: str, dtype: str) -> Callable[[Shape], int]:
 
 def line(cases: Sequence[Case], device: Device, calibration: Calibration, *, calls: Calls) -> tuple[LinePoint, ...]:
     """Return the prediction of each case on `device`, without those of which nothing can be said."""
-    predictions = (predict(case, device, calibration, calls=calls) for case in cases)
+    predictions = predict_each([(case, device) for case in cases], calibration, Conditions(calls))
     return tuple(
         LinePoint(each, work_of(each.case.operation, each.case.dtype)(each.case.shape))
         for each in predictions

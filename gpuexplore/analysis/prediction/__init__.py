@@ -31,9 +31,10 @@ from gpuexplore.analysis.prediction.calibration import (
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
-from gpuexplore.analysis.prediction.gpu import facts_of, is_of_library
+from gpuexplore.analysis.prediction.gpu import Estimate, facts_of, is_of_library
 from gpuexplore.analysis.prediction.ideal_time import ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, prior_of
+from gpuexplore.analysis.prediction.regression import Posterior
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
@@ -50,6 +51,7 @@ __all__ = [
     "Support",
     "calibrate",
     "predict",
+    "predict_each",
 ]
 
 INTERVAL = 0.9
@@ -121,9 +123,36 @@ def predict(case: Case, device: Device, calibration: Calibration, conditions: Co
     Args:
         conditions: how calls follow one another, and what else is known of the call.
     """
-    units = arithmetic(case, device)
-    if is_of_library(case, device, units):
-        return _of_library(_Asked(case, device, units, conditions), calibration)
+    return predict_each([(case, device)], calibration, conditions)[0]
+
+
+def predict_each(
+    asked: Sequence[tuple[Case, Device]], calibration: Calibration, conditions: Conditions = USUAL
+) -> tuple[Prediction, ...]:
+    """Return how long each case would take on its device: a library's calls on GPUs at once, which is faster."""
+    listed = [_Asked(case, device, arithmetic(case, device), conditions) for case, device in asked]
+    libraries = [at for at, one in enumerate(listed) if is_of_library(one.case, one.device, one.units)]
+    facts = [facts_of(one.case, one.device, one.units, conditions) for one in (listed[at] for at in libraries)]
+    estimates = dict(zip(libraries, calibration.gpus.estimates(facts) if facts else (), strict=True))
+    return tuple(
+        _of_library(one, estimates[at], calibration) if at in estimates else _by_kind(one, calibration)
+        for at, one in enumerate(listed)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A call as `predict` was asked for it."""
+
+    case: Case
+    device: Device
+    units: Arithmetic
+    conditions: Conditions
+
+
+def _by_kind(asked: _Asked, calibration: Calibration) -> Prediction:
+    """Return the ideal time at the efficiency of what was seen of its kind."""
+    case, device, units, conditions = asked.case, asked.device, asked.units, asked.conditions
     best = ideal(case, device, units)
     if units.support == "unsupported" or best is None:
         reason = units.reason or f"the memory bandwidth of {device.name} is not known"
@@ -151,26 +180,18 @@ def predict(case: Case, device: Device, calibration: Calibration, conditions: Co
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A call of a library on a GPU, as `predict` was asked for it."""
-
-    case: Case
-    device: Device
-    units: Arithmetic
-    conditions: Conditions
-
-
-def _of_library(asked: _Asked, calibration: Calibration) -> Prediction:
+def _of_library(asked: _Asked, estimate: Estimate, calibration: Calibration) -> Prediction:
     """Return the fitted time, moved by what was measured on the device itself."""
     case, device = asked.case, asked.device
     calibration = calibration.without_namesakes(device)
-    estimate = calibration.gpus.estimate(facts_of(case, device, asked.units, asked.conditions))
-    features = {**library_features(case, estimate), "device": calibration.device_key(device)}
-    found = calibration.process(LIBRARY).estimate(features, NOISE)
+    key, seen = calibration.device_key(device), calibration.seen(LIBRARY)
+    if any(calibration.device_key(each.device) == key for each in seen):
+        features = {**library_features(case, estimate), "device": key}
+        found = calibration.process(LIBRARY).estimate(features, NOISE)
+    else:
+        found = Posterior(0.0, hypot(estimate.deviation, NOISE), (0.0,) * len(seen))
     gain = calibration.gpus.searched_gain() if asked.conditions.searched else 0.0
     middle, spread = estimate.time_s * exp(gain - found.mean), exp(DEVIATIONS * found.deviation)
-    seen = calibration.seen(LIBRARY)
     return Prediction(
         case,
         device,

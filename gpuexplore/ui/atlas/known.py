@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.atlas import Point, points
 from gpuexplore.analysis.atlas.lines import LinePoint, case_of, line, shapes_between, work_of
-from gpuexplore.analysis.prediction import Calibration, Prediction, calibrate, predict
+from gpuexplore.analysis.prediction import Calibration, Conditions, Prediction, calibrate, predict
 from gpuexplore.charts.atlas import Series
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.model import Device
@@ -76,7 +76,7 @@ def _line(choice: AtlasChoice, dtype: str, device: Device, found: Sequence[Point
 
 def _prediction(choice: AtlasChoice, dtype: str, device: Device) -> Prediction:
     case = case_of(choice.operation, choice.shape, dtype, device)
-    return predict(case, device, calibration(), calls=choice.calls)
+    return predict(case, device, calibration(), Conditions(choice.calls))
 
 
 def _name(choice: AtlasChoice, dtype: str, gpu: str) -> str:

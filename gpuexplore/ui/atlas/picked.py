@@ -8,7 +8,7 @@ import streamlit as st
 
 from gpuexplore.analysis.atlas import Point, points
 from gpuexplore.analysis.atlas.lines import case_of
-from gpuexplore.analysis.prediction import CALLS, Prediction, predict
+from gpuexplore.analysis.prediction import CALLS, Conditions, Prediction, predict
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.atlas import point_id, rate_words
 from gpuexplore.operations import operation_named
@@ -101,7 +101,9 @@ def _figures(point: Point) -> None:
 
 def _predicted(point: Point) -> Prediction:
     case = case_of(point.operation, point.shape, point.dtype, point.device)
-    return PREDICTIONS.get((case, point.calls), lambda: predict(case, point.device, calibration(), calls=point.calls))
+    return PREDICTIONS.get(
+        (case, point.calls), lambda: predict(case, point.device, calibration(), Conditions(point.calls))
+    )
 
 
 def _told(point: Point) -> str:

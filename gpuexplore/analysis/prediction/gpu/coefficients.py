@@ -74,8 +74,8 @@ OF_ONE: Mapping[str, Expected] = {  # members of groups that are known better th
 
 def expected(name: str) -> Expected:
     """Return what is expected of a coefficient: of one alone, or of a member of a group, ``group:member``."""
-    group, _, member = name.partition(":")
-    return OF_ONE.get(name) or (GROUPS[group][1] if member else SINGLE[name])
+    group, found, _ = name.partition(":")
+    return OF_ONE.get(name) or (GROUPS[group][1] if found else SINGLE[name])
 
 
 def names_for(batch: Batch) -> tuple[str, ...]:

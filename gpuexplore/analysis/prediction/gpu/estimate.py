@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log, log1p
+from math import exp, log1p
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.gpu.coefficients import Coefficients, package_data
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Facts, Numbers
 from gpuexplore.analysis.prediction.gpu.intervals import deviation, regime
-from gpuexplore.analysis.prediction.gpu.likeness import Observed, Places, correction, of_families
+from gpuexplore.analysis.prediction.gpu.likeness import Correction, Observed, Places, correction, of_families
 from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
 from gpuexplore.analysis.prediction.gpu.terms import Terms, terms
 
@@ -65,35 +66,38 @@ class Fitted:
     devices: frozenset[str]
     architectures: frozenset[str]
 
-    def estimates(self, batch: Batch) -> tuple[Numbers, Numbers, Terms, Numbers]:
-        """Return of many calls: logarithms of seconds, their deviations, the terms and how near observations are."""
-        took = terms(batch, self.coefficients)
-        middle, nearness = np.log(took.total), np.zeros(len(batch))
-        for family, chosen in of_families(batch).items():
+    def estimate(self, facts: Facts) -> Estimate:
+        """Return the estimate of one call."""
+        return self.estimates([facts])[0]
+
+    def estimates(self, rows: Sequence[Facts]) -> tuple[Estimate, ...]:
+        """Return the estimate of each call: many at once take little longer than one."""
+        found = self.judged(Batch(rows))
+        families = {at: (family, place) for family, chosen in found.families.items() for place, at in enumerate(chosen)}
+        return tuple(self._estimate(row, found, at, families[at]) for at, row in enumerate(rows))
+
+    def judged(self, batch: Batch) -> "Judged":
+        """Return what terms, observations and intervals say of calls."""
+        took, families = terms(batch, self.coefficients), of_families(batch)
+        middle, nearness, corrections = np.log(took.total), np.zeros(len(batch)), {}
+        for family, chosen in families.items():
             if family in self.observed:
-                found = correction(self.observed[family], Places.of(batch.part(chosen)))
+                found = corrections[family] = correction(self.observed[family], Places.of(batch.part(chosen)))
                 middle[chosen] += found.value
                 nearness[chosen] = found.nearness
         regimes = regime(batch, took, nearness, (self.devices, self.architectures))
-        return middle, deviation(regimes, self.intervals), took, nearness
+        return Judged(middle, deviation(regimes, self.intervals), took, regimes, families, corrections)
 
-    def estimate(self, facts: Facts) -> Estimate:
-        """Return the estimate of one call."""
-        batch = Batch([facts])
-        took = terms(batch, self.coefficients)
-        middle, near = log(took.total[0]), np.zeros(0)
-        observed = self.observed.get(facts.family)
-        if observed is not None:
-            found = correction(observed, Places.of(batch))
-            middle, near = middle + float(found.value[0]), found.common[0]
-        nearness = np.array([near.max(initial=0.0)])
-        regimes = regime(batch, took, nearness, (self.devices, self.architectures))
-        best = np.argsort(-near)[:MOST_NEARBY]
+    def _estimate(self, facts: Facts, found: "Judged", at: int, in_family: tuple[str, int]) -> Estimate:
+        family, place = in_family
+        observed = self.observed.get(family)
+        near = found.corrections[family].common[place] if observed else np.zeros(0)
+        best = _largest(near)
         return Estimate(
-            time_s=exp(middle),
-            deviation=float(deviation(regimes, self.intervals)[0]),
-            bound=_bound(took),
-            nearby=tuple(self._nearby(observed, int(at), float(near[at])) for at in best if observed),
+            time_s=exp(found.middle[at]),
+            deviation=float(found.deviation[at]),
+            bound=_bound(found.took, at),
+            nearby=tuple(self._nearby(observed, int(each), float(near[each])) for each in best if observed),
             near=int((near >= RELEVANT).sum()),
             measured_device=facts.device in self.devices,
         )
@@ -106,11 +110,38 @@ class Fitted:
         return Nearby(self.seen[observed.numbers[at]], relevance)
 
 
-def _bound(took: Terms) -> Bound:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is known of many calls.
+
+    Attributes:
+        middle: natural logarithm of the seconds of each.
+        deviation: standard deviation of that.
+        took: the terms.
+        regimes: what decides how sure each is, by name.
+        families: which calls belong to each family.
+        corrections: of each family that was observed.
+    """
+
+    middle: Numbers
+    deviation: Numbers
+    took: Terms
+    regimes: Mapping[str, Numbers]
+    families: Mapping[str, Sequence[int]]
+    corrections: Mapping[str, Correction]
+
+
+def _largest(values: Numbers) -> npt.NDArray[np.intp]:
+    """Return the places of the MOST_NEARBY largest values, the largest first."""
+    some = np.argpartition(-values, MOST_NEARBY)[:MOST_NEARBY] if len(values) > MOST_NEARBY else np.arange(len(values))
+    return some[np.argsort(-values[some])]
+
+
+def _bound(took: Terms, at: int) -> Bound:
     parts: dict[Bound, float] = {
-        "overhead": float(took.launch[0]),
-        "compute": float(took.compute[0]),
-        "memory": float(took.memory[0]),
+        "overhead": float(took.launch[at]),
+        "compute": float(took.compute[at]),
+        "memory": float(took.memory[at]),
     }
     return max(parts, key=lambda name: parts[name])
 

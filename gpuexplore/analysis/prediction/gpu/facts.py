@@ -230,6 +230,8 @@ class Group:
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Group":
         """Return the group of texts, one of each row."""
+        if len(texts) == 1:
+            return cls(tuple(texts), np.zeros(1, dtype=np.intp))
         names, places = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
         return cls(tuple(names.tolist()), places)
 

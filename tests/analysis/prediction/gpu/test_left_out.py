@@ -1,0 +1,104 @@
+"""Predictions of GPUs that were left out: how wrong they are, how often their intervals hold, and that the file is new.
+
+Some devices are left out here, each for a kind of its own; `benchmarks/prediction.py` leaves out every one.
+"""
+
+import json
+from math import log
+
+import numpy as np
+import pytest
+
+from gpuexplore.analysis.prediction.gpu import fitted
+from gpuexplore.analysis.prediction.gpu.coefficients import package_data
+from gpuexplore.analysis.prediction.gpu.estimate import from_data
+from gpuexplore.analysis.prediction.gpu.facts import Batch
+from gpuexplore.analysis.prediction.gpu.observations import observations
+from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
+
+LEFT_OUT = ("a100-sxm4-80gb", "v100-sxm2-16gb", "gb300")
+ALL = observations()
+
+
+@pytest.fixture(scope="module")
+def without():
+    """Return the predictor without each device, its errors and their deviations."""
+    found = {}
+    for key in LEFT_OUT:
+        others = [one for one in ALL if one.facts.device != key]
+        own = [one for one in ALL if one.facts.device == key and not one.searched]
+        predictor = corrected(others, coefficients_of(others), fitted().intervals)
+        judged = predictor.judged(Batch([one.facts for one in own]))
+        found[key] = (predictor, judged.middle - np.log([one.time_s for one in own]), judged.deviation)
+    return found
+
+
+@pytest.mark.long
+def test_a_device_that_was_left_out_is_not_seen(without):
+    for key, (predictor, errors, _) in without.items():
+        assert key not in predictor.devices
+        assert len(errors) > 100
+
+
+@pytest.mark.long
+def test_devices_that_were_left_out_are_predicted_about_as_well_as_two_teams_agree(without):
+    wrong = np.concatenate([np.abs(np.expm1(errors)) for _, errors, _ in without.values()])
+    assert np.median(wrong) < 0.15
+    assert np.quantile(wrong, 0.9) < 0.4
+
+
+@pytest.mark.long
+def test_intervals_hold_for_devices_that_were_left_out(without):
+    held = np.concatenate([np.abs(errors) <= DEVIATIONS * deviations for _, errors, deviations in without.values()])
+    assert 0.85 <= held.mean() <= 0.98
+
+
+@pytest.mark.long
+def test_what_ships_is_what_the_measurements_give():
+    shipped, found = fitted().coefficients.values, dict(coefficients_of(ALL))
+    assert shipped.keys() == found.keys()
+    assert {name for name in found if abs(found[name] - shipped[name]) > 0.02} == set()
+
+
+def test_every_observation_has_its_weight():
+    assert len(package_data()["weights"]) == len(ALL)
+    assert set(fitted().observed) == {one.facts.family for one in ALL}
+
+
+def test_what_is_written_is_read_again():
+    again = from_data(json.loads(json.dumps(as_data(fitted()))), ALL)
+    facts = ALL[0].facts
+    assert again.estimate(facts).time_s == pytest.approx(fitted().estimate(facts).time_s)
+    assert json.loads(TARGET.read_text(encoding="utf-8")) == package_data()
+
+
+def test_a_device_that_nobody_measured_is_less_sure_than_one_that_was_measured_at_this_shape():
+    seen = next(one for one in ALL if one.facts.device == "t4" and one.facts.family == "product")
+    new = fitted().estimate(
+        next(one.facts for one in ALL if one is seen).__class__(
+            **{name: getattr(seen.facts, name) for name in seen.facts.__dataclass_fields__}
+            | {"device": "", "architecture": ""}
+        )
+    )
+    known = fitted().estimate(seen.facts)
+    assert new.deviation > 1.3 * known.deviation
+    assert (known.measured_device, new.measured_device) == (True, False)
+    assert known.nearby[0].relevance > 0.9 > new.nearby[0].relevance
+    assert abs(log(known.time_s / seen.time_s)) < 0.5
+
+
+def test_no_coefficient_knows_a_device_by_its_name():
+    keys = {one.facts.device for one in ALL}
+    assert not [name for name in fitted().coefficients.values if name.partition(":")[2] in keys]
+
+
+def test_intervals_hold_nine_in_ten_of_each_family_of_what_was_left_out():
+    own = [one for one in ALL if one.facts.device == "t4"]
+    others = [one for one in ALL if one.facts.device != "t4"][:: max(len(ALL) // 400, 1)]
+    assert len(own) >= FEW
+    left = [*left_out(others, own)]
+    found = fit_intervals(left)
+    wide = fit_intervals([type(each)(2 * each.errors, each.weights, each.regimes) for each in left])
+    assert wide["family:product"] - found["family:product"] + wide["constant"] - found["constant"] == pytest.approx(
+        log(2), abs=0.25
+    )
