@@ -237,13 +237,13 @@ def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] |
         by: `time`, `energy` of a call, `memory` of the GPU or `price` of a call.
         prices: of an hour, by keys of `specs`, instead of those that come along, in US dollars.
         **case: `sizes` or `shapes`, of one call; `dtypes` (default: fp32); `gpus` (default: those that were measured or
-            have a price).
+            have a price); `calls` as of `predict`.
 
     Raises:
         InvalidInput: something asked for does not exist, or there are several shapes; names it and what is accepted.
         TypeError: an unknown argument.
     """
-    texts = _texts("which_gpu", ("sizes", "shapes", "dtypes", "gpus"), case)
+    texts = _texts("which_gpu", ("sizes", "shapes", "dtypes", "gpus", "calls"), case)
     asked = Question(name_typed("operation", operation), **{"dtypes": "fp32", "gpus": ""} | texts)
     if not isinstance(prices, Mapping | None):
         raise InvalidInput.of("prices", prices, "amounts by keys of `specs`")

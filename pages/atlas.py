@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.analysis.atlas import points
-from gpuexplore.ui.atlas.basis import show_basis
+from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.ui.atlas.choice import choose
 from gpuexplore.ui.atlas.known import facts_of
 from gpuexplore.ui.atlas.picked import show_picked
@@ -11,6 +11,7 @@ from gpuexplore.ui.atlas.view import show_atlas, show_points
 from gpuexplore.ui.atlas.which import show_which
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
+from gpuexplore.ui.shared.rests_on import show_rests_on
 
 st.title("Atlas")
 st.caption(
@@ -24,5 +25,7 @@ facts = facts_of(choice)
 show_atlas(choice, facts)
 show_picked()
 show_which(choice)
-show_basis(choice, facts)
+st.subheader("What the predictions rest on", anchor="basis")
+st.caption(f"Those of {shape_label(choice.shape)}, at the dotted line; elsewhere on a line other results can count.")
+show_rests_on(facts.predictions)
 show_points(facts)

@@ -7,6 +7,7 @@ from gpuexplore.analysis.atlas import ORDERS, Choice, Citation, Point, Price, ci
 from gpuexplore.analysis.atlas.answers import Atlas, Ranking
 from gpuexplore.analysis.atlas.asked import EXAMPLE, choices_asked, points_asked
 from gpuexplore.analysis.atlas.rows import choice_row, citation_row, csv_text, point_row
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
 from gpuexplore.analysis.prediction.request import Question
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_OK
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--which", action="store_true", help="rank GPUs for one call: measured there, else predicted")
     add("--size", metavar="N", help="of the call, with --which")
     add("--shape", metavar="m=..|PRESET", help="exact axes of the call, or a preset, with --which")
+    add("--calls", metavar="KIND", help=f"{', '.join(CALLS)}, of --which (default: {USUAL_CALLS}); see predict")
     add("--by", metavar="|".join(ORDERS), help="what --which ranks by (default: time)")
     add("--price", metavar="KEY=AMOUNT,..", help=f"of an hour, instead of those that come along: {EXAMPLE}")
     form = parser.add_mutually_exclusive_group()
@@ -54,14 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print a summary of what was measured, the measurements of an operation, or GPUs ranked for a call."""
-    for name in ("operation", "gpu", "dtype", "source", "size", "shape", "by", "price"):
+    for name in ("operation", "gpu", "dtype", "source", "size", "shape", "calls", "by", "price"):
         if getattr(arguments, name) is not None and not getattr(arguments, name).strip():
             raise InvalidInput.of(name, getattr(arguments, name), "values; leave it out for all")
     return (_which if arguments.which else _points)(arguments)
 
 
 def _points(arguments: argparse.Namespace) -> int:
-    for name in ("size", "shape", "by", "price"):
+    for name in ("size", "shape", "calls", "by", "price"):
         if getattr(arguments, name) is not None:
             raise InvalidInput(f"--{name} is of --which, which ranks GPUs for one call")
     texts = (arguments.gpu or "", arguments.dtype or "", arguments.source or "")
@@ -87,7 +89,12 @@ def _which(arguments: argparse.Namespace) -> int:
     gpus = arguments.gpu or ""
     here = [ensure_ceiling(device) if device.id in split(gpus) else device for device in discover()] if gpus else []
     asked = Question(
-        arguments.operation, gpus, arguments.size or "", arguments.shape or "", dtypes=arguments.dtype or "fp32"
+        arguments.operation,
+        gpus,
+        arguments.size or "",
+        arguments.shape or "",
+        dtypes=arguments.dtype or "fp32",
+        calls=arguments.calls or USUAL_CALLS,
     )
     own = measured_here(here)[::-1] if here else ()  # newest last
     found = Ranking(choices_asked(asked, here, own, by=arguments.by or "time", prices=arguments.price or ""))

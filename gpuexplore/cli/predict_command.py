@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Prediction
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Nearest, Prediction
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
 from gpuexplore.analysis.utilization.rates import shape_label
@@ -85,7 +85,22 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "support": prediction.support,
         "reason": prediction.reason,
         "basis": prediction.basis,
+        "nearest": [nearest_json(nearest) for nearest in prediction.nearest],
+        "better": prediction.better,
         "fits": _fits(prediction),
+    }
+
+
+def nearest_json(nearest: Nearest) -> dict[str, Any]:
+    """Return one of the measurements that a prediction rests on, as `gpuexplore predict --json` prints it."""
+    return {
+        "gpu": nearest.device,
+        "operation": nearest.case.operation,
+        "shape": dict(nearest.case.shape.axes),
+        "dtype": nearest.case.dtype,
+        "time_s": nearest.time_s,
+        "relevance": nearest.relevance,
+        "url": nearest.url,
     }
 
 
@@ -105,6 +120,8 @@ def _print(found: Sequence[Prediction]) -> None:
         f"{prediction.device.title}: calibrated on {prediction.basis}" for prediction in found if prediction.time_s
     ):
         print(f"  {basis}")
+    for better in dict.fromkeys(prediction.better for prediction in found[:1] if prediction.better):
+        print(f"  To make it better: {better}")
 
 
 def _columns(prediction: Prediction) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from gpuexplore.analysis.atlas.points import Point, citations, points
 from gpuexplore.analysis.atlas.which_gpu import Choice, ranked, usual_devices, which_gpu
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.prediction.request import Question, calls_named
 from gpuexplore.analysis.what_if.user_claims import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.devices import ACCELERATORS, target_named
@@ -66,7 +66,8 @@ def choices_asked(
     if problems:
         raise InvalidInput("\n".join(problems))
     recorded = tuple(result for _, result in recorded_results())
-    known = Known(calibrate(own), measured=own, recorded=recorded, prices_per_hour=entered)
+    calls = calls_named(question.calls)
+    known = Known(calibrate(own), measured=own, recorded=recorded, prices_per_hour=entered, calls=calls)
     shape = _shape(question)
     found = (which_gpu(operation.name, shape, dtype, devices=devices, known=known) for dtype in dtypes)
     return ranked((choice for choices in found for choice in choices), by)

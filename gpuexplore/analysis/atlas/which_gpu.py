@@ -19,9 +19,9 @@ from gpuexplore.model import Device, Origin, Shape
 from gpuexplore.operations import operation_named
 
 Order = Literal["time", "energy", "memory", "price"]
-# The shortest published time that is also that of calls one after the other: a launch of 5 µs hides behind 50 µs of
-# the call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms.
-LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 0.0, "graph": 5e-5, "single": 1e-3})
+# The shortest published time that is also that of calls of another kind: a launch of 5 µs hides behind 50 µs of the
+# call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms.
+LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 5e-5, "graph": 5e-5, "single": 1e-3})
 MILLION = 1_000_000
 
 
@@ -85,19 +85,20 @@ def which_gpu(
 ) -> tuple[Choice, ...]:
     """Return what one call takes on each of `devices`, in their order.
 
-    A time is the fastest measured by gpuexplore on such a GPU, else the fastest that others published and that a launch
-    is no great part of, else a prediction; a published time above a peak, as of a convolution that takes fewer
-    multiplications than are counted, is none.
+    A time is the fastest measured by gpuexplore on such a GPU, else the fastest that others published of calls of that
+    kind, or that a launch is no great part of, else a prediction; a published time above a peak, as of a convolution
+    that takes fewer multiplications than are counted, is none.
 
     Args:
-        known: calibration, results, and prices an hour that were entered, by a device's id or its row's key; a GPU
-            without one has the price of the first list that names it.
+        known: calibration, results, how calls follow one another, and prices an hour that were entered, by a device's
+            id or its row's key; a GPU without one has the price of the first list that names it.
 
     Raises:
         InvalidInput: there is no such operation or dtype.
     """
     workload = of_operation(operation_named(operation), shape)
-    measured = [point for point in points(operation, dtypes=[dtype]) if point.shape == shape and _is_usual(point)]
+    known_points = points(operation, dtypes=[dtype])
+    measured = [point for point in known_points if point.shape == shape and _is_usual(point, known.calls)]
     return tuple(_choice(workload, device, dtype, known=known, measured=measured) for device in devices)
 
 
@@ -126,9 +127,9 @@ def _place(choice: Choice, value: float | None) -> tuple[bool, bool, float]:
     return (value is None, choice.found.fits is False, value or 0.0)
 
 
-def _is_usual(point: Point) -> bool:
-    """Return whether a published time is also that of calls one after the other, as predictions are."""
-    return point.origin == "published" and point.time_s >= LEAST_S[point.calls]
+def _is_usual(point: Point, calls: Calls) -> bool:
+    """Return whether a published time is of the kind of calls that is asked for, or is too long for kinds to differ."""
+    return point.origin == "published" and (point.calls == calls or point.time_s >= LEAST_S[point.calls])
 
 
 def _choice(workload: Workload, device: Device, dtype: str, *, known: Known, measured: Sequence[Point]) -> Choice:

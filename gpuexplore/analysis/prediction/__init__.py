@@ -131,12 +131,12 @@ def predict_each(
 ) -> tuple[Prediction, ...]:
     """Return how long each case would take on its device: a library's calls on GPUs at once, which is faster."""
     listed = [_Asked(case, device, arithmetic(case, device), conditions) for case, device in asked]
-    libraries = [at for at, one in enumerate(listed) if is_of_library(one.case, one.device, one.units)]
-    facts = [facts_of(one.case, one.device, one.units, conditions) for one in (listed[at] for at in libraries)]
+    libraries = [at for at, call in enumerate(listed) if is_of_library(call.case, call.device, call.units)]
+    facts = [facts_of(call.case, call.device, call.units, conditions) for call in (listed[at] for at in libraries)]
     estimates = dict(zip(libraries, calibration.gpus.estimates(facts) if facts else (), strict=True))
     return tuple(
-        _of_library(one, estimates[at], calibration) if at in estimates else _by_kind(one, calibration)
-        for at, one in enumerate(listed)
+        _of_library(call, estimates[at], calibration) if at in estimates else _by_kind(call, calibration)
+        for at, call in enumerate(listed)
     )
 
 

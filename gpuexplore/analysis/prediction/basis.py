@@ -73,10 +73,10 @@ def better_of(case: Case, device: Device, estimate: Estimate, *, own: bool) -> s
     """Return what would make a prediction better; None where this very device measured it."""
     if own:
         return None
-    asked = f"gpuexplore run {case.operation} --shape {case.shape} --dtype {case.dtype}"
+    command = f"`gpuexplore run {case.operation} --shape {case.shape} --dtype {case.dtype}`"
     if estimate.measured_device:
-        return f"others measured {device.title}, not this call of yours: run there `{asked}`"
-    return f"nobody has measured {device.title}: run there `{asked}`, or record it for everybody"
+        return f"others measured {device.title}; a run of yours there counts most: {command}"
+    return f"nobody's measurement of {device.title} is known here: run there {command}, or record it for everybody"
 
 
 def basis_of(regime: Regime, found: Posterior, seen: Sequence[Observation]) -> str:

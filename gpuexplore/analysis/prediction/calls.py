@@ -57,8 +57,9 @@ QUANTISING = "includes quantising the activations"
 
 def conditions_of(measured: PublishedMeasurement) -> Conditions:
     """Return the conditions of a published measurement, which its text states."""
-    return Conditions(
-        calls=CALLS_OF_TIMING[measured.timing],
-        weight_sets=SETS_IN_TURN if IN_TURN in measured.conditions else 1,
-        quantises=QUANTISING in measured.conditions,
-    )
+    return conditions_stated(CALLS_OF_TIMING[measured.timing], measured.conditions)
+
+
+def conditions_stated(calls: Calls, text: str) -> Conditions:
+    """Return the conditions that a text beside a measurement states."""
+    return Conditions(calls, weight_sets=SETS_IN_TURN if IN_TURN in text else 1, quantises=QUANTISING in text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions, Prediction, calibrate, predict
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions, Prediction, calibrate, predict_each
 from gpuexplore.devices import target_named
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.errors import InvalidInput
@@ -64,14 +64,13 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     for device in targets:
         _check_runs_on(operation, implementation, device)
     calibration = calibrate(own)
-    return tuple(
-        predict(
-            Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration, Conditions(calls)
-        )
+    asked = [
+        (Case(operation.name, shape, dtype, implementation.name, device.id), device)
         for device in targets
         for shape in shapes
         for dtype in dtypes
-    )
+    ]
+    return predict_each(asked, calibration, Conditions(calls))
 
 
 def calls_named(text: str) -> Calls:

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from gpuexplore.analysis.prediction import USUAL_CALLS, Calibration, Calls, Conditions, Prediction, Support, predict
+from gpuexplore.analysis.prediction import (
+    USUAL_CALLS,
+    Calibration,
+    Calls,
+    Conditions,
+    Prediction,
+    Support,
+    predict_each,
+)
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
@@ -56,6 +64,7 @@ class Known:
         times_s: seconds a visitor entered for the first device, by dtype.
         prices_per_hour: what a device costs, by its id, in any currency.
         calls: how calls follow one another, a key of CALLS.
+        predictions: of the layers on the device in hand, made by `what_if`.
     """
 
     calibration: Calibration
@@ -64,6 +73,7 @@ class Known:
     times_s: Mapping[str, float] = field(default_factory=dict)
     prices_per_hour: Mapping[str, float] = field(default_factory=dict)
     calls: Calls = USUAL_CALLS
+    predictions: Mapping[Case, Prediction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ class WhatIf:
         calls: the kind of calls that the time is of; None on a CPU, of several kinds, and of an entered time.
         notes: what a reader should know, a sentence fragment each.
         impossible: the limit of the device that an entered time is far above; None where it is above none.
+        rests_on: the prediction of the layer with the most FLOPs that is predicted; None where all are measured.
     """
 
     device: Device
@@ -109,6 +120,7 @@ class WhatIf:
     calls: Calls | None = None
     notes: tuple[str, ...] = ()
     impossible: str | None = None
+    rests_on: Prediction | None = None
 
     @property
     def credible_time(self) -> Span | None:
@@ -148,10 +160,13 @@ def what_if(
         baseline: the format speedups are against; it need not be among `dtypes`.
     """
     known = replace(known, measured=_of(workload, known.measured), recorded=_of(workload, known.recorded))
+    formats = [format_named(name) for name in dict.fromkeys((*dtypes, baseline))]
     rows = []
     for place, device in enumerate(devices):
+        names = tuple(each.name for each in formats)
+        known = replace(known, predictions=_predicted(workload, device, names, (known.calibration, known.calls)))
         here = known if place == 0 else replace(known, times_s={})
-        found = {name: _row(workload, device, format_named(name), here) for name in dict.fromkeys((*dtypes, baseline))}
+        found = {each.name: _row(workload, device, each, here) for each in formats}
         rows += [replace(found[name], speedup=ratio(found[baseline], found[name])) for name in dtypes]
     return tuple(rows)
 
@@ -240,22 +255,42 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         calls=kinds.pop() if len(kinds) == 1 else None,
         notes=(*_notes(parts, dtype), *(() if entered_s else _other_calls(parts, known.calls))),
         impossible=impossible,
+        rests_on=None if entered_s or not time else _heaviest_prediction(parts),
     )
 
 
-@lru_cache(maxsize=4096)  # a page asks for the same ones with every click
-def predicted(case: Case, device: Device, calibration: Calibration, calls: Calls) -> Prediction:
-    """Return the prediction of a case, made once."""
-    return predict(case, device, calibration, Conditions(calls))
+@lru_cache(maxsize=256)  # a page asks for the same ones with every click
+def _predicted(
+    workload: Workload, device: Device, dtypes: tuple[str, ...], known: tuple[Calibration, Calls]
+) -> Mapping[Case, Prediction]:
+    """Return the predictions of the layers in each format, and in the one that they run in: made at once."""
+    formats = [format_named(name) for name in dtypes]
+    cases = dict.fromkeys(
+        _case(layer, device, each)
+        for layer in workload.layers
+        for dtype in formats
+        for each in (dtype, format_in(layer, dtype))
+    )
+    calibration, calls = known
+    found = predict_each([(case, device) for case in cases], calibration, Conditions(calls))
+    return dict(zip(cases, found, strict=True))
+
+
+def _case(layer: Layer, device: Device, dtype: DType) -> Case:
+    return Case(layer.operation, layer.shape, dtype.name, layer.contract.vendor_library.name, device.id)
 
 
 def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
-    case = Case(layer.operation, layer.shape, dtype.name, layer.contract.vendor_library.name, device.id)
-    prediction = predicted(case, device, known.calibration, known.calls)
+    prediction = known.predictions[_case(layer, device, dtype)]
     for results, origin in ((known.measured, Origin.LIVE), (known.recorded, Origin.RECORDED)):
         if found := fastest(results, device, layer, dtype.name, calls=known.calls):
             return _Part(layer, dtype, prediction, found.result, origin, found.calls)
     return _Part(layer, dtype, prediction, None, Origin.PREDICTED, None if device.kind == "cpu" else known.calls)
+
+
+def _heaviest_prediction(parts: Sequence[_Part]) -> Prediction | None:
+    found = [part for part in parts if part.origin is Origin.PREDICTED]
+    return max(found, key=lambda part: part.layer.flop_count).prediction if found else None
 
 
 def _support(parts: Sequence[_Part]) -> tuple[Support, str | None]:

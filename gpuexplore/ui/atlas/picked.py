@@ -1,6 +1,7 @@
 """One point of the atlas: every figure with its unit, who measured it and how, its source, and where to go from it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from urllib.parse import urlencode
 
@@ -8,9 +9,11 @@ import streamlit as st
 
 from gpuexplore.analysis.atlas import Point, points
 from gpuexplore.analysis.atlas.lines import case_of
-from gpuexplore.analysis.prediction import CALLS, Conditions, Prediction, predict
+from gpuexplore.analysis.prediction import CALLS, Prediction, predict
+from gpuexplore.analysis.prediction.calls import conditions_stated
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.atlas import point_id, rate_words
+from gpuexplore.model import Options
 from gpuexplore.operations import operation_named
 from gpuexplore.ui.atlas.known import calibration
 from gpuexplore.ui.link import href, parameters, write
@@ -100,10 +103,11 @@ def _figures(point: Point) -> None:
 
 
 def _predicted(point: Point) -> Prediction:
+    """Return the prediction of the very call, in its own conditions."""
     case = case_of(point.operation, point.shape, point.dtype, point.device)
-    return PREDICTIONS.get(
-        (case, point.calls), lambda: predict(case, point.device, calibration(), Conditions(point.calls))
-    )
+    case = replace(case, options=Options(cache="cold" if point.cold else None))
+    conditions = conditions_stated(point.calls, point.conditions)
+    return PREDICTIONS.get((case, conditions), lambda: predict(case, point.device, calibration(), conditions))
 
 
 def _told(point: Point) -> str:

@@ -59,7 +59,7 @@ def show_which(choice: AtlasChoice) -> None:
     with right:
         prices = _prices()
     known = tuple(measured_results(device) for device in known_devices() if device.kind != "cpu")
-    key = (choice.operation, choice.shape, choice.dtypes[0], tuple(prices.items()), known)
+    key = (choice.operation, choice.shape, choice.dtypes[0], choice.calls, tuple(prices.items()), known)
     suits = SUITS.get(key, lambda: _suits(choice, prices, known))
     order = ranked(suits.choices, by)
     st.markdown(best_words(suits.choices))
@@ -71,8 +71,9 @@ def show_which(choice: AtlasChoice) -> None:
         config=_columns(),
     )
     st.caption(
-        "Times that others published count where a launch is no great part of them, else predictions. Energy: at the "
-        "board's power limit, an upper bound. Listed prices: US dollars on demand, one GPU, the day they were read."
+        "Times that others published count where their calls are of the chosen kind, or a launch is no great part of "
+        "them; else predictions. Energy: at the board's power limit, an upper bound. Listed prices: US dollars on "
+        "demand, one GPU, the day they were read."
     )
 
 
@@ -96,6 +97,7 @@ def _suits(choice: AtlasChoice, prices: Mapping[str, float], known: tuple[Measur
         measured=tuple(result for device in known for _, result in reversed(device.found)),
         recorded=_recorded().get(choice.shape, ()),
         prices_per_hour=prices,
+        calls=choice.calls,
     )
     found = which_gpu(choice.operation, choice.shape, choice.dtypes[0], devices=usual_devices(), known=beside)
     return Suits(found)

@@ -25,6 +25,7 @@ from gpuexplore.dtypes import FORMATS
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.rests_on import show_rests_on
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.what_if.choice import Places
 from gpuexplore.ui.what_if.known import Facts
@@ -109,6 +110,10 @@ def show_figures(workload: Workload, facts: Facts, places: Places) -> None:
     if own:
         st.markdown("**Results**")
         show_table(lambda: [_shown(row) for row in own], facts, UNITS, alt=_alt(own), config=_columns())
+    if predictions := [row.rests_on for row in own if row.rests_on]:
+        largest = " of the layer with the most FLOPs" if len(workload.layers) > 1 else ""
+        st.markdown(f"**What the predictions{largest} rest on**")
+        show_rests_on(predictions)
 
 
 def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:

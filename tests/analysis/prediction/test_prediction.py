@@ -72,7 +72,7 @@ def test_what_would_make_a_prediction_better_is_a_command_until_it_was_measured_
 
     unseen = next(row for row in ACCELERATORS if row.key not in fitted().devices and row.vendor == "NVIDIA")
     assert on(unseen.key, "fp32").better.startswith(
-        f"nobody has measured {as_device(unseen).title}: run there `gpuexplore run linear --shape b=16384"
+        f"nobody's measurement of {as_device(unseen).title} is known here: run there `gpuexplore run linear"
     )
     assert "others measured Tesla T4" in on("Tesla T4", "fp16").better
     assert predict(asked, device_there, HERE).better is None

@@ -1,0 +1,48 @@
+"""What predictions rest on, on a page: the measurements nearest to each, with their sources, and what would help."""
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from gpuexplore.analysis.prediction import Nearest, Prediction
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.ui.markdown import plain
+from gpuexplore.units import format_interval, format_seconds
+
+MOST_NAMED = 3
+
+
+def show_rests_on(predictions: Iterable[Prediction]) -> None:
+    """Show a line for each prediction, and once what would make the first of them better that can be."""
+    listed = tuple(predictions)
+    st.markdown("\n".join(f"- {told(prediction)}" for prediction in listed))
+    better = next((prediction.better for prediction in listed if prediction.better), None)
+    if better:
+        st.caption(f"To make predictions better: {better}.")
+
+
+def told(prediction: Prediction) -> str:
+    """Return what a reader is told about one prediction, as Markdown."""
+    name = f"**{plain(prediction.device.name)}**, {prediction.case.dtype}"
+    if prediction.time_s is None:
+        return f"{name}: unknown, {plain(prediction.reason or '')}"
+    interval = format_interval(prediction.interval_s, format_seconds)
+    emulated = f" {prediction.support}, {plain(prediction.reason)}." if prediction.reason else ""
+    return (
+        f"{name}: {format_seconds(prediction.time_s)}, {interval}, limited by {prediction.bound};{emulated} "
+        f"rests on {plain(prediction.basis)}{_nearest(prediction)}"
+    )
+
+
+def _nearest(prediction: Prediction) -> str:
+    """Return e.g. ``: 512 × 512 × 512 in 12 µs on L40S``, each with a link to its source."""
+    if not prediction.nearest:
+        return ""
+    return ". Nearest: " + ", ".join(_linked(nearest, prediction) for nearest in prediction.nearest[:MOST_NAMED])
+
+
+def _linked(nearest: Nearest, prediction: Prediction) -> str:
+    case = nearest.case
+    other = "" if case.operation == prediction.case.operation else f"{case.operation} "
+    words = plain(f"{other}{shape_label(case.shape)} in {format_seconds(nearest.time_s)} on {nearest.device}")
+    return f"[{words}]({nearest.url})" if nearest.url.startswith("https://") else words
