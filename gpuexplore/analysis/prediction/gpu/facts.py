@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf, log2, nan
 from typing import Literal
 
@@ -150,11 +151,15 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
 
 def published_call(measured: PublishedMeasurement) -> tuple[Case, Device]:
     """Return the case and the device that a published measurement stands for."""
-    row = next(row for row in ACCELERATORS if row.key == measured.spec_key)
-    implementation = operation_named(measured.operation).vendor_library.name
+    device, implementation = device_of(measured.spec_key), operation_named(measured.operation).vendor_library.name
     options = Options(cache="cold") if measured.timing == "do_bench" else Options()
-    case = Case(measured.operation, measured.shape, measured.dtype, implementation, row.key, options)
-    return case, as_device(row)
+    return Case(measured.operation, measured.shape, measured.dtype, implementation, device.id, options), device
+
+
+@cache
+def device_of(spec_key: str) -> Device:
+    """Return the device of a row of the table."""
+    return as_device(next(row for row in ACCELERATORS if row.key == spec_key))
 
 
 def family_of(case: Case) -> Family:
