@@ -33,10 +33,10 @@ from gpuexplore.analysis.prediction.calibration import (
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import USUAL, conditions_of
 from gpuexplore.analysis.prediction.gpu import Fitted, fitted
-from gpuexplore.analysis.prediction.gpu.facts import published_call
+from gpuexplore.analysis.prediction.gpu.facts import device_of, published_call
 from gpuexplore.analysis.prediction.gpu.observations import observations as seen_by_others
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED
-from gpuexplore.devices import ACCELERATORS, as_device, row_of
+from gpuexplore.devices import ACCELERATORS, row_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result, Shape
 from gpuexplore.recorded import recorded_results
@@ -125,12 +125,6 @@ def measured_claim(row: PublishedMeasurement) -> Claim:
     """Return a published measurement as a call of the vendor's library."""
     case, device = published_call(row)
     return Claim("measured", case, device, row.time_s, timing=row.timing, conditions=conditions_of(row), url=row.url)
-
-
-@cache
-def device_of(spec_key: str) -> Device:
-    """Return the device of a row of the table."""
-    return as_device(next(row for row in ACCELERATORS if row.key == spec_key))
 
 
 def _device_of(result: Result) -> Device | None:
