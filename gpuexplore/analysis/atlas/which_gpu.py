@@ -99,7 +99,19 @@ def which_gpu(
     workload = of_operation(operation_named(operation), shape)
     known_points = points(operation, dtypes=[dtype])
     measured = [point for point in known_points if point.shape == shape and _is_usual(point, known.calls)]
-    return tuple(_choice(workload, device, dtype, known=known, measured=measured) for device in devices)
+    listed = {device.id: price_of(device.spec_key) for device in devices if _entered(device, known) is None}
+    hourly = {device.id: _entered(device, known) for device in devices}
+    hourly |= {device_id: price.usd_per_hour for device_id, price in listed.items() if price}
+    priced = {device_id: price for device_id, price in hourly.items() if price is not None}
+    beside = replace(known, times_s={}, prices_per_hour=priced)
+    rows = what_if(workload, devices, dtypes=[dtype], baseline=dtype, known=beside)
+    return tuple(
+        _choice(workload, row, known=beside, measured=measured, listed=listed.get(row.device.id)) for row in rows
+    )
+
+
+def _entered(device: Device, known: Known) -> float | None:
+    return known.prices_per_hour.get(device.id, known.prices_per_hour.get(device.spec_key or ""))
 
 
 def usual_devices() -> tuple[Device, ...]:
@@ -132,20 +144,18 @@ def _is_usual(point: Point, calls: Calls) -> bool:
     return point.origin == "published" and (point.calls == calls or point.time_s >= LEAST_S[point.calls])
 
 
-def _choice(workload: Workload, device: Device, dtype: str, *, known: Known, measured: Sequence[Point]) -> Choice:
-    entered = known.prices_per_hour.get(device.id, known.prices_per_hour.get(device.spec_key or ""))
-    listed = price_of(device.spec_key) if entered is None else None
-    price = listed.usd_per_hour if listed else entered
-    priced = replace(known, times_s={}, prices_per_hour={} if price is None else {device.id: price})
-    (found,) = what_if(workload, [device], dtypes=[dtype], baseline=dtype, known=priced)
+def _choice(
+    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[Point], listed: Price | None
+) -> Choice:
+    device, layer = found.device, workload.layers[0]
+    price = known.prices_per_hour.get(device.id)
     point = min(
         (point for point in measured if point.spec_key == device.spec_key), key=lambda point: point.time_s, default=None
     )
     if point is not None and found.origin in (None, Origin.PREDICTED):
-        timed = replace(priced, times_s={dtype: point.time_s})
-        (entry,) = what_if(workload, [device], dtypes=[dtype], baseline=dtype, known=timed)
+        timed = replace(known, times_s={found.dtype: point.time_s})
+        (entry,) = what_if(workload, [device], dtypes=[found.dtype], baseline=found.dtype, known=timed)
         if entry.impossible is None:
             basis = f"published by {point.citation.name}: {point.conditions}"
-            found = replace(entry, origin=Origin.PUBLISHED, basis=basis)
-            return Choice(workload.layers[0], found, point, price, listed)
-    return Choice(workload.layers[0], found, None, price, listed)
+            return Choice(layer, replace(entry, origin=Origin.PUBLISHED, basis=basis), point, price, listed)
+    return Choice(layer, found, None, price, listed)

@@ -64,7 +64,7 @@ class Known:
         times_s: seconds a visitor entered for the first device, by dtype.
         prices_per_hour: what a device costs, by its id, in any currency.
         calls: how calls follow one another, a key of CALLS.
-        predictions: of the layers on the device in hand, made by `what_if`.
+        predictions: of the layers on the devices, made by `what_if`.
     """
 
     calibration: Calibration
@@ -161,10 +161,10 @@ def what_if(
     """
     known = replace(known, measured=_of(workload, known.measured), recorded=_of(workload, known.recorded))
     formats = [format_named(name) for name in dict.fromkeys((*dtypes, baseline))]
+    names = tuple(each.name for each in formats)
+    known = replace(known, predictions=_predicted(workload, tuple(devices), names, (known.calibration, known.calls)))
     rows = []
     for place, device in enumerate(devices):
-        names = tuple(each.name for each in formats)
-        known = replace(known, predictions=_predicted(workload, device, names, (known.calibration, known.calls)))
         here = known if place == 0 else replace(known, times_s={})
         found = {each.name: _row(workload, device, each, here) for each in formats}
         rows += [replace(found[name], speedup=ratio(found[baseline], found[name])) for name in dtypes]
@@ -261,19 +261,19 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
 
 @lru_cache(maxsize=256)  # a page asks for the same ones with every click
 def _predicted(
-    workload: Workload, device: Device, dtypes: tuple[str, ...], known: tuple[Calibration, Calls]
+    workload: Workload, devices: tuple[Device, ...], dtypes: tuple[str, ...], known: tuple[Calibration, Calls]
 ) -> Mapping[Case, Prediction]:
     """Return the predictions of the layers in each format, and in the one that they run in: made at once."""
     formats = [format_named(name) for name in dtypes]
-    cases = dict.fromkeys(
-        _case(layer, device, each)
+    asked = {
+        _case(layer, device, each): device
+        for device in devices
         for layer in workload.layers
         for dtype in formats
         for each in (dtype, format_in(layer, dtype))
-    )
+    }
     calibration, calls = known
-    found = predict_each([(case, device) for case in cases], calibration, Conditions(calls))
-    return dict(zip(cases, found, strict=True))
+    return dict(zip(asked, predict_each(list(asked.items()), calibration, Conditions(calls)), strict=True))
 
 
 def _case(layer: Layer, device: Device, dtype: DType) -> Case:

@@ -1,6 +1,7 @@
 """What calls on GPUs have in common beyond the terms: a correction learned on published measurements near a call.
 
-A Gaussian process over what measured times are longer than the terms say, in natural logarithms, family by family.
+A Gaussian process over what measured times are longer than the terms say, in natural logarithms, for each family of
+kernels in each kind of units.
 Calls are alike when their shapes are, more so on one device, on one architecture, or under as many watts per FLOP/s.
 """
 
@@ -22,11 +23,11 @@ NOISE = 0.07  # from one call to the next, and from one team to the other
 SHAPE_FAR, SHAPE_NEAR = 0.12, 0.12  # ... their shapes are alike
 ARCHITECTURE_FAR, ARCHITECTURE_NEAR = 0.1, 0.1  # ... and their architectures are the same
 HARDWARE_FAR, HARDWARE_NEAR = 0.05, 0.05  # ... or their hardware is alike
-DEVICE, DEVICE_UNITS, DEVICE_SHAPE = 0.05, 0.06, 0.08  # ... they ran on one device, in one format, at such a shape
+DEVICE, DEVICE_SHAPE = 0.08, 0.08  # ... they ran on one device, at such a shape
 CALLS = 0.06  # ... they followed one another in the same way
 OWN = (
     *(SHAPE_FAR, SHAPE_NEAR, ARCHITECTURE_FAR, ARCHITECTURE_NEAR, HARDWARE_FAR, HARDWARE_NEAR),
-    *(DEVICE, DEVICE_UNITS, DEVICE_SHAPE, CALLS),
+    *(DEVICE, DEVICE_SHAPE, CALLS),
 )
 VARIANCE = sum(each**2 for each in OWN)  # of one call
 WATTS_PER_TERAFLOP = 8.0  # of a device whose power nobody states
@@ -38,7 +39,6 @@ class Places:
 
     shape: Numbers
     hardware: Numbers
-    rate: Codes
     architecture: Codes
     device: Codes
     calls: Codes
@@ -48,25 +48,26 @@ class Places:
         """Return the places of calls."""
         watts = np.nan_to_num(batch.numbers("watts_per_teraflop"), nan=WATTS_PER_TERAFLOP)
         hardware = np.log2(np.stack([np.maximum(watts, 1e-3), batch.numbers("multiprocessors")], axis=1))
-        names = ("rate", "architecture", "device", "calls")
+        names = ("architecture", "device", "calls")
         codes = (np.array([hash(getattr(row, name)) for row in batch.rows], dtype=np.int64) for name in names)
-        rate, architecture, device, calls = codes
+        architecture, device, calls = codes
         shape = np.array([row.place for row in batch.rows], dtype=np.float64).reshape(-1, 4)
-        return cls(shape, hardware, rate, architecture, device, calls)
+        return cls(shape, hardware, architecture, device, calls)
 
 
 def shared(rows: Places, columns: Places) -> Numbers:
     """Return what each call of `rows` has in common with each of `columns`: a covariance, (rows, columns)."""
     apart = _squares(rows.shape, columns.shape)
-    near, far = np.exp(-apart / (2 * NEAR**2)), np.exp(-apart / (2 * FAR**2))
-    hardware = np.exp(-_squares(rows.hardware, columns.hardware) / (2 * LIKE_HARDWARE**2))
-    units = rows.rate[:, None] == columns.rate
+    near, far = np.exp(apart / (-2 * NEAR**2)), np.exp(apart / (-2 * FAR**2))
+    kinds, kind = np.unique(rows.hardware, axis=0, return_inverse=True)  # many calls, few devices
+    hardware = np.exp(_squares(kinds, columns.hardware) / (-2 * LIKE_HARDWARE**2))[kind]
     architecture, device = rows.architecture[:, None] == columns.architecture, rows.device[:, None] == columns.device
-    alike_far = SHAPE_FAR**2 + ARCHITECTURE_FAR**2 * architecture + HARDWARE_FAR**2 * hardware
+    alike_far = (
+        SHAPE_FAR**2 + ARCHITECTURE_FAR**2 * architecture + HARDWARE_FAR**2 * hardware + DEVICE_SHAPE**2 * device
+    )
     alike_near = SHAPE_NEAR**2 + ARCHITECTURE_NEAR**2 * architecture + HARDWARE_NEAR**2 * hardware
-    of_units = alike_far * far + alike_near * near + device * (DEVICE_UNITS**2 + DEVICE_SHAPE**2 * far)
-    calls = CALLS**2 * (rows.calls[:, None] == columns.calls)
-    found: Numbers = units * (of_units + calls) + DEVICE**2 * device
+    calls = rows.calls[:, None] == columns.calls
+    found: Numbers = alike_far * far + alike_near * near + DEVICE**2 * device + CALLS**2 * calls
     return found
 
 
@@ -86,8 +87,10 @@ def weights(places: Places, residuals: Numbers, noise: Numbers) -> Numbers:
 
 
 def _squares(rows: Numbers, columns: Numbers) -> Numbers:
-    found: Numbers = ((rows[:, None, :] - columns[None, :, :]) ** 2).sum(axis=-1)
-    return found
+    """Return squared distances, (rows, columns)."""
+    products = rows @ columns.T
+    found: Numbers = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1) - 2 * products
+    return np.maximum(found, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +128,10 @@ def correction(observed: Observed, asked: Places) -> Correction:
 
 
 def of_families(batch: Batch) -> dict[str, list[int]]:
-    """Return which calls of a batch belong to each family."""
+    """Return which calls of a batch belong to each family of kernels in each kind of units."""
     found: dict[str, list[int]] = {}
     for at, row in enumerate(batch.rows):
-        found.setdefault(row.family, []).append(at)
+        found.setdefault(f"{row.family}/{row.rate}", []).append(at)
     return found
 
 

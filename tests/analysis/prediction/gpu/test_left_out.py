@@ -62,7 +62,7 @@ def test_what_ships_is_what_the_measurements_give():
 
 def test_every_observation_has_its_weight():
     assert len(package_data()["weights"]) == len(ALL)
-    assert set(fitted().observed) == {one.facts.family for one in ALL}
+    assert set(fitted().observed) == {f"{one.facts.family}/{one.facts.rate}" for one in ALL}
 
 
 def test_what_is_written_is_read_again():
