@@ -78,6 +78,10 @@ def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Nam
         return _run(list(sys.argv[1:] if arguments is None else arguments), execute or execute_command)
     except (GpuExploreError, ImportError, OSError, KeyboardInterrupt) as error:
         return _explained(error)
+    except RuntimeError as error:  # what Python makes of an interrupt while a class is defined
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        return _explained(error.__cause__)
     finally:
         give_up_unwritable()
 

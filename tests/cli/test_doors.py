@@ -209,6 +209,17 @@ def test_interrupt_before_anything_was_measured_is_a_line(monkeypatch, capsys):
     assert (told.out, told.err) == ("", "gpuexplore: interrupted\n")
 
 
+def test_interrupt_while_a_class_is_defined_is_a_line(monkeypatch, capsys):
+    class Slow:
+        def __set_name__(self, owner, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_command, "measure", lambda *_: type("Defined", (), {"field": Slow()}))
+
+    assert main([*RUN, "--no-save"]) == EXIT_FAILED
+    assert capsys.readouterr().err == "gpuexplore: interrupted\n"
+
+
 def test_second_interrupt_ends_the_command_without_a_word(monkeypatch, capsys):
     def interrupted():
         raise KeyboardInterrupt

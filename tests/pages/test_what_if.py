@@ -388,3 +388,14 @@ def test_a_time_that_the_device_cannot_have_reached_is_named(page):
     assert "**Impossible** on a GeForce GTX 1650 (GDDR5): its memory gives at most 128 GB/s" in texts(app.markdown)
     assert "the time entered for fp32 is impossible, so nothing is compared with it" in texts(app.markdown)
     assert "The time entered for fp32 is impossible" in texts(app.info)
+
+
+def test_predictions_name_the_measurements_they_rest_on_each_with_its_source(page):
+    app = page("what_if", op="matmul", shape="4096", device="h100-sxm5-80gb", dtype="bf16,tf32")
+    told = next(each.value for each in app.markdown if "rests on" in each.value)
+
+    assert not app.exception
+    assert "published measurements, the nearest on H100 SXM5 80GB" in told
+    assert "](https://github.com/" in told
+    assert "bf16 in" in next(line for line in told.splitlines() if "tf32:" in line)  # measured in another format
+    assert "To make predictions better" in texts(app.caption)

@@ -43,6 +43,8 @@ def _nearest(prediction: Prediction) -> str:
 
 def _linked(nearest: Nearest, prediction: Prediction) -> str:
     case = nearest.case
-    other = "" if case.operation == prediction.case.operation else f"{case.operation} "
-    words = plain(f"{other}{shape_label(case.shape)} in {format_seconds(nearest.time_s)} on {nearest.device}")
+    asked, took = prediction.case, f"in {format_seconds(nearest.time_s)} on {nearest.device}"
+    other = "" if case.operation == asked.operation else f"{case.operation} "
+    dtype = "" if case.dtype == asked.dtype else f" {case.dtype}"
+    words = plain(f"{other}{shape_label(case.shape)}{dtype} {took}")
     return f"[{words}]({nearest.url})" if nearest.url.startswith("https://") else words

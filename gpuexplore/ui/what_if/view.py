@@ -112,8 +112,8 @@ def show_figures(workload: Workload, facts: Facts, places: Places) -> None:
         show_table(lambda: [_shown(row) for row in own], facts, UNITS, alt=_alt(own), config=_columns())
     if predictions := [row.rests_on for row in own if row.rests_on]:
         largest = " of the layer with the most FLOPs" if len(workload.layers) > 1 else ""
-        st.markdown(f"**What the predictions{largest} rest on**")
-        show_rests_on(predictions)
+        with st.expander(f"What the predictions{largest} rest on", icon=":material/fact_check:"):
+            show_rests_on(predictions)
 
 
 def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
