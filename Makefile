@@ -27,7 +27,7 @@ ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels docs screenshots clean
+.PHONY: help run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -90,6 +90,9 @@ bench: $(VENV)/.dev  ## gpuexplore against its peers
 kernels: $(VENV)/.dev $(VENV)/.cuda130  ## compile every CUDA kernel and record its registers, spills and main loop; then run what was recorded
 	$(BIN)/python -m scripts.compiled_kernels --other $(VENV)/cuda130/bin/python
 	$(BIN)/pytest $(PARALLEL) -m "ptx" tests/operations tests/kernels/test_cuda_compile.py
+
+prediction: $(VENV)/.dev  ## fit the predictor of GPUs to the published measurements that ship
+	$(BIN)/python -m scripts.fit_prediction
 
 docs: $(VENV)/.dev  ## write docs/support.md and the tables of docs/gpu.md again
 	$(BIN)/python -m scripts.support_matrix

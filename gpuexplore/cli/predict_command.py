@@ -117,7 +117,7 @@ def _print(found: Sequence[Prediction]) -> None:
     for calls in dict.fromkeys(prediction.calls for prediction in found if prediction.device.kind != "cpu"):
         print(f"  {CALLS_WORDS[calls]}: {CALLS[calls]}")
     for basis in dict.fromkeys(
-        f"{prediction.device.title}: calibrated on {prediction.basis}" for prediction in found if prediction.time_s
+        f"{prediction.device.title}: rests on {prediction.basis}" for prediction in found if prediction.time_s
     ):
         print(f"  {basis}")
     for better in dict.fromkeys(prediction.better for prediction in found[:1] if prediction.better):

@@ -45,7 +45,8 @@ def test_people_get_a_table_with_intervals_reasons_and_what_it_rests_on(capsys):
     told = capsys.readouterr().out
     assert "9 in 10 within" in told
     assert "bf16: Tesla T4 has no bf16 units: fp32 does the arithmetic" in told
-    assert "calibrated on" in told
+    assert "Tesla T4: rests on" in told
+    assert "To make it better: others measured Tesla T4" in told
 
 
 @pytest.mark.parametrize("calls", CALLS)

@@ -72,7 +72,7 @@ class Prediction:
         high_s: its upper end.
         bound: the term that decides.
         peak: compute peak of the units that do the arithmetic.
-        basis: what it was calibrated on.
+        basis: what it rests on, in words.
         calls: how calls follow one another.
         nearest: measurements of others that it rests on, the nearest first.
         better: what would make it better; None where nothing is known that would.

@@ -228,3 +228,21 @@ def test_the_last_of_a_case_counts_on_each_device_and_nothing_that_draws_less_po
     assert from_results([old, new]) == from_results([new])
     assert len(from_results([new, larger])) == 2
     assert from_results([zeros, impossible]) == ()
+
+
+def test_what_a_gpu_measured_moves_its_own_predictions_at_once_and_those_of_no_other():
+    t4, asked = as_device(accelerator_named("t4")), case(shape=Shape.of(m=3000, k=3000, n=3000), on="t4")
+    other = replace(asked, device="l4"), as_device(accelerator_named("l4"))
+    before = predict(asked, t4, HERE)
+    slow = ok(1.4 * before.time_s, shape=asked.shape, on="t4")
+    there = replace(slow.environment, device=replace(t4, kind="cuda"))
+    taught = calibrate([replace(slow, environment=there)])
+
+    after = predict(asked, t4, taught)
+    near = predict(replace(asked, shape=Shape.of(m=2500, k=2500, n=2500)), t4, taught)
+    assert after.time_s == pytest.approx(1.4 * before.time_s, rel=0.1)
+    assert after.high_s / after.low_s < before.high_s / before.low_s
+    assert near.time_s > 1.1 * predict(near.case, t4, HERE).time_s
+    assert "1 result of this machine, on Tesla T4; " in after.basis
+    assert after.better is None
+    assert predict(*other, taught) == predict(*other, HERE)
