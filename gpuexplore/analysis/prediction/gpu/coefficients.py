@@ -28,6 +28,7 @@ SINGLE: Mapping[str, Expected] = {
     "wave": Expected(-0.5, 1.0),  # logit of the share of a last wave that idle multiprocessors cost
     "launch_by_clock": Expected(0.7, 0.15),  # not a logarithm: exponent of the clock
     "cap": Expected(log(0.92), 0.05),  # share of the peak where power does not limit
+    "above_rated_clock": Expected(0.05, 0.1),  # of cards for games
     "cap_shared_lanes": Expected(log(0.66), 0.1),  # fp32 where int32 takes lanes away
     "attention_share": Expected(log(0.45), 0.3),  # of the peak of matrix units
     "attention_start_s": Expected(log(3e-6), 0.7),  # of a wave of blocks

@@ -33,6 +33,7 @@ LAYER = "linear"
 RATES = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
 USUAL_CLOCK_HZ = 1.7e9
 USUAL_YEAR = 2020
+GAMING = "-geforce"  # of rate classes: these cards run above the clock that they are rated for
 LANES_SHARED_WITH_INTEGERS = ("8.6", "8.9", "12.0")
 SMALL_TLB_BEFORE = 8.0  # compute capability; other vendors count as before
 
@@ -48,6 +49,7 @@ class Facts:
         device: its row of the table; empty where it has none.
         calls: how calls follow one another.
         kernels: kernels of a call.
+        gaming_clock: whether it usually runs above its rated clock, as cards for games do.
         peak: FLOP/s of the units; infinite where the operation needs none.
         watts_per_teraflop: board power over that peak; NaN is unknown.
         reused_bytes: what has to stay in the L2 cache for the next call to find its data there; infinite: flushed.
@@ -73,6 +75,7 @@ class Facts:
     watts_per_teraflop: float
     year: float
     graphics_memory: bool
+    gaming_clock: bool
     shared_lanes: bool
     small_tlb: bool
     misaligned: bool
@@ -133,6 +136,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         watts_per_teraflop=row.power_w / peak * 1e12 if row and row.power_w and products else nan,
         year=float(row.release_year if row and row.release_year else USUAL_YEAR),
         graphics_memory="GDDR" in ((row.memory_type if row else None) or ""),
+        gaming_clock=row is not None and row.rate_class.endswith(GAMING),
         shared_lanes=capability in LANES_SHARED_WITH_INTEGERS,
         small_tlb=not _is_number(capability) or float(capability) < SMALL_TLB_BEFORE,
         misaligned=family in ("product", "batched_product") and _is_misaligned(products, item),

@@ -65,6 +65,7 @@ def _rate(batch: Batch, known: Coefficients) -> Numbers:
     fp32 = np.array([row.rate == "fp32" for row in batch.rows])
     shared = batch.numbers("shared_lanes").astype(bool) & fp32
     cap = np.where(shared, known.exp("cap_shared_lanes"), known.exp("cap")) * np.exp(known.of("power_of_family", batch))
+    cap = cap * np.where(batch.numbers("gaming_clock"), known.exp("above_rated_clock"), 1.0)
     share = np.fmin(cap, np.exp(by_power) * np.sqrt(batch.numbers("watts_per_teraflop")))  # unknown power: the cap
     found: Numbers = batch.numbers("peak") * share
     return found
