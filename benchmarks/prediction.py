@@ -33,10 +33,10 @@ from gpuexplore.analysis.prediction.calibration import (
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import USUAL, conditions_of
 from gpuexplore.analysis.prediction.gpu import Fitted, fitted
-from gpuexplore.analysis.prediction.gpu.facts import device_of, published_call
+from gpuexplore.analysis.prediction.gpu.facts import published_call
 from gpuexplore.analysis.prediction.gpu.observations import observations as seen_by_others
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED
-from gpuexplore.devices import ACCELERATORS, row_of
+from gpuexplore.devices import ACCELERATORS, row_of, table_device
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result, Shape
 from gpuexplore.recorded import recorded_results
@@ -109,10 +109,10 @@ def of_gpus(trials: Iterable[Trial]) -> list[Trial]:
 def claims() -> list[Claim]:
     """Return everything that was measured on a GPU of the table."""
     published = [
-        Claim("published", published_case(one), device_of(one.spec_key), one.time_s, conditions=SEARCHED)
+        Claim("published", published_case(one), table_device(one.spec_key), one.time_s, conditions=SEARCHED)
         for one in PUBLISHED
     ]
-    noted = [Claim("noted", noted_case(one), device_of(one.spec_key), noted_time_s(one)) for one in NOTED]
+    noted = [Claim("noted", noted_case(one), table_device(one.spec_key), noted_time_s(one)) for one in NOTED]
     recorded = [
         Claim("recorded", result.case, device, measured.median_s)
         for _, result in recorded_results()

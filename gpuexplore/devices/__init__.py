@@ -13,6 +13,7 @@ from gpuexplore.devices.accelerators import (
     native_dtypes,
     peaks_of,
     row_of,
+    table_device,
 )
 from gpuexplore.devices.cpu import memory_by_sysconf
 from gpuexplore.devices.cpu_ceiling.cache import ensure_ceiling
@@ -72,6 +73,7 @@ __all__ = [
     "read_cpu_times",
     "row_of",
     "search",
+    "table_device",
     "target_named",
     "thread_runs",
     "thread_waits",

@@ -8,6 +8,7 @@ import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
@@ -206,3 +207,9 @@ def as_device(accelerator: Accelerator) -> Device:
         bandwidth=bandwidth_of(accelerator),
         notes=tuple(filter(None, (accelerator.notes,))),
     )
+
+
+@cache
+def table_device(key: str) -> Device:
+    """Return the row of this key, which there is, as a device that is not here."""
+    return as_device(_BY_KEY[key])

@@ -10,7 +10,6 @@ from benchmarks.prediction import (
     Claim,
     as_json,
     claims,
-    device_of,
     efficiencies_without,
     leave_out,
     left_out_trials,
@@ -20,7 +19,7 @@ from benchmarks.prediction import (
 from benchmarks.prediction_errors import OURS, Errors, Guess, decade, errors_of, grouped, table, trial_of
 from benchmarks.prediction_peers import HEURISTICS, heuristics_s, neusight_s, roofline_s
 from gpuexplore.analysis.prediction.gpu import fitted
-from gpuexplore.devices import row_of
+from gpuexplore.devices import row_of, table_device
 from gpuexplore.model import Case, Shape
 from gpuexplore.recorded.published import published_measurements
 
@@ -29,7 +28,7 @@ ADDITION = Case("vector_add", Shape.of(n=1_000_000), "fp32", "torch", "t4")
 
 
 def trial(took_s, case=PRODUCT, **guesses):
-    return replace(trial_of(case, device_of("t4"), took_s, origin="measured"), guesses=guesses)
+    return replace(trial_of(case, table_device("t4"), took_s, origin="measured"), guesses=guesses)
 
 
 @pytest.mark.parametrize(("case", "name"), [(PRODUCT, "1e09 FLOP"), (ADDITION, "1e07 B")])
@@ -60,7 +59,7 @@ def test_a_table_has_a_line_for_each_group_and_one_for_those_of_few_rows():
 
 
 def test_the_roofline_is_the_slower_of_arithmetic_and_memory():
-    t4 = device_of("t4")
+    t4 = table_device("t4")
 
     assert roofline_s(PRODUCT, t4) == pytest.approx(2e9 / t4.peak("fp32", "vector").flop_per_s)
     assert roofline_s(ADDITION, t4) == pytest.approx(12e6 / t4.bandwidth.bytes_per_s)
@@ -77,7 +76,9 @@ def test_nothing_of_a_device_that_is_left_out_is_calibrated_on():
 
 def test_one_efficiency_is_that_of_the_other_devices():
     known = [
-        Claim("measured", replace(PRODUCT, device=key), device_of(key), roofline_s(PRODUCT, device_of(key)) / share)
+        Claim(
+            "measured", replace(PRODUCT, device=key), table_device(key), roofline_s(PRODUCT, table_device(key)) / share
+        )
         for key, share in (("t4", 0.1), ("p40", 0.5), ("l4", 0.7))
     ]
 
@@ -102,17 +103,17 @@ def test_neusight_predicts_every_operation_of_a_network_that_was_measured_on_its
 
     assert len(found) == 129
     assert None not in found
-    assert neusight_s(PRODUCT, device_of("t4"), rows[0].url) is None
-    assert neusight_s(PRODUCT, device_of("t4"), None) is None
+    assert neusight_s(PRODUCT, table_device("t4"), rows[0].url) is None
+    assert neusight_s(PRODUCT, table_device("t4"), None) is None
 
 
 def test_heuristics_of_nvidia_know_products_of_some_gpus_where_they_are_installed():
     case = Case("matmul", Shape.of(m=4096, k=4096, n=4096), "bf16", "torch", "h100-sxm5-80gb")
-    found = heuristics_s(case, device_of("h100-sxm5-80gb"))
+    found = heuristics_s(case, table_device("h100-sxm5-80gb"))
 
     assert (found is None) == (find_spec(HEURISTICS) is None)
-    assert heuristics_s(ADDITION, device_of("h100-sxm5-80gb")) is None
-    assert heuristics_s(PRODUCT, device_of("t4")) is None
+    assert heuristics_s(ADDITION, table_device("h100-sxm5-80gb")) is None
+    assert heuristics_s(PRODUCT, table_device("t4")) is None
 
 
 def test_rows_of_a_file_are_judged_by_what_ships(tmp_path):

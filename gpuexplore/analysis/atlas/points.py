@@ -14,7 +14,7 @@ from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, C
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.published import PUBLISHED, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.devices import ACCELERATORS, table_device
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Peak, Result, Shape
@@ -181,15 +181,10 @@ def _all() -> tuple[Point, ...]:
     )
 
 
-@cache
-def _device(spec_key: str) -> Device:
-    return as_device(next(row for row in ACCELERATORS if row.key == spec_key))
-
-
 def _peak(case: Case) -> Peak | None:
     """Return the peak of the units that do the arithmetic of a product; its device is a row's key."""
     is_product = operation_named(case.operation).is_matrix_product
-    return arithmetic(case, _device(case.device)).peak if is_product else None
+    return arithmetic(case, table_device(case.device)).peak if is_product else None
 
 
 def _case(operation: str, shape: Shape, dtype: str, spec_key: str) -> Case:
@@ -200,7 +195,7 @@ def _case(operation: str, shape: Shape, dtype: str, spec_key: str) -> Case:
 def _published(row: PublishedMeasurement) -> Point:
     return Point(
         origin="published",
-        device=_device(row.spec_key),
+        device=table_device(row.spec_key),
         operation=row.operation,
         dtype=row.dtype,
         shape=row.shape,
@@ -219,7 +214,7 @@ def _published(row: PublishedMeasurement) -> Point:
 def _product(row: PublishedResult) -> Point:
     return Point(
         origin="published",
-        device=_device(row.spec_key),
+        device=table_device(row.spec_key),
         operation="matmul",
         dtype=row.dtype,
         shape=row.shape,
@@ -243,7 +238,7 @@ def _recorded(recording: Recording, result: Result) -> Point:
     flags = "".join(f", {flag.name}" for flag in result.flags if flag.name != mode)
     return Point(
         origin="recorded",
-        device=_device(spec_key),
+        device=table_device(spec_key),
         operation=case.operation,
         dtype=case.dtype,
         shape=case.shape,

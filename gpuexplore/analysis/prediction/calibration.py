@@ -23,7 +23,7 @@ from gpuexplore.analysis.utilization.measured_ceiling import same_units
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
-from gpuexplore.devices import ACCELERATORS, as_device, row_of
+from gpuexplore.devices import row_of, table_device
 from gpuexplore.devices.identity import device_key, is_namesake, same_device
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import DISTURBED, Case, Device, Measurement, Options, Result
@@ -219,7 +219,9 @@ def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Obse
 
 
 def _published(published: PublishedResult) -> Observation | None:
-    return observation(published_case(published), _device(published.spec_key), published.time_s, origin="published")
+    return observation(
+        published_case(published), table_device(published.spec_key), published.time_s, origin="published"
+    )
 
 
 def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...]:
@@ -229,11 +231,9 @@ def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...
 
 def _noted(noted: NotedResult) -> Observation | None:
     noise = max(NOTED_NOISE, log(noted.high_flop_per_s / noted.low_flop_per_s) / 2)
-    return observation(noted_case(noted), _device(noted.spec_key), noted_time_s(noted), noise=noise, origin="noted")
-
-
-def _device(spec_key: str) -> Device:
-    return as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == spec_key))
+    return observation(
+        noted_case(noted), table_device(noted.spec_key), noted_time_s(noted), noise=noise, origin="noted"
+    )
 
 
 def from_results(

@@ -7,11 +7,10 @@ from math import exp, log1p
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.gpu.coefficients import Coefficients, package_data
-from gpuexplore.analysis.prediction.gpu.facts import Batch, Facts, Numbers
+from gpuexplore.analysis.prediction.gpu.facts import Batch, Facts, Indices, Numbers
 from gpuexplore.analysis.prediction.gpu.intervals import deviation, regime
 from gpuexplore.analysis.prediction.gpu.likeness import Correction, Observed, Places, correction, of_families
 from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
@@ -131,7 +130,7 @@ class Judged:
     corrections: Mapping[str, Correction]
 
 
-def _largest(values: Numbers) -> npt.NDArray[np.intp]:
+def _largest(values: Numbers) -> Indices:
     """Return the places of the MOST_NEARBY largest values, the largest first."""
     some = np.argpartition(-values, MOST_NEARBY)[:MOST_NEARBY] if len(values) > MOST_NEARBY else np.arange(len(values))
     return some[np.argsort(-values[some])]

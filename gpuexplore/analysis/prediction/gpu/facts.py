@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import inf, log2, nan
 from typing import Literal
 
@@ -11,8 +10,7 @@ import numpy.typing as npt
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
 from gpuexplore.analysis.prediction.calls import SETS_IN_TURN, USUAL, Calls, Conditions
-from gpuexplore.devices import as_device, row_of
-from gpuexplore.devices.accelerators import ACCELERATORS
+from gpuexplore.devices import row_of, table_device
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device, Options, Shape
 from gpuexplore.operations import operation_named
@@ -20,7 +18,7 @@ from gpuexplore.operations.contract import Product
 from gpuexplore.recorded.published import PublishedMeasurement
 
 Numbers = npt.NDArray[np.float64]
-Places = npt.NDArray[np.intp]  # of calls in a batch
+Indices = npt.NDArray[np.intp]  # of calls in a batch
 Family = Literal["product", "batched_product", "attention", "convolution", "layer_norm", "softmax", "element_wise"]
 
 SPECIAL: dict[str, Family] = {  # operations whose kernels are of their own kind
@@ -155,15 +153,9 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
 
 def published_call(measured: PublishedMeasurement) -> tuple[Case, Device]:
     """Return the case and the device that a published measurement stands for."""
-    device, implementation = device_of(measured.spec_key), operation_named(measured.operation).vendor_library.name
+    device, implementation = table_device(measured.spec_key), operation_named(measured.operation).vendor_library.name
     options = Options(cache="cold") if measured.timing == "do_bench" else Options()
     return Case(measured.operation, measured.shape, measured.dtype, implementation, device.id, options), device
-
-
-@cache
-def device_of(spec_key: str) -> Device:
-    """Return the device of a row of the table."""
-    return as_device(next(row for row in ACCELERATORS if row.key == spec_key))
 
 
 def family_of(case: Case) -> Family:
@@ -234,7 +226,7 @@ class Group:
     """Texts of many rows as the different ones and which of them each row has."""
 
     names: tuple[str, ...]
-    places: Places
+    places: Indices
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Group":

@@ -14,10 +14,10 @@ from gpuexplore.analysis.prediction.claims import (
     noted_time_s,
     published_case,
 )
-from gpuexplore.analysis.prediction.gpu.facts import Facts, device_of, facts_of, is_of_library, published_call
+from gpuexplore.analysis.prediction.gpu.facts import Facts, facts_of, is_of_library, published_call
 from gpuexplore.analysis.prediction.gpu.likeness import NOISE
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
-from gpuexplore.devices import ACCELERATORS
+from gpuexplore.devices import ACCELERATORS, table_device
 from gpuexplore.model import Case, Device
 from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
 
@@ -90,7 +90,7 @@ def _measured(row: PublishedMeasurement) -> Seen | None:
 
 
 def _claim(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> Seen | None:
-    device = device_of(case.device)
+    device = table_device(case.device)
     units = arithmetic(case, device)
     if not is_of_library(case, device, units):
         return None

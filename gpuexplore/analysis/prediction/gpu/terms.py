@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuexplore.analysis.prediction.gpu.coefficients import Coefficients
-from gpuexplore.analysis.prediction.gpu.facts import USUAL_CLOCK_HZ, USUAL_YEAR, Batch, Numbers, Places
+from gpuexplore.analysis.prediction.gpu.facts import USUAL_CLOCK_HZ, USUAL_YEAR, Batch, Indices, Numbers
 
 TILE_ROWS = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
 TILE_COLUMNS = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
@@ -96,7 +96,7 @@ def _winograd_bytes(batch: Batch) -> Numbers:
     return found
 
 
-def _tiled(batch: Batch, known: Coefficients, places: Places, products: Numbers, *, rate: Numbers) -> Numbers:
+def _tiled(batch: Batch, known: Coefficients, places: Indices, products: Numbers, *, rate: Numbers) -> Numbers:
     """Return the seconds of each product, (products, 4), of the calls at `places`, in its best tiles."""
     number, rows, columns, terms_of_sum = (products[:, axis, None] for axis in range(4))
     multiprocessors = batch.numbers("multiprocessors")[places, None]
