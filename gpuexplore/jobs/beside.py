@@ -5,6 +5,7 @@ the measurement is over.
 """
 
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -35,15 +36,18 @@ def run_beside(
         subprocess.TimeoutExpired: it worked longer; has what it printed by then.
         Unsupported: measurements did not let it go on for GIVE_UP_S.
     """
-    pipe, worked_s, told = subprocess.PIPE, 0.0, input or None
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    worked_s = 0.0
+    with tempfile.TemporaryFile() as given:  # Python 3.11 sends nothing on after a `communicate` that timed out
+        given.write(input)
+        given.seek(0)
+        process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with process:
         try:
             while True:
                 began_s = time.monotonic()
                 try:
-                    printed, words = process.communicate(told, timeout=min(SLICE_S, max(timeout - worked_s, 0.0)))
+                    printed, words = process.communicate(timeout=min(SLICE_S, max(timeout - worked_s, 0.0)))
                 except subprocess.TimeoutExpired as error:
-                    told = None  # a second call goes on with what the first was given
                     worked_s += time.monotonic() - began_s
                     if worked_s >= timeout:
                         raise subprocess.TimeoutExpired(command, timeout, output=error.output) from None

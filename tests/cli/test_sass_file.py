@@ -5,6 +5,7 @@ import json
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.kernels.files import MOST_BYTES
 from tests.kernels.files.kept import (
     CUBIN,
     CUTE,
@@ -116,6 +117,15 @@ def test_ptx_that_is_wrong_is_told_in_the_words_of_the_assembler(capsys, tmp_pat
     assert said in refused(capsys, path, *ON_H100)
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("nvjitlink")
+def test_ptx_of_the_largest_size_is_assembled(capsys, tmp_path):
+    path = tmp_path / "long.ptx"
+    path.write_text(SAXPY.read_text().ljust(MOST_BYTES, "\n"))
+
+    assert told(capsys, path, *ON_H100)["kernel"] == "saxpy"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -148,7 +158,7 @@ def test_bad_words_are_named_with_what_is_accepted(capsys, words, said):
         ("empty.ptx", b"", "this file is empty"),
         ("words.ptx", b"not a kernel", "this is no PTX"),
         ("noise.cubin", bytes(range(256)), "neither PTX, which is text, nor a cubin"),
-        ("large.ptx", b" " * (4 * 2**20 + 1), "is more than the 4.00 MiB"),
+        ("large.ptx", b" " * (4 * 2**20 + 1), "more than 4.00 MiB: at most 4,194,304 bytes"),
     ],
 )
 def test_a_file_that_holds_no_kernel_is_a_sentence(capsys, tmp_path, name, content, said):

@@ -38,6 +38,13 @@ def test_what_it_prints_and_how_it_ended_is_returned():
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"given", b"10"], b"")
 
 
+def test_more_than_a_pipe_holds_reaches_a_process_that_reads_it_late(monkeypatch):
+    monkeypatch.setattr(beside, "SLICE_S", 0.001)  # it has not started by then
+    given = b"x" * 4 * 2**20
+
+    assert working(counting(), input=given).stdout.split() == [given, b"10"]
+
+
 def test_it_stands_still_while_a_measurement_has_the_cpu_and_goes_on_after_it():
     with ThreadPoolExecutor(1) as page:
         work = page.submit(working, counting(3_000_000), input=b"")

@@ -11,14 +11,15 @@ from math import prod
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_VERSION = re.compile(r"^\s*\.version\s+(\d+\.\d+)", re.MULTILINE)
-_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)(\d)([af]?)\b", re.MULTILINE)
+# A file has up to 4 MiB: each of these looks at a character a few times at most, however often it does not match.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_VERSION = re.compile(r"^[ \t]*\.version\s+(\d+\.\d+)", re.MULTILINE)
+_TARGET = re.compile(r"^[ \t]*\.target\s+sm_(\d+)(\d)([af]?)\b", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)([^{;]*)")  # its parameters and directives stand before its body
 _NAME = re.compile(r"[\w$%]+")
 _THREADS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
-_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*\[\s*\]")
+_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared(?:\s+(?!\.extern)\.\w+|\s+\d+)*\s+([\w$%]+)\s*\[\s*\]")
 _FUNCTION = re.compile(r"(?=\.entry\s|\.func\s)")
 
 
