@@ -23,7 +23,7 @@ def read_kernel_file(content: bytes) -> KernelFile:
         TooLarge: it has more than MOST_BYTES.
     """
     if len(content) > MOST_BYTES:
-        raise TooLarge(f"this file has more than {format_bytes(MOST_BYTES)}: at most {MOST_BYTES:,} bytes are read here")
+        raise TooLarge(f"a file of more than {format_bytes(MOST_BYTES)}: at most {MOST_BYTES:,} bytes are read here")
     if not content.strip():
         raise InvalidInput("this file is empty: PTX or a cubin is looked for")
     if content.startswith((MAGIC, FATBIN)):
