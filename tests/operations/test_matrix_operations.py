@@ -16,6 +16,7 @@ from gpuexplore.measure.check.guard import CHEAP_WORK, probe_shapes, work
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS, load_build
+from gpuexplore.operations.attention import attended_pairs
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from tests.measure.fakes import CPU, GPU
 
@@ -201,3 +202,12 @@ def test_attention_in_16_bits_is_held_to_the_rounding_of_its_output():
 )
 def test_sums_are_as_long_as_the_terms_of_an_output(operation, shape, length):
     assert operation.reduction_length(shape) == length
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (3, 8), (8, 3), (1, 7), (7, 1)])
+def test_pairs_of_a_causal_mask_are_those_of_a_triangle(queries, keys):
+    whole = np.ones((queries, keys), dtype=bool)
+
+    assert attended_pairs(queries, keys, causal=False) == queries * keys
+    assert attended_pairs(queries, keys, causal=True) == np.tril(whole).sum()
+    assert attended_pairs(queries, keys, causal=True, bottom_right=True) == np.tril(whole, keys - queries).sum()

@@ -25,6 +25,21 @@ TILED_ROWS = Geometry(  # 16 rows a warp, of every head whole spans
 )
 
 
+def attended_pairs(queries: int, keys: int, *, causal: bool, bottom_right: bool = False) -> int:
+    """Return how many pairs of a query and a key have a score: all, or those that a causal mask leaves.
+
+    Args:
+        bottom_right: the mask ends at the last query and the last key, as flash-attn's from 2.1 on; else it begins at
+            the first of both, as torch's `is_causal`. They differ where `queries` and `keys` do.
+    """
+    if not causal:
+        return queries * keys
+    both = min(queries, keys)
+    beside = max(keys - queries, 0) if bottom_right else 0
+    below = 0 if bottom_right else max(queries - keys, 0)
+    return both * (both + 1) // 2 + queries * beside + below * keys
+
+
 def _products(shape: Shape) -> tuple[Product, ...]:
     heads, length, depth = shape["b"] * shape["h"], shape["s"], shape["d"]
     return (Product(heads, length, length, depth), Product(heads, length, depth, length))
