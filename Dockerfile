@@ -21,7 +21,8 @@ WORKDIR /app
 ARG CUDA=13
 COPY requirements requirements
 RUN pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" --constraint requirements/lock.txt torch
-COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE ./
+COPY LICENSES LICENSES
 COPY gpuexplore/__init__.py gpuexplore/
 RUN pip install --no-cache-dir --constraint requirements/lock.txt torch --editable ".[app,cuda${CUDA},postgresql,sass,torch]"
 COPY . .

@@ -269,7 +269,7 @@ def _points(series: Sequence[Series], points: Sequence[Point], show: Show) -> pd
             "rate": rate_words(point.operation, point.rate),
             "share": format_percent(point.share) if point.share is not None else "unknown",
             "source": source_label(point),
-            "licence": point.citation.licence or "none stated",
+            "licence": point.citation.licence,
             "timed": point.conditions,
         }
         for point in points

@@ -204,7 +204,7 @@ def _print_citations(found: Iterable[Point]) -> None:
 
 def citation_words(citation: Citation) -> str:
     """Return what is printed of a collection: what to cite, its licence, where it is and how it was measured."""
-    told = (citation.text, citation.licence or "no licence stated", citation.url)
+    told = (citation.text, citation.licence, citation.url)
     return f"{citation.name}: {'; '.join(filter(None, told))} ({citation.how})"
 
 

@@ -96,10 +96,10 @@ def test_nothing_measured_is_said_and_no_failure(capsys):
 
 
 def test_gpus_are_ranked_and_it_is_said_what_is_measured_and_what_is_asked_for_it(capsys):
-    told = printed(capsys, *WHICH, "--gpu", "rtx-3090,l4,t4")
-    rows = [line for line in told.splitlines() if line.startswith(("GeForce", "L4", "Tesla"))]
+    told = printed(capsys, *WHICH, "--gpu", "rtx-3090,l40,t4")
+    rows = [line for line in told.splitlines() if line.startswith(("GeForce", "L40", "Tesla"))]
 
-    assert [row.split("  ")[0] for row in rows] == ["L4", "GeForce RTX 3090", "Tesla T4"]
+    assert [row.split("  ")[0] for row in rows] == ["L40", "GeForce RTX 3090", "Tesla T4"]
     assert rows[1].endswith("published")
     assert rows[0].endswith("predicted")
     assert "0.15 Akash" in rows[2]
@@ -113,9 +113,9 @@ def test_nobody_is_cited_where_all_is_predicted(capsys):
     assert "Sources:" not in printed(capsys, *WHICH, "--gpu", "l4")
 
 
-@pytest.mark.parametrize(("by", "first"), [("time", "l4"), ("energy", "l4"), ("memory", "rtx-3090"), ("price", "t4")])
+@pytest.mark.parametrize(("by", "first"), [("time", "l40"), ("energy", "t4"), ("memory", "l40"), ("price", "rtx-3090")])
 def test_what_it_ranks_by_can_be_chosen(by, first, answered):
-    code, told = answered(*WHICH, "--gpu", "rtx-3090,l4,t4", "--by", by, "--price", "t4=0.01,l4=9,rtx-3090=9", "--json")
+    code, told = answered(*WHICH, "--gpu", "rtx-3090,l40,t4", "--by", by, "--price", "t4=9,l40=9,rtx-3090=0.01", "--json")
 
     assert code == EXIT_OK
     assert told["choices"][0]["spec_key"] == first

@@ -61,6 +61,17 @@ def test_the_wheel_has_all_that_the_checkout_serves_and_no_more(wheel):
         assert set(tracked.stdout.splitlines()) <= names | {"gpuexplore/.gitignore"}
 
 
+def test_the_wheel_carries_the_licences_of_what_it_ships(wheel):
+    packed = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in packed.namelist() if name.endswith(".dist-info/METADATA"))
+    told = packed.read(metadata).decode()
+
+    assert "License-Expression: Apache-2.0 AND MIT AND BSD-2-Clause AND BSD-3-Clause AND CC-BY-SA-4.0\n" in told
+    for name in ("LICENSE", "NOTICE", "LICENSES/CC-BY-SA-4.0.txt"):
+        assert f"License-File: {name}\n" in told
+        assert packed.read(f"{metadata.removesuffix('METADATA')}licenses/{name}") == (ROOT / name).read_bytes()
+
+
 def test_it_measures_and_predicts_where_there_is_no_checkout(environment, outside):
     where = "import gpuexplore; print(gpuexplore.__file__)"
     found = subprocess.run([environment, "-c", where], **outside, capture_output=True, text=True, check=True).stdout

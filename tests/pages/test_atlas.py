@@ -16,8 +16,6 @@ from gpuexplore.ui.link import PARAMETERS
 from tests.analysis.made import device
 from tests.pages.conftest import texts
 
-NOTEBOOK = "Teaching notebook 004"  # published nowhere but in the notebooks
-
 
 def spec(app):
     (chart,) = app.get("vega_lite_chart")
@@ -167,8 +165,6 @@ def test_every_source_of_a_point_opens():
         opened = urlsplit(href_of(point))
         if point.origin == "recorded":
             assert href_of(point) == f"./?run={point.run_id}"
-        elif point.citation.name == NOTEBOOK:
-            assert href_of(point) == "./fact-check"
         else:
             assert (opened.scheme, bool(opened.netloc)) == ("https", True), point
 

@@ -11,6 +11,7 @@ from gpuexplore.recorded.published.measurements import read_measurements
 
 HEADING = "gpu_key,operation,dtype,shape,time_s,timing,conditions,source"
 LINK = "https://github.com/baidu-research/DeepBench/blob/0123456/results.xlsx"
+MAY_BE_MIXED = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause"}  # the others have a file of their own
 ROW = f"t4,linear,fp16,b=16;d=32;k=8,0.0001,queued,warm,{LINK}"
 
 
@@ -23,7 +24,7 @@ def test_rows_that_come_along_are_read_and_every_source_and_timing_has_some():
 
     assert len(found) > 2600
     assert {row.operation for row in found} < set(OPERATIONS)
-    assert {row.source for row in found} == set(sources())
+    assert {row.source for row in found} == {source for source in sources() if source.licence in MAY_BE_MIXED}
     assert {row.timing for row in found} == set(TIMINGS)
 
 
@@ -37,7 +38,7 @@ def test_no_measurement_stands_there_twice():
 
 
 def test_every_source_has_a_licence_a_citation_and_a_link():
-    assert {source.licence for source in sources()} == {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause"}
+    assert {source.licence for source in sources()} == MAY_BE_MIXED | {"CC-BY-SA-4.0"}
     assert all(source.citation and source.how and source.url.startswith("https://github.com/") for source in sources())
 
 

@@ -1,14 +1,11 @@
 """Who measured what the atlas shows, under which licence, and what to cite."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from urllib.parse import urlsplit
 
 from gpuexplore.analysis.utilization.published import PublishedResult
 from gpuexplore.recorded import Recording
-from gpuexplore.recorded.published import Source
+from gpuexplore.recorded.published import Source, sources
 
 HERE = "gpuexplore"  # the name of what gpuexplore recorded
 
@@ -20,44 +17,16 @@ class Citation:
     Attributes:
         name: what readers call it; several recordings of gpuexplore share one.
         url: where it is; None for what comes with gpuexplore.
-        licence: SPDX identifier; None where its authors state none.
+        licence: SPDX identifier.
         text: what to cite.
         how: how its authors measured.
     """
 
     name: str
     url: str | None
-    licence: str | None
+    licence: str
     text: str
     how: str
-
-
-# The collections of published_matmul.csv, by the repository their links name.
-_OF_PRODUCTS: Mapping[str, Citation] = MappingProxyType(
-    {
-        "stas00/ml-engineering": Citation(
-            "Machine Learning Engineering",
-            "https://github.com/stas00/ml-engineering",
-            "CC-BY-SA-4.0",
-            "S. Bekman: Machine Learning Engineering, maximum achievable matmul FLOPS",
-            "the best of a search over shapes, the mean of 100 queued calls",
-        ),
-        "mag-/gpu_benchmark": Citation(
-            "gpu_benchmark",
-            "https://github.com/mag-/gpu_benchmark",
-            None,
-            "mag-: gpu_benchmark, statistics of mamf-finder",
-            "the best of a search over shapes, the best time of each",
-        ),
-    }
-)
-_NOTEBOOK = Citation(
-    "Teaching notebook 004",
-    None,
-    None,
-    "the teaching notebooks this project grew from, number 004",
-    "the mean of 5 calls without a warm-up, inputs all ones",
-)
 
 
 @cache
@@ -68,8 +37,7 @@ def of_source(source: Source) -> Citation:
 
 def of_product(published: PublishedResult) -> Citation:
     """Return the citation of one of the best published products."""
-    repository = "/".join(urlsplit(published.source).path.split("/")[1:3])
-    return _OF_PRODUCTS.get(repository, _NOTEBOOK)
+    return of_source(next(source for source in sources() if published.source.startswith(f"{source.url}/")))
 
 
 def of_recording(recording: Recording) -> Citation:

@@ -223,7 +223,7 @@ def _product(row: PublishedResult) -> Point:
         implementation=None,
         conditions=row.note,
         citation=of_product(row),
-        url=row.source if row.source.startswith("https://") else None,
+        url=row.source,
         run_id=None,
         cold=False,
         peak=_peak(_case("matmul", row.shape, row.dtype, row.spec_key)),

@@ -18,7 +18,7 @@ class PublishedResult:
         dtype: a format of FORMATS.
         shape: of `matmul`.
         flop_per_s: the rate they report.
-        source: a link, or the document.
+        source: the link.
         note: conditions.
     """
 
@@ -83,5 +83,5 @@ def _noted(row: dict[str, str]) -> NotedResult:
     return NotedResult(row["spec_key"], row["dtype"], low, high)
 
 
-PUBLISHED = tuple(_result(row) for row in _rows("published_matmul.csv"))
+PUBLISHED = tuple(_result(row) for row in _rows("published_matmul.cc-by-sa-4.0.csv"))
 NOTED = tuple(_noted(row) for row in _rows("noted_matmul.csv"))

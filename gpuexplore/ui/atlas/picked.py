@@ -22,7 +22,6 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.units import format_interval, format_percent, format_seconds
 
 POINT = "point"  # the link's parameter
-FACT_CHECK = "fact-check"  # where the numbers of the notebooks are discussed, which are published nowhere else
 PREDICTIONS: Shared[Prediction] = Shared(300)
 
 
@@ -51,10 +50,8 @@ def points_by_id() -> Mapping[str, Point]:
 
 
 def href_of(point: Point) -> str:
-    """Return what opens the source of a point: its file on the web, its recorded run, or the notebooks' fact check."""
-    if point.url:
-        return point.url
-    return href(f"benchmark?run={point.run_id}" if point.run_id else FACT_CHECK)
+    """Return what opens the source of a point: its file on the web, or its recorded run."""
+    return point.url or href(f"benchmark?run={point.run_id}")
 
 
 def ways_of(point: Point) -> Mapping[str, str]:
@@ -118,10 +115,9 @@ def _told(point: Point) -> str:
         if point.origin == "recorded"
         else f"Published by **{plain(cited.name)}**, not measured by gpuexplore"
     )
-    licence = f" Licence: {cited.licence}." if cited.licence else " Its authors state no licence."
     cite = "" if point.origin == "recorded" else f" Cite: {plain(cited.text)}."
     timed = f"{plain(point.conditions)}; calls {plain(CALLS[point.calls])}"
-    return f"{whose}.{licence} Timed: {timed}.{cite}"
+    return f"{whose}. Licence: {cited.licence}. Timed: {timed}.{cite}"
 
 
 def _ways(point: Point) -> None:

@@ -7,9 +7,9 @@ from gpuexplore.analysis.what_if.summary import summarize
 from gpuexplore.analysis.what_if.user_claims import claims, named_numbers
 from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Origin
+from gpuexplore.model import Origin, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape
 
@@ -37,8 +37,19 @@ def test_fp32_is_compared_with_what_was_promised_and_with_the_datasheet(rows):
     assert fp32.of_promised == pytest.approx(0.635, abs=5e-4)
     assert fp32.of_peak == pytest.approx(5.077 / 8.1, abs=5e-4)
     assert fp32.row.peak.kind == "datasheet"
-    assert fp32.published is None  # the best published result is this very one
-    assert "inputs all ones" in fp32.known_as.source
+    assert (fp32.published, fp32.known_as) == (None, None)
+
+
+@pytest.mark.parametrize(("tflops", "is_known"), [(271.2, True), (250, False)])
+def test_a_time_that_was_published_is_known_as_that_and_not_compared_with_itself(tflops, is_known):
+    a100, matmul = as_device(accelerator_named("A100 SXM4 80GB")), OPERATIONS["matmul"]
+    work = of_operation(matmul, Shape.of(m=1024, k=5120, n=10240))
+    times = {"bf16": work.flop_count / (tflops * 1e12)}
+    rows = what_if(work, [a100], dtypes=["bf16"], baseline="bf16", known=Known(calibrate(), times_s=times))
+    (bf16,) = claims(work, rows, {})
+
+    assert "stas00/ml-engineering" in (bf16.known_as if is_known else bf16.published).source
+    assert (bf16.published is None) == is_known
 
 
 def test_bf16_is_emulated_slower_and_compared_with_the_units_that_did_the_work(rows):
