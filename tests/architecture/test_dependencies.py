@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from gpuexplore.errors import EXTRAS
+from scripts.lock import locked, requirements
 from tests.architecture.imports import libraries_named_in
 
 OPTIONAL = {
@@ -75,3 +76,24 @@ def test_what_is_pinned_is_within_what_is_declared(project, repository):
 
 def _holds(required, pins):
     return normal(required.name) not in pins or required.specifier.contains(pins[normal(required.name)])
+
+
+def test_hosts_of_apps_install_what_is_declared_for_the_app_at_the_locked_versions(repository):
+    told = (repository / "requirements.txt").read_text(encoding="utf-8")
+    asked = [Requirement(line) for line in told.splitlines() if not line.startswith("#")]
+    versions = {normal(required.name): str(required.specifier) for required in asked}
+
+    assert told == requirements(), "requirements.txt is not up to date: run make lock"
+    assert asked[0].name == "torch"
+    assert {"torch", "streamlit", "pandas", "altair", "numba", "numba-cuda", "sqlalchemy"} <= set(versions)
+    assert {name for name, version in versions.items() if version != f"=={locked().get(name)}"} == {"cuda-bindings"}
+    assert "-" not in {line[0] for line in told.splitlines()}, (
+        "a host that copies this file alone cannot follow options"
+    )
+
+
+@pytest.mark.parametrize("name", ["app.py", "pages", "gpuexplore", "tests", "requirements.txt", ".streamlit"])
+def test_the_checkout_is_laid_out_as_streamlit_and_its_hosts_expect(name, repository):
+    path = repository / name
+
+    assert path.is_file() if "." in name[1:] else any(path.iterdir())

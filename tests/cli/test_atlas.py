@@ -115,7 +115,9 @@ def test_nobody_is_cited_where_all_is_predicted(capsys):
 
 @pytest.mark.parametrize(("by", "first"), [("time", "l40"), ("energy", "t4"), ("memory", "l40"), ("price", "rtx-3090")])
 def test_what_it_ranks_by_can_be_chosen(by, first, answered):
-    code, told = answered(*WHICH, "--gpu", "rtx-3090,l40,t4", "--by", by, "--price", "t4=9,l40=9,rtx-3090=0.01", "--json")
+    code, told = answered(
+        *WHICH, "--gpu", "rtx-3090,l40,t4", "--by", by, "--price", "t4=9,l40=9,rtx-3090=0.01", "--json"
+    )
 
     assert code == EXIT_OK
     assert told["choices"][0]["spec_key"] == first

@@ -16,7 +16,8 @@ NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
 BLOCKS = {  # by the repository of each: its licence, the files its rows are in, and the text below
     found["repository"]: found
     for found in re.finditer(
-        r"^https://github\.com/(?P<repository>\S+)\nLicence: (?P<licence>\S+)\nIn: (?P<files>.+)\n\n(?P<text>(?:(?!-{50}).*\n)+)",
+        r"^https://github\.com/(?P<repository>\S+)\nLicence: (?P<licence>\S+)\nIn: (?P<files>.+)\n\n"
+        r"(?P<text>(?:(?!-{50}).*\n)+)",
         NOTICE,
         re.M,
     )
