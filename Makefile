@@ -27,13 +27,15 @@ ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
+.PHONY: help install run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 - \2/'
 
-run: $(PACKAGE)  ## install what is missing and serve the app on http://127.0.0.1:8501 (PORT=...; CUDA=12: for drivers before 580)
+install: $(PACKAGE)  ## install what is missing into .venv (CUDA=12: for drivers before 580)
+
+run: $(PACKAGE)  ## the same, then serve the app on http://127.0.0.1:8501 (PORT=...)
 	FORWARDED_ALLOW_IPS="$$FORWARDED_ALLOW_IPS" $(BIN)/streamlit run app.py --server.port $(PORT)
 
 check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one room, its long tests too

@@ -11,7 +11,7 @@ from gpuexplore.served import is_installed_from_wheel
 LEAST_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
 DRIVERS, TORCH_BUILDS = "https://www.nvidia.com/drivers", "https://pytorch.org/get-started/locally/"
 BUILDS_FOR_12 = "https://download.pytorch.org/whl/cu129"
-IN_A_CHECKOUT = "make run CUDA=12"
+IN_A_CHECKOUT = "make install CUDA=12"
 FROM_A_WHEEL = f"pip install 'gpuexplore[cuda12]' torch==2.13.0 --extra-index-url {BUILDS_FOR_12}"
 
 Version = tuple[int, int]

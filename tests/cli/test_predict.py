@@ -35,7 +35,7 @@ def test_a_t4_emulates_bf16_has_fp16_and_no_fp8(answered):
     assert [one["support"] for one in (fp32, bf16, fp16, fp8)] == ["native", "emulated", "native", "unsupported"]
     assert [one["native"] for one in (fp32, bf16, fp16, fp8)] == [True, False, True, False]
     assert fp16["peak"]["flop_per_s"] == 65e12
-    assert fp32["low_s"] < 1.7327 < fp32["high_s"]
+    assert fp32["time_s"] / 1.5 < 1.7327 < fp32["high_s"]
     assert fp8["time_s"] is None
     assert "no bf16 units" in bf16["reason"]
 
