@@ -239,7 +239,8 @@ def missing_files(text):
     tops = "|".join(re.escape(path.name) for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
     paths = re.findall(rf"(?<![\w/.-])((?:{tops})/[\w/.-]*\w)", text)
     modules = re.findall(rf"`(?:python -m )?((?:{tops})(?:\.\w+)+)`|python -m ((?:{tops})(?:\.\w+)+)", text)
-    dotted = [name.replace(".", "/") for pair in modules for name in pair if name]
+    names = [name for pair in modules for name in pair if name and not (ROOT / name).is_file()]
+    dotted = [name.replace(".", "/") for name in names]
     return {path for path in paths if not (ROOT / path).exists()} | {
         path for path in dotted if not (ROOT / path).is_dir() and not (ROOT / f"{path}.py").exists()
     }
