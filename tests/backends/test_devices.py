@@ -96,7 +96,9 @@ def test_numba_says_which_driver_it_needs_though_it_starts_on_an_older_one(cuda,
     assert facts == DriverFacts(problem=f"{said} CUDA 12.4 at most: make install CUDA=12")
 
 
-@pytest.mark.parametrize(("supported", "remedy"), [(12_040, "make install CUDA=12"), (11_080, "install a newer driver")])
+@pytest.mark.parametrize(
+    ("supported", "remedy"), [(12_040, "make install CUDA=12"), (11_080, "install a newer driver")]
+)
 def test_a_library_asks_the_driver_by_nvml_and_names_the_command_that_mends_it(monkeypatch, supported, remedy):
     nvml = SimpleNamespace(nvmlSystemGetCudaDriverVersion_v2=lambda: supported, NVMLError=OSError)
     monkeypatch.setattr("gpuexplore.devices.nvml.load_nvml", lambda: nvml)
