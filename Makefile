@@ -24,7 +24,7 @@ BUILDS  := https://download.pytorch.org/whl
 TORCH_INDEX := $(if $(filter 12,$(CUDA)),--extra-index-url $(BUILDS)/cu129,$(if $(GPU),,--extra-index-url $(BUILDS)/cpu --retries 1 --timeout 15))
 
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
-INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py  # which would show in times that are measured beside
+INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
 .PHONY: help install run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean

@@ -7,11 +7,11 @@ from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gpuexplore.store.turns import ACCOUNT_PREFIX
 from gpuexplore.ui.environment import trusted_proxies
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.undocumented import user_fields
 
 OWNER_COOKIE = "gpuexplore_owner"
 LOGIN_FIELDS = ("email", "sub")  # of st.user after a login; the first one that is given counts
@@ -47,16 +47,10 @@ def account() -> str | None:
 
     What a trusted proxy says stands in the fields of `st.user` that the setting server.trustedUserHeaders names.
     """
-    user = _vouched_for()
+    user = user_fields()
     fields = (*st.get_option("server.trustedUserHeaders").values(), *_login_fields(user))
     names = (str(user.get(field) or "").strip().casefold() for field in fields)
     return next(filter(None, names), None)
-
-
-def _vouched_for() -> Mapping[str, object]:
-    """Return what `st.user` tells of a visitor, which looks for a file of secrets first, at each of its fields."""
-    context = get_script_run_ctx()
-    return context.user_info if context else {}
 
 
 def _login_fields(user: Mapping[str, object]) -> tuple[str, ...]:

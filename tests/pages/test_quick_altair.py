@@ -1,16 +1,14 @@
 """Charts made with less copying are the charts that Altair makes."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from altair.utils.schemapi import debug_mode
 
 import gpuexplore.charts as chart
+from gpuexplore.charts.quick_altair import quick_altair, unchecked
 from gpuexplore.recorded import recordings, run_id_of
 from gpuexplore.ui.run import live_charts
 from gpuexplore.ui.shared import charts
-from gpuexplore.ui.shared.quick_altair import quick_altair
 from tests.charts.test_charts import beside, sweep, swept
 
 RECORDED = run_id_of(recordings()[0].name, "matmul")
@@ -34,7 +32,7 @@ def test_charts_of_a_page_are_those_of_altair(name, page, monkeypatch):
     def both(build):
         quick = spec_of(build)
         with monkeypatch.context() as patched:
-            patched.setattr(charts, "quick_altair", nullcontext)
+            patched.setattr(charts, "quick_altair", unchecked)
             made.append((quick, spec_of(build)))
         return quick
 
@@ -60,7 +58,7 @@ def test_charts_of_a_page_are_those_of_altair(name, page, monkeypatch):
     ids=["sweep", "one size", "recorded", "first pass"],
 )
 def test_charts_of_a_run_are_those_of_altair(draw, analysis):
-    with debug_mode(False):
+    with unchecked():
         plain = draw(analysis).to_dict(validate=False)
         with quick_altair():
             assert draw(analysis).to_dict(validate=False) == plain

@@ -71,15 +71,15 @@ def test_another_key_is_drawn():
 
 
 def test_what_a_visitor_left_half_drawn_is_drawn_by_the_next(monkeypatch):
-    record = replay._recorded
+    record = replay.record
 
-    def leave(draw, context):
-        record(draw, context)
+    def leave(draw):
+        record(draw)
         raise StopException
 
-    monkeypatch.setattr(replay, "_recorded", leave)
+    monkeypatch.setattr(replay, "record", leave)
     run()
-    monkeypatch.setattr(replay, "_recorded", record)
+    monkeypatch.setattr(replay, "record", record)
 
     assert "drew" in run().session_state
     assert "drew" not in run().session_state

@@ -5,7 +5,7 @@ from streamlit import config
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 
-from gpuexplore.ui.server.theme import remember_theme
+from gpuexplore.ui.undocumented import remember_theme
 
 SECTIONS = ("theme", *(f"theme.{category.value}" for category in config.CustomThemeCategories))
 

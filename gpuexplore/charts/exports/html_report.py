@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from altair.utils.schemapi import debug_mode
 from jinja2 import Environment, Template
 from markupsafe import Markup
 
@@ -13,6 +12,7 @@ from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
 from gpuexplore.charts.exports.texts import HEADING, table_row
 from gpuexplore.charts.panels import panels
+from gpuexplore.charts.quick_altair import unchecked
 from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.request import as_command, as_python, from_experiment
 
@@ -77,7 +77,7 @@ def _pictures(exported: Exported, wanted: Collection[str] = ()) -> list[tuple[st
     drawn["Rate"] = charts.bandwidth if is_memory_bound(analysis) else charts.throughput
     drawn = {title: build for title, build in drawn.items() if not wanted or title in wanted}
     shown = panels(analysis)
-    with debug_mode(False):  # unchecked, as on the page: tests check what charts are made of
+    with unchecked():
         specs = [
             specification({panel: build(analysis, lines) for panel, lines in shown.items()}, title, exported.facts)
             for title, build in drawn.items()

@@ -12,11 +12,12 @@ from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may_cancel
 from gpuexplore.ui.run.state import ACTIVITIES, cancel, changed, position, waiting_words
-from gpuexplore.ui.run.view import is_tick, page_name, waiting_tick_s
+from gpuexplore.ui.run.view import waiting_tick_s
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
 from gpuexplore.ui.shared import moment
 from gpuexplore.ui.shared.pace import PACE, SHORTEST_S
 from gpuexplore.ui.shared.quiet import in_turn
+from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
 
@@ -85,7 +86,7 @@ def _tick_s(run: ActivityRun, current_s: float | None = None) -> float | None:
     waits_s = waiting_tick_s(run.id)
     if waits_s is not None:
         return waits_s
-    return TICK_S if not run.payloads and run.owner == owner() else PACE.interval_s(page_name(), current_s)
+    return TICK_S if not run.payloads and run.owner == owner() else PACE.interval_s(session_id(), current_s)
 
 
 def _offer_cancelling(run: ActivityRun) -> None:
@@ -100,7 +101,7 @@ def _tick(run_id: str, registered_s: float | None, draw: Draw) -> None:
     try:
         with in_turn():
             run = fetch_activity(run_id)
-            changes = _tick_s(run, registered_s) != registered_s or (registered_s is None and is_tick())
+            changes = _tick_s(run, registered_s) != registered_s or (registered_s is None and is_fragment_rerun())
             if changes and (run.owner == owner() or PACE.admits_page()):
                 st.rerun()  # the whole page, so that the right tick is registered
             _draw(run, registered_s, draw)

@@ -4,7 +4,8 @@ import gpuexplore
 from gpuexplore.model import RunState
 from gpuexplore.store.figures import Figures
 from gpuexplore.ui.monitoring.openmetrics import Family
-from gpuexplore.ui.monitoring.process import errors, sessions
+from gpuexplore.ui.monitoring.process import errors
+from gpuexplore.ui.undocumented import connected_sessions
 
 
 def families(found: Figures | None) -> list[Family]:
@@ -23,7 +24,7 @@ def _of_process() -> list[Family]:
         "Errors of pages that nobody expected, since this server started.",
         (({}, float(errors())),),
     )
-    connected = sessions()
+    connected = connected_sessions()
     if connected is None:
         return [build, failed]
     pages = Family(

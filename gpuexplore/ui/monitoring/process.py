@@ -2,9 +2,6 @@
 
 from threading import Lock
 
-from streamlit.runtime import Runtime
-from streamlit.runtime.stats import ACTIVE_SESSIONS_FAMILY, GaugeStat
-
 _LOCK = Lock()
 _errors = 0
 
@@ -19,11 +16,3 @@ def count_error() -> None:
 def errors() -> int:
     """Return how many of those there were since the server started."""
     return _errors
-
-
-def sessions() -> int | None:
-    """Return how many pages are connected; None where no server runs."""
-    if not Runtime.exists():
-        return None
-    found = Runtime.instance().stats_mgr.get_stats([ACTIVE_SESSIONS_FAMILY]).get(ACTIVE_SESSIONS_FAMILY, ())
-    return sum(stat.value for stat in found if isinstance(stat, GaugeStat))

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, NotFound, StoreUnavailable
 from gpuexplore.model import Case, Run, RunState
@@ -18,6 +17,7 @@ from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, seconds_le
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit
 from gpuexplore.ui.shared.pace import MISSED, PACE
 from gpuexplore.ui.shared.quiet import in_turn
+from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
 
@@ -73,7 +73,7 @@ def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
     """Return how often `run` is to be redrawn; never once it has ended."""
     if not run.active:
         return _Ticks(None, None, bool(run.results))
-    results_s = PACE.interval_s(page_name(), current.results_s if current else None) if run.results else None
+    results_s = PACE.interval_s(session_id(), current.results_s if current else None) if run.results else None
     return _Ticks(_progress_tick_s(run), results_s, bool(run.results))
 
 
@@ -84,18 +84,12 @@ def _is_missed(registered: _Ticks) -> bool:
     throws away what the last one drew (https://github.com/streamlit/streamlit/issues/9921): the browser still redraws
     by what it registered before. So progress redraws itself where it need not, or results do not where they should.
     """
-    if not is_tick():
+    if not is_fragment_rerun():
         return False
     if registered.results_s is None:
         return registered.progress_s is None
     drawn_s: float = st.session_state.get(RESULTS_DRAWN, 0.0)
     return time.monotonic() - drawn_s > MISSED * registered.results_s + PATIENCE_S
-
-
-def is_tick() -> bool:
-    """Return whether a fragment is drawn by itself, and not with its whole page."""
-    context = get_script_run_ctx()
-    return context is not None and bool(context.fragment_ids_this_run)
 
 
 def waiting_tick_s(run_id: str) -> float | None:
@@ -112,12 +106,6 @@ def _progress_tick_s(run: Run) -> float:
     if waits_s is not None:
         return waits_s
     return IMPATIENT_TICK_S if not run.results and is_mine(run) else TICK_S
-
-
-def page_name() -> str:
-    """Return the name of this page among those that redraw themselves."""
-    context = get_script_run_ctx()
-    return context.session_id if context else ""
 
 
 def _draw_progress(run_id: str, registered: _Ticks) -> None:

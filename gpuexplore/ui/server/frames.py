@@ -1,8 +1,8 @@
 """Ends a websocket whose frames no browser of ours sends, with a sentence instead of a traceback."""
 
-from google.protobuf.message import DecodeError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from gpuexplore.ui.undocumented import is_client_message
 
 INVALID_FRAME = 1007  # RFC 6455, 7.4.1
 REFUSAL = "Accepted are binary frames, each one message of Streamlit's browser client."
@@ -44,7 +44,4 @@ class _Checked:
 
 
 def _is_readable(frame: bytes | None) -> bool:
-    try:
-        return frame is not None and BackMsg.FromString(frame).WhichOneof("type") is not None
-    except DecodeError:
-        return False
+    return frame is not None and is_client_message(frame)

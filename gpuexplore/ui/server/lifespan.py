@@ -14,8 +14,8 @@ import streamlit as st
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
-from gpuexplore.ui.server.theme import remember_theme
 from gpuexplore.ui.session import live_supervisor
+from gpuexplore.ui.undocumented import remember_theme
 
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns

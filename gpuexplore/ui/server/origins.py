@@ -10,7 +10,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlit import get_option
-from streamlit.config import is_manually_set
+
+from gpuexplore.ui.undocumented import was_set
 
 SERVER_ADDRESS = "browser.serverAddress"  # what a proxy is called that forwards under another name than its own
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -26,7 +27,7 @@ class OwnOrigins:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._proxy = str(get_option(SERVER_ADDRESS)) if is_manually_set(SERVER_ADDRESS) else None
+        self._proxy = str(get_option(SERVER_ADDRESS)) if was_set(SERVER_ADDRESS, default="localhost") else None
         self._others = {str(origin).strip().casefold() for origin in get_option("server.corsAllowedOrigins")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

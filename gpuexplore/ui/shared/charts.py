@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import altair as alt
 import pyarrow as pa
 import streamlit as st
-from altair.utils.schemapi import debug_mode
 
+from gpuexplore.charts.quick_altair import quick_altair
 from gpuexplore.ui.shared import Shared
-from gpuexplore.ui.shared.quick_altair import quick_altair
 
 Spec = Mapping[str, Any]
 CHARTS: Shared[Spec] = Shared(300)
@@ -43,7 +42,7 @@ def show_spec(spec: Spec, *, key: str, on_select: Any = "ignore") -> Any:
 def spec_of(build: Callable[[], alt.TopLevelMixin]) -> Spec:
     """Return a chart as Streamlit sends it: Vega-Lite, unchecked (tests do that), and its data as Arrow streams."""
     frames: dict[int, _Frame] = {}
-    with _ALTAIR, debug_mode(False), quick_altair(), alt.data_transformers.enable(ARROW, frames=frames):
+    with _ALTAIR, quick_altair(), alt.data_transformers.enable(ARROW, frames=frames):
         found: dict[str, Any] = build().to_dict(validate=False)
     values = {name: _stream(_columns(records)) for name, records in found.get("datasets", {}).items()}
     found["datasets"] = values | {frame.name: frame.data for frame in frames.values()}

@@ -1,22 +1,26 @@
-"""Altair with less copying: 15 of the 25 ms that a chart of five layers takes are copies of parts that nobody changes.
+"""Altair with less copying and checking: 15 of a chart's 25 ms are copies of parts that stay as they are.
 
 Altair copies every layer to its last tick whenever layers are put together or derived from each other, asks of every
 word whether it might be a chart, and prints the data of each for a name that few need. What is replaced of it is not
-public: a test holds the charts of pages to what Altair alone makes of them.
+public: a test holds the charts of pages to what Altair alone makes of them, and where a version lacks one of these
+names, Altair makes charts alone.
 """
 
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
 import altair as alt
-from altair.utils import schemapi
-from altair.vegalite.v6.schema.channels import FieldChannelMixin, ValueChannelMixin
 
-SET = (alt.TopLevelMixin, alt.MarkDef, alt.FacetedEncoding, FieldChannelMixin, ValueChannelMixin)  # and what they hold
+try:
+    schemapi: Any = import_module("altair.utils.schemapi")
+    channels: Any = import_module("altair.vegalite.v6.schema.channels")
+except ImportError:  # another place in another version: charts are made as Altair makes them
+    schemapi = channels = None
+
 PLAIN = (str, int, float, bool, type(None))
 UNNAMED = "view"
-_to_dict, _compute_hash = schemapi._todict, alt.Chart._compute_hash
 
 
 @contextmanager
@@ -26,7 +30,8 @@ def quick_altair() -> Iterator[None]:
     for owner, name, quick in REPLACED:
         setattr(owner, name, quick)
     try:
-        yield
+        with unchecked():
+            yield
     finally:
         for owner, name, slow in usual:
             setattr(owner, name, slow)
@@ -62,8 +67,29 @@ def _view_name(chart: alt.Chart) -> str:
     return UNNAMED if chart._kwds.get("params", alt.Undefined) is alt.Undefined else _compute_hash(chart)
 
 
-REPLACED = (
-    (schemapi, "_deep_copy", _copied),
-    (schemapi, "_todict", _as_dict),
-    (alt.Chart, "_compute_hash", _view_name),
+def unchecked() -> Any:
+    """Inside, what charts are made of is not checked against the schema: tests do that."""
+    return _debug_mode(False)
+
+
+def _replaced() -> tuple[tuple[Any, str, Any], ...]:
+    """Return what is replaced where and by what: nothing where a name that any of it rests on is missing."""
+    asked = ((schemapi, ("SchemaBase", "_deep_copy", "_todict")), (alt.Chart, ("_compute_hash",)))
+    found = all(hasattr(owner, name) for owner, names in asked for name in names)
+    if not found or None in SET or not all(hasattr(alt.Chart(), name) for name in ("_args", "_kwds")):
+        return ()
+    return (
+        (schemapi, "_deep_copy", _copied),
+        (schemapi, "_todict", _as_dict),
+        (alt.Chart, "_compute_hash", _view_name),
+    )
+
+
+SET: tuple[Any, ...] = (  # and what they hold
+    *(alt.TopLevelMixin, alt.MarkDef, alt.FacetedEncoding),
+    *(getattr(channels, name, None) for name in ("FieldChannelMixin", "ValueChannelMixin")),
 )
+_debug_mode: Any = getattr(schemapi, "debug_mode", lambda _: nullcontext())
+_to_dict: Any = getattr(schemapi, "_todict", None)
+_compute_hash: Any = getattr(alt.Chart, "_compute_hash", None)
+REPLACED = _replaced()
