@@ -1,5 +1,6 @@
 """The Python API: the same requests, judged by the same rules, measured by the same core, in this process."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
@@ -16,7 +17,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.devices import discover, ensure_ceiling, peaks_json
+from gpuexplore.devices import discover, ensure_ceiling, peaks_json, readings
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
@@ -209,7 +210,9 @@ def predict(
         **texts,
     )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
-    return list(predictions(asked, here))
+    found = list(predictions(asked, here))
+    _warn_of_readings(asked.gpus)
+    return found
 
 
 def atlas(operation: str | None = None, gpus: Words = (), dtypes: Words = (), source: str = "") -> Atlas:
@@ -226,7 +229,9 @@ def atlas(operation: str | None = None, gpus: Words = (), dtypes: Words = (), so
     """
     name = None if operation is None else name_typed("operation", operation)
     source = name_typed("source", source, empty=True)
-    return Atlas(points_asked(name, text_typed("gpus", gpus), text_typed("dtypes", dtypes), source))
+    found = Atlas(points_asked(name, text_typed("gpus", gpus), text_typed("dtypes", dtypes), source))
+    _warn_of_readings(text_typed("gpus", gpus))
+    return found
 
 
 def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] | None = None, **case: Words) -> Ranking:
@@ -249,7 +254,9 @@ def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] |
         raise InvalidInput.of("prices", prices, "amounts by keys of `specs`")
     typed = ",".join(f"{key}={amount}" for key, amount in (prices or {}).items())
     here = [ensure_ceiling(device) for device in discover() if device.id in split(asked.gpus)]
-    return Ranking(choices_asked(asked, here, by=name_typed("by", by), prices=typed))
+    found = Ranking(choices_asked(asked, here, by=name_typed("by", by), prices=typed))
+    _warn_of_readings(",".join((asked.gpus, *(prices or {}))))
+    return found
 
 
 def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -> Possibility:
@@ -271,7 +278,9 @@ def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -
     if isinstance(time, bool) or not isinstance(time, str | Real):
         raise InvalidInput.of("time", time, "seconds, or text with the unit: 90us")
     here = [ensure_ceiling(device) if device.id == asked.gpus else device for device in discover()]
-    return judged_time(asked, time, here)
+    found = judged_time(asked, time, here)
+    _warn_of_readings(asked.gpus)
+    return found
 
 
 def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filters: str) -> "pd.DataFrame":
@@ -374,6 +383,12 @@ def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ..
     ready = [ensure_ceiling(device, experiment.options.threads) for device in used]
     sweep(experiment, ready, report=keep, turn=device_lock)
     return tuple(results[case] for case in experiment.cases())
+
+
+def _warn_of_readings(gpus: str) -> None:
+    """Say how names of GPUs that leave something open were read, where a caller of this module's caller sees it."""
+    for reading in readings(split(gpus)):
+        warnings.warn(reading, stacklevel=3)
 
 
 def _texts(function: str, accepted: Iterable[str], given: Mapping[str, Words | float | None]) -> dict[str, str]:

@@ -293,3 +293,18 @@ def test_without_altair_a_notebook_shows_the_sentence(outcome, monkeypatch):
 
     assert outcome._repr_html_() is None
     assert repr(outcome) == f"<vector_add 8 to 16, fp32: 2 results. {outcome}>"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: gx.predict("matmul", "h100", sizes=512, dtypes="fp16"),
+        lambda: gx.is_possible("matmul", "h100", 1.0, sizes=512),
+        lambda: gx.which_gpu("matmul", gpus="h100", sizes=512),
+        lambda: gx.atlas("matmul", "h100", "fp8"),
+    ],
+)
+def test_python_takes_a_model_and_warns_which_variant_was_meant(ask):
+    with pytest.warns(UserWarning, match="H100 read as H100 SXM5 80GB; also PCIe, NVL") as warned:
+        ask()
+    assert warned[0].filename == __file__

@@ -11,10 +11,10 @@ from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
 from gpuexplore.analysis.prediction.request import Question
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.streams import say
-from gpuexplore.devices import discover, ensure_ceiling
+from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.operations import OPERATIONS
@@ -70,9 +70,13 @@ def _points(arguments: argparse.Namespace) -> int:
     found = Atlas(points_asked(arguments.operation, *texts))
     if arguments.csv:
         _print_csv([point_row(point) for point in found])
-    elif arguments.json:
-        print_json(_summary_json(found) if arguments.operation is None else found.to_dict())
-    elif not found:
+        return EXIT_OK
+    if arguments.json:
+        about = _summary_json(found) if arguments.operation is None else found.to_dict()
+        print_json(about | {"readings": list(readings(split(texts[0])))})
+        return EXIT_OK
+    say_readings(split(texts[0]))
+    if not found:
         say("gpuexplore: nobody published such a measurement that is in the atlas; `gpuexplore predict` predicts it")
     elif arguments.operation is None:
         _print_summary(found)
@@ -97,12 +101,14 @@ def _which(arguments: argparse.Namespace) -> int:
         calls=arguments.calls or USUAL_CALLS,
     )
     own = measured_here(here)[::-1] if here else ()  # newest last
+    asked_for = (*split(gpus), *(word.partition("=")[0] for word in split(arguments.price or "")))
     found = Ranking(choices_asked(asked, here, own, by=arguments.by or "time", prices=arguments.price or ""))
     if arguments.csv:
         _print_csv([choice_row(choice) for choice in found])
     elif arguments.json:
-        print_json(found.to_dict())
+        print_json(found.to_dict() | {"readings": list(readings(asked_for))})
     else:
+        say_readings(asked_for)
         _print_choices(found)
     return EXIT_OK
 

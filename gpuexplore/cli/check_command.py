@@ -8,10 +8,10 @@ from gpuexplore.analysis.prediction.request import Question
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
-from gpuexplore.cli.output import print_json
+from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.predict_command import add_calls, prediction_json
-from gpuexplore.devices import discover, ensure_ceiling
+from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_seconds
 
@@ -44,8 +44,9 @@ def execute(arguments: argparse.Namespace) -> int:
     here = [ensure_ceiling(device) if device.id == asked.gpus.strip() else device for device in discover()]
     found = is_possible(asked, arguments.time, here, measured_here(here)[::-1])  # newest last
     if arguments.json:
-        print_json(_json(found))
+        print_json(_json(found) | {"readings": list(readings([asked.gpus]))})
     else:
+        say_readings([asked.gpus])
         _print(found)
     return EXIT_OK if found else EXIT_FAILED
 

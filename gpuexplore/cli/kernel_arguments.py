@@ -1,6 +1,5 @@
-"""Arguments that name a CUDA kernel of ours, its dtype, and a GPU of the table."""
+"""Arguments that name a CUDA kernel of ours and its dtype."""
 
-from gpuexplore.devices import Accelerator, accelerator_named, search
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -8,19 +7,6 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 
 DEFAULT_DTYPE = "fp32"
-
-
-def gpu_named(name: str) -> Accelerator:
-    """Return the row of a GPU.
-
-    Raises:
-        InvalidInput: no row has this name.
-    """
-    row = accelerator_named(name)
-    if row is None:
-        near = ", ".join(accelerator.name for accelerator in search(name)[:5]) if name.strip() else ""
-        raise InvalidInput.of("gpu", name, f"names and keys of `specs`{f', near: {near}' if near else ''}")
-    return row
 
 
 def dtype_of(text: str | None, operation: Operation) -> str:

@@ -16,7 +16,8 @@ from gpuexplore.analysis.memory.request import Question, memory_of, reserve_word
 from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED
 from gpuexplore.analysis.memory.training import Memory
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.devices import readings
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.operations.of_users import module_of, split_source
@@ -88,8 +89,9 @@ def execute(arguments: argparse.Namespace) -> int:
     memory = memory_of(model, question.batch_of(model), setup)
     fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
     if arguments.json:
-        print_json(memory_json(memory, setup, fits, reserve))
+        print_json(memory_json(memory, setup, fits, reserve) | {"readings": list(readings(split(arguments.gpu)))})
     else:
+        say_readings(split(arguments.gpu))
         _print(memory, fits)
         print(f"\nLargest batch: within the memory less {reserve_words(reserve)}.")
     return EXIT_OK
@@ -113,8 +115,10 @@ def _of_own_module(arguments: argparse.Namespace) -> int:
     module, inputs = _own_module(arguments.module)
     memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
     if arguments.json:
-        print_json({**asdict(memory), "peak_bytes": memory.peak_bytes})
+        told = {"peak_bytes": memory.peak_bytes, "readings": list(readings(split(arguments.gpu)))}
+        print_json({**asdict(memory), **told})
     else:
+        say_readings(split(arguments.gpu))
         print(memory)
     return EXIT_OK
 

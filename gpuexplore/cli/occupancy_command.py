@@ -8,9 +8,9 @@ from typing import Any
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.kernels.target_gpu import read_multiprocessors
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, gpu_named, kernel_named
-from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import Accelerator
+from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_named
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.devices import Accelerator, gpu_named, readings
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
@@ -49,8 +49,10 @@ def execute(arguments: argparse.Namespace) -> int:
     answer = occupancy(capability, **{name: about.pop(name) for name in NEEDS})
     passing = _waves(arguments, answer, multiprocessors) if multiprocessors else {}
     if arguments.json:
-        print_json({**asdict(answer), **about, **passing})
+        read = {"readings": list(readings([arguments.gpu]))} if arguments.gpu else {}
+        print_json({**asdict(answer), **about, **passing, **read})
     else:
+        say_readings([arguments.gpu or ""])
         _print(answer, about)
         _print_waves(passing)
     return EXIT_OK

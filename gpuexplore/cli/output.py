@@ -11,6 +11,7 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.streams import say, takes_every_sign
+from gpuexplore.devices import readings
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.units import format_seconds
@@ -21,6 +22,12 @@ FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status
 def print_json(value: Any) -> None:
     """Print `value` as indented, strict JSON."""
     print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=not takes_every_sign()))
+
+
+def say_readings(names: Iterable[str]) -> None:
+    """Say how names of GPUs that leave something open were read."""
+    for reading in readings(names):
+        say(f"gpuexplore: {reading}")
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:

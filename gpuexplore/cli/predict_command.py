@@ -10,9 +10,9 @@ from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predi
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.own_results import measured_here
-from gpuexplore.devices import discover, ensure_ceiling
+from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.operations import operation_named
 from gpuexplore.shapes import split
@@ -58,8 +58,10 @@ def execute(arguments: argparse.Namespace) -> int:
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     found = predictions(asked, here, measured_here(here)[::-1])  # newest last
     if arguments.json:
-        print_json({"predictions": [prediction_json(prediction) for prediction in found]})
+        predicted = [prediction_json(prediction) for prediction in found]
+        print_json({"predictions": predicted, "readings": list(readings(split(asked.gpus)))})
     else:
+        say_readings(split(asked.gpus))
         _print(found)
     return EXIT_OK
 

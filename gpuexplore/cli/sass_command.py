@@ -7,11 +7,12 @@ from typing import Any
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, gpu_named, kernel_named
-from gpuexplore.cli.output import print_json
+from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_named
+from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.cli.sass_file import is_file_named, print_file_kernel
 from gpuexplore.cli.sass_output import bound_json, lines_json, loop_json, print_bound, print_code, print_mix
 from gpuexplore.cli.sass_run import OF_A_RUN
+from gpuexplore.devices import gpu_named, readings
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
@@ -64,6 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the main loop, what it consists of, and the upper bound of the rate with what limits it first."""
     gpu = gpu_named(arguments.gpu)
+    if not arguments.json:
+        say_readings([arguments.gpu])
     if is_file_named(arguments.kernel):
         _refuse(arguments, ("dtype", "size", "shape"), "an OPERATION/IMPLEMENTATION, and this is a file")
         return print_file_kernel(arguments, gpu, capability_of(gpu))
@@ -97,6 +100,7 @@ def execute(arguments: argparse.Namespace) -> int:
         told = {
             "most_live_registers": most_live(lines),
             "instructions": lines_json(lines, None if arguments.all else loop),
+            "readings": list(readings([arguments.gpu])),
         }
         print_json({**about, **of_loop, **_facts(made, bound, full), **told})
         return EXIT_OK

@@ -15,7 +15,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.cli.sass_output import bound_json, lines_json, loop_json, print_bound, print_code, print_mix
 from gpuexplore.cli.sass_run import OF_A_RUN, print_run
-from gpuexplore.devices import Accelerator
+from gpuexplore.devices import Accelerator, readings
 from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.kernel_files import machine_code_of
@@ -49,7 +49,10 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
     loop = main_loop(code.code)
     mix = mix_of(loop.instructions if loop else code.code)
     if arguments.json:
-        told = {"instructions": lines_json(code.lines, None if arguments.all else loop)}
+        told = {
+            "instructions": lines_json(code.lines, None if arguments.all else loop),
+            "readings": list(readings([arguments.gpu])),
+        }
         about = {"kernel": code.kernel, "file": arguments.kernel, "gpu": gpu.name}
         print_json({**about, "main_loop": loop_json(mix) if loop else None, **_facts(code, found), **told})
         return EXIT_OK

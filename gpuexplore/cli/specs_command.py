@@ -4,14 +4,16 @@ import argparse
 from typing import Any
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
-from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import peaks_json, search
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.devices import near_rows, peaks_json, search
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `specs`."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a driver name or key; without it, every accelerator")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="h100, a driver name or a key; without it, every accelerator"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -23,6 +25,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(rows[0] if arguments.name else rows)
     elif arguments.name:
+        say_readings([arguments.name])
         _print_spec(rows[0])
     else:
         heading = ("key", "fp32", "bf16", "fp16", "memory", "confidence")
@@ -37,7 +40,7 @@ def _columns(spec: dict[str, Any]) -> tuple[str, ...]:
 
 def _print_spec(spec: dict[str, Any]) -> None:
     if spec["key"] is None:
-        near = ", ".join(row.name for row in search(spec["query"])[:5])
+        near = ", ".join(row.name for row in near_rows(spec["query"]))
         print(f"{spec['query'][:60]!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
         return
     print(f"{spec['key']}  {format_bytes(spec['memory_bytes'])} memory, confidence {spec['confidence']}")

@@ -23,8 +23,8 @@ from gpuexplore.analysis.transfer.link import LINKS, OWN, SHARES, Path
 from gpuexplore.analysis.verdict import Relation
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
-from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import check_measured_on, device_named, discover, ensure_ceiling, target_named
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.devices import check_measured_on, device_named, discover, ensure_ceiling, readings, target_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.transfer.contract import PARTS, Observed, activity_of
 from gpuexplore.model import Device
@@ -56,6 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
     device = device_named(arguments.device, here)
     check_measured_on(device.id, "measuring transfers")
     gpu = target_named(arguments.gpu, ()) if device.kind == "cpu" else device
+    said = [arguments.gpu] if device.kind == "cpu" else []
     path = path_to(gpu, arguments.link, arguments.memory)
     cpu = this_cpu(here)
     if cpu is None:
@@ -69,8 +70,9 @@ def execute(arguments: argparse.Namespace) -> int:
         path = measured_path(observed[0].link, readings_of(observed, "moves"), arguments.memory)
     points = compare(arguments.operation, (on_cpu, on_gpu), path, calibrate())
     if arguments.json:
-        print_json(_told(observed, points, gpu, path))
+        print_json(_told(observed, points, gpu, path) | {"readings": list(readings(said))})
     else:
+        say_readings(said)
         _print(observed, points, gpu, path)
     return EXIT_OK
 

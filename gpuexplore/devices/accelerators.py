@@ -33,6 +33,7 @@ class Accelerator:
     """One device as its maker specifies it; a board with two devices is one row, per device.
 
     Attributes:
+        short_names: what people call the model; of its variants, which share them, the first row is the usual one.
         match_regex: anchored pattern of the driver names.
         pci_ids: vendor and device, `10de:1f82`, where cards of one name differ in it; empty where they do not.
         compute_capability: CUDA's number, or the architecture name other vendors use.
@@ -46,6 +47,7 @@ class Accelerator:
 
     key: str
     name: str
+    short_names: tuple[str, ...]
     driver_names: tuple[str, ...]
     match_regex: str
     pci_ids: tuple[str, ...]
@@ -92,6 +94,7 @@ def _accelerator(row: Mapping[str, str]) -> Accelerator:
     return Accelerator(
         **{name: row[name] for name in ("key", "name", "match_regex", "vendor", "architecture", "chip")},
         **{name: row[name] for name in ("compute_capability", "rate_class", "source_url", "confidence", "notes")},
+        short_names=tuple(row["short_names"].split(";")),
         driver_names=tuple(row["driver_names"].split(";")),
         pci_ids=tuple(filter(None, row["pci_ids"].split(";"))),
         release_year=_whole(row["release_year"]),

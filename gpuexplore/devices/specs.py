@@ -1,6 +1,9 @@
 """Looking accelerators up by what a person types: `gpuexplore specs NAME` and the searchable table."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from gpuexplore.devices.accelerators import (
@@ -8,12 +11,16 @@ from gpuexplore.devices.accelerators import (
     Accelerator,
     as_device,
     bandwidth_of,
-    match,
     peaks_of,
     rows_named,
 )
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device, Peak
+from gpuexplore.typed_text import LONGEST_TEXT
+
+MOST_NEAR = 5
+_OF_ANY = frozenset({"gpu", "gpus", "card", "graphics", "accelerator", "generation", "edition", "tensor", "core"})
+_BRANDS = frozenset({"tesla", "quadro", "geforce", "gtx", "rtx", "instinct", "radeon", "dgx", "hgx"})  # of others too
 
 
 def search(query: str) -> tuple[Accelerator, ...]:
@@ -27,11 +34,31 @@ def _text(row: Accelerator) -> str:
     return " ".join(names).casefold()
 
 
-def accelerator_named(query: str) -> Accelerator | None:
-    """Return the row with this driver name, key or display name, or None; no part of a name is enough."""
-    wanted = query.strip().casefold()
-    named = (row for row in ACCELERATORS if wanted in (row.key.casefold(), row.name.casefold()))
-    return match(query.strip()) or next(named, None)
+def accelerator_named(query: str, among: Collection[str] | None = None) -> Accelerator | None:
+    """Return the row with this driver name, key or display name, else the usual variant of a model like `h100`.
+
+    Args:
+        query: as a person typed it.
+        among: keys of the rows that may be meant; None is all.
+    """
+    return next((row for row in _meant(query) if among is None or row.key in among), None)
+
+
+def gpu_named(query: str, also: str = "") -> Accelerator:
+    """Return the row that a person means by a name; where it is a model's, its usual variant: see `readings`.
+
+    Args:
+        query: as a person typed it.
+        also: what is accepted beside names and keys, for the message.
+
+    Raises:
+        InvalidInput: there is none, or different chips have this name; names those that are near.
+    """
+    row = accelerator_named(query)
+    if row is None:
+        near = ", ".join(row.name for row in near_rows(query))
+        raise InvalidInput.of("gpu", query, f"names and keys of `specs`{f', near: {near}' if near else ''}{also}")
+    return row
 
 
 def target_named(query: str, here: Iterable[Device]) -> Device:
@@ -45,13 +72,140 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
     known = next((place for place in places if wanted in (place.id, place.name, place.title)), None)
     if known is not None:
         return known
-    row = accelerator_named(wanted)
-    if row is None:
-        near = ", ".join(row.name for row in search(wanted)[:5])
-        ids = ", ".join(place.id for place in places) or "none"
-        accepted = f"names and keys of `specs`{f', near: {near}' if near else ''}; devices of this machine: {ids}"
-        raise InvalidInput.of("gpu", query, accepted)
-    return as_device(row)
+    ids = ", ".join(place.id for place in places) or "none"
+    return as_device(gpu_named(wanted, f"; devices of this machine: {ids}"))
+
+
+def near_rows(query: str) -> tuple[Accelerator, ...]:
+    """Return a few rows that may be meant by a name that none of them has."""
+    if ambiguous := _fitting(_words(query)):
+        return tuple({row.architecture: row for row in reversed(ambiguous)}.values())[::-1]
+    words = _words(query) - _BRANDS
+    held = (*(search(query) if query.strip() else ()), *_sharing(words))
+    return tuple(dict.fromkeys(held or _sharing(_close(words))))[:MOST_NEAR]
+
+
+def _sharing(words: Collection[str]) -> list[Accelerator]:
+    return [row for row in ACCELERATORS if any(not _words(name).isdisjoint(words) for name in row.short_names)]
+
+
+def _close(words: Iterable[str]) -> set[str]:
+    known = sorted({word for row in ACCELERATORS for name in row.short_names for word in _words(name)})
+    return {near for word in words for near in get_close_matches(word, known, n=2, cutoff=0.7)}
+
+
+def readings(names: Iterable[str]) -> tuple[str, ...]:
+    """Return how names that say less than a row's were read: ``H100 read as H100 SXM5 80GB; also PCIe, NVL``."""
+    return tuple(dict.fromkeys(said for name in names if (said := _reading(name.strip())) is not None))
+
+
+def _reading(query: str) -> str | None:
+    row, *others = _meant(query) or (None,)
+    if row is None or (row in _literal(query) and not others):
+        return None
+    spelled = {word.casefold(): word for name in (row.name, *row.short_names) for word in name.split()}
+    said = " ".join(spelled.get(word.casefold(), word) for word in query.split())
+    also = f"; also {', '.join(_labels((row, *others))[1:])}" if others else ""
+    return f"{said} read as {row.name}{also}"
+
+
+def _labels(rows: Sequence[Accelerator]) -> list[str]:
+    """Return what tells variants of a model apart, in as few words as possible: `PCIe` and `NVL` of the H100."""
+    shared = frozenset.intersection(*(frozenset(row.name.split()) for row in rows))
+    own = [" ".join(word for word in row.name.split() if word not in shared) for row in rows]
+    for left_out in (r"\(.*\)|\b\d+GB\b", r"\(.*\)", r"[(),]"):
+        labels = [" ".join(re.sub(left_out, "", name).split()) for name in own]
+        if len(set(labels)) == len(rows) and all(labels[1:]):
+            return labels
+    return [row.name for row in rows]
+
+
+@lru_cache(maxsize=1024)
+def _meant(query: str) -> tuple[Accelerator, ...]:
+    """Return the rows a name can mean, the usual one first: one, or the variants of one model; else none."""
+    literal, fitting = _literal(query.strip()), _fitting(_words(query))
+    if not literal:
+        return fitting if len({row.architecture for row in fitting}) == 1 else ()
+    first = literal[0]
+    if len(literal) == 1 and _words(query) not in map(_words, first.short_names):
+        return literal
+    return (first, *(row for row in fitting if row != first and row.short_names == first.short_names))
+
+
+def _literal(query: str) -> tuple[Accelerator, ...]:
+    """Return the rows of this driver name, else the one of this key or display name."""
+    wanted = query.casefold()
+    return rows_named(query) or tuple(
+        row for row in ACCELERATORS if wanted in (row.key.casefold(), row.name.casefold())
+    )
+
+
+def _fitting(words: frozenset[str]) -> tuple[Accelerator, ...]:
+    """Return the rows whose model is named, and that have every word beside it.
+
+    A brand counts only where one of them has it: a Tesla A100 is an A100, a Quadro RTX 6000 Max-Q no RTX 6000 Ada.
+    """
+    named = [
+        (row, words - name - _WORDS[row.key] - _memory(row))
+        for row in ACCELERATORS
+        for name in map(_words, row.short_names)
+        if name <= words
+    ]
+    ignored = _BRANDS if all(left & _BRANDS for _, left in named) else frozenset()
+    return tuple(dict.fromkeys(row for row, left in named if left <= ignored))
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a name in lower case: `rtx`, `4070`, `ti` and `16gb` of ``RTX4070Ti 16 GB``."""
+    words: list[str] = []
+    for word in _spaced(text):
+        if words and word not in _VOCABULARY and words[-1] + word in _VOCABULARY:
+            words[-1] += word  # MI 300X
+        else:
+            words += _parts(word) or [word]
+    return frozenset(words)
+
+
+def _spaced(text: str) -> list[str]:
+    if not text.isprintable():
+        return []
+    memory_joined = re.sub(r"(?<!\w)(\d+)\s*g(?:i?b)?(?!\w)", r"\1gb", text.casefold()[:LONGEST_TEXT])
+    return re.findall(r"[^\W_]+", re.sub(r"\((r|tm)\)|[®™]", " ", memory_joined))
+
+
+def _parts(word: str) -> list[str]:
+    """Return the known words that a word consists of; none where it does not."""
+    if word in _VOCABULARY:
+        return [word]
+    for end in range(len(word) - 1, 0, -1):
+        if word[:end] in _VOCABULARY and (rest := _parts(word[end:])):
+            return [word[:end], *rest]
+    return []
+
+
+def _memory(row: Accelerator) -> frozenset[str]:
+    """Return the memory in GB, as in ``A100 SXM 40``; nothing where it is unknown."""
+    return frozenset() if row.memory_bytes is None else frozenset({str(row.memory_bytes // 2**30)})
+
+
+def _words_of(row: Accelerator) -> frozenset[str]:
+    """Return every word that may be said of a row; `sxm` of one with SXM5."""
+    texts = (
+        row.key,
+        row.name,
+        *row.driver_names,
+        *row.short_names,
+        row.vendor,
+        row.architecture,
+        row.memory_type or "",
+    )
+    words = _spaced(" ".join((*texts, row.chip, *(f"{size}GB" for size in _memory(row)))))
+    return _OF_ANY.union(words, (word.rstrip("0123456789") for word in words if word.startswith("sxm")))
+
+
+_WORDS = {row.key: _words_of(row) for row in ACCELERATORS}
+_VOCABULARY = _BRANDS.union(*_WORDS.values())
 
 
 def peaks_json(query: str) -> dict[str, Any]:
@@ -76,6 +230,7 @@ def peaks_json(query: str) -> dict[str, Any]:
         "confidence": row.confidence if row else None,
         "notes": (row.notes or None) if row else None,
         "same_driver_name": _same_driver_name(row) if row else [],
+        "readings": list(readings([query])),
     }
 
 

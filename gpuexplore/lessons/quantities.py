@@ -10,7 +10,7 @@ from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.verdict.times import time_of
-from gpuexplore.devices import accelerator_named
+from gpuexplore.devices import gpu_named
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput, NotFound
@@ -198,9 +198,7 @@ class _Room:
 
 def _room_of(block: Launch) -> _Room:
     """Return the room on a GPU of the table, or on one of a compute capability."""
-    row = accelerator_named(block.gpu) if block.gpu else None
-    if block.gpu and row is None:
-        raise InvalidInput.of("gpu", block.gpu, f"names and keys of `gpuexplore specs`, or {HERE}")
+    row = gpu_named(block.gpu, f"; {HERE}") if block.gpu else None
     full = _occupancy(block, capability_of(row) if row else capability_named(block.cc or "7.5"))
     multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0) or 0
     return _Room(multiprocessors, full.blocks_per_multiprocessor, full.occupancy)

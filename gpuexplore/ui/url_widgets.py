@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
+from gpuexplore.devices import accelerator_named, readings
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
@@ -45,6 +46,7 @@ def select(
         st.session_state[_key(name)] = options[0]
     index = list(options).index(st.session_state[_key(name)])
     chosen: str = st.selectbox(label, options, index=index, key=_key(name), format_func=shown)
+    _say_readings(name, [chosen])
     _remember(name, chosen, default=options[0])
     return chosen
 
@@ -81,15 +83,16 @@ def several(
     """Draw a choice of several whose value is the URL's parameter `name`, separated by commas."""
     usual = ",".join(default)
     if _changed(name, usual):
-        words = split(link.parameters().get(name, usual))
+        words = [_read(name, word, options) for word in split(link.parameters().get(name, usual))]
         unknown = [word for word in words if word not in options]
         for word in unknown[:MOST_PROBLEMS]:
             show_problem(InvalidInput.of(name, word, _listed(options)))
         if len(unknown) > MOST_PROBLEMS:
             show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more cannot be used"))
-        st.session_state[_key(name)] = [word for word in words if word in options]
+        st.session_state[_key(name)] = [word for word in dict.fromkeys(words) if word in options]
     now = [word for word in st.session_state[_key(name)] if word in options]
     chosen: list[str] = st.multiselect(label, options, default=now, key=_key(name), format_func=shown)
+    _say_readings(name, chosen)
     _remember(name, ",".join(chosen), default=usual)
     return chosen
 
@@ -180,6 +183,22 @@ def show_problem(error: GpuExploreError) -> None:
         st.error(plain(line), icon=":material/error:")
 
 
+def _read(name: str, given: str, accepted: Sequence[str]) -> str:
+    """Return the key of a GPU for a text like `h100`, where GPUs are chosen from."""
+    row = None if given in accepted else accelerator_named(given, among=accepted)
+    if row is None:
+        return given
+    st.session_state.setdefault(f"{_key(name)}.readings", {})[row.key] = readings([given])
+    return row.key
+
+
+def _say_readings(name: str, chosen: Sequence[str]) -> None:
+    """Say how names of the link were read, as long as what they were read as is chosen."""
+    for key, read in st.session_state.get(f"{_key(name)}.readings", {}).items():
+        if key in chosen:
+            st.caption(plain("; ".join(read)))
+
+
 def _listed(accepted: Sequence[str]) -> Sequence[str]:
     named = [name for name in accepted if name]  # an empty one is the default, which no link names
     return named if len(named) < LONGEST_LIST else ("the names in the list below",)
@@ -210,9 +229,11 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
     if not _changed(name, default):
         return
     given = link.parameters().get(name)
-    if given is not None and accepted is not None and given not in accepted:
-        show_problem(InvalidInput.of(name, given, _listed(accepted)))
-        given = None
+    if given is not None and accepted is not None:
+        given = _read(name, given, accepted)
+        if given not in accepted:
+            show_problem(InvalidInput.of(name, given, _listed(accepted)))
+            given = None
     st.session_state[_key(name)] = default if given is None else given
 
 

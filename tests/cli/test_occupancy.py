@@ -170,7 +170,7 @@ def test_bad_number_is_named_with_the_accepted_ones(capsys, words, text):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("A100", "gpu 'A100': accepted are names and keys of `specs`, near: A100"),
+        ("A100 96GB", "gpu 'A100 96GB': accepted are names and keys of `specs`, near: A100 SXM4 80GB"),
         ("Voodoo 2", "gpu 'Voodoo 2': accepted are names and keys of `specs`\n"),
         ("AMD Instinct MI300X", "accepted are those with a compute capability of 3.7, "),
     ],

@@ -70,7 +70,7 @@ def test_this_machines_cpu_can_be_asked(answered):
     ("words", "message"),
     [
         ("matmul --size 8 --gpu Abacus", "gpu 'Abacus': accepted are names and keys"),
-        ("matmul --size 8 --gpu H100", "near: H100"),
+        ("matmul --size 8 --gpu H1000", "near: H100"),
         ("matmul --size 8 --gpu t4 --dtype fp4", "dtype 'fp4': accepted are fp64"),
         ("matmul --gpu t4", "no size and no shape"),
         ("matmul --size 8 --gpu t4 --calls fast", "calls 'fast': accepted are graph, queued, single"),

@@ -53,3 +53,25 @@ def test_notes_kinds_and_other_cards_of_the_name_are_printed(capsys):
     assert "a driver gives the same name to rtx-3080-12gb" in told
     assert "fp64  matrix     465 GFLOP/s  formula  " in told
     assert "memory              760 GB/s  datasheet  https://www.nvidia.com" in told
+
+
+MODEL, READ = "h100", "H100 read as H100 SXM5 80GB; also PCIe, NVL"
+ASKED_OF = {
+    "specs": ("specs", MODEL),
+    "predict": ("predict", "matmul", "--size", "512", "--gpu", MODEL, "--dtype", "fp16"),
+    "check": ("check", "matmul", "--size", "512", "--gpu", MODEL, "--time", "1s"),
+    "memory": ("memory", "gpt2", "--gpu", MODEL),
+    "atlas": ("atlas", "matmul", "--gpu", MODEL, "--dtype", "fp8"),
+    "atlas --which": ("atlas", "matmul", "--which", "--size", "512", "--gpu", "l4,h100-sxm5-80gb", "--price", "h100=2"),
+    "occupancy": ("occupancy", "--gpu", MODEL, "--registers", "32", "--block", "256"),
+    "transfer": ("transfer", "--gpu", MODEL, "--predict"),
+}
+
+
+@pytest.mark.parametrize("words", ASKED_OF.values(), ids=ASKED_OF)
+def test_every_command_takes_a_model_and_says_which_variant_was_meant(capsys, answered, words):
+    assert main(words) == EXIT_OK
+    assert f"gpuexplore: {READ}\n" in capsys.readouterr().err
+
+    code, told = answered(*words, "--json")
+    assert (code, told["readings"]) == (EXIT_OK, [READ])

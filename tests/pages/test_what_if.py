@@ -46,6 +46,20 @@ def test_the_first_visit_tells_something(page):
     assert dict(app.query_params) == {}
 
 
+def test_models_in_a_link_are_the_usual_variants_and_that_is_said_while_they_are_chosen(page):
+    app = page("what_if", device="RTX 4090", gpus="h100,l4", price="a100:2,h100:3").run()
+
+    assert not app.error
+    assert widget(app, "selectbox", "Device").value == "rtx-4090"
+    assert widget(app, "multiselect", "Compare with").value == ["h100-sxm5-80gb", "l4"]
+    said = texts(app.caption)
+    assert "RTX 4090 read as GeForce RTX 4090" in said
+    assert "H100 read as H100 SXM5 80GB; also PCIe, NVL" in said
+
+    widget(app, "multiselect", "Compare with").set_value(["l4"]).run()
+    assert "H100 read as" not in texts(app.caption)
+
+
 def test_notebooks_t4_shows_both_mfus_and_why_bf16_was_slower(page):
     app = page("what_if", **NOTEBOOK)
     told, claims = texts(app.markdown), specs(app)[0]

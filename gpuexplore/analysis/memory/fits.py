@@ -10,7 +10,7 @@ from gpuexplore.analysis.memory.models import Model, model_named
 from gpuexplore.analysis.memory.serving import serving_moments
 from gpuexplore.analysis.memory.setup import Serving, Training
 from gpuexplore.analysis.memory.training import step_moments
-from gpuexplore.devices import ACCELERATORS, accelerator_named, search
+from gpuexplore.devices import ACCELERATORS, gpu_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.units import read_number
 
@@ -115,11 +115,7 @@ def _gpu_named(name: str) -> Gpu:
     capacity = capacity_named(name)
     if capacity is not None:
         return capacity
-    row = accelerator_named(name)
-    if row is None:
-        near = ", ".join(found.name for found in search(name)[:5]) if name.strip() else ""
-        accepted = f"names and keys of `specs`{f', near: {near}' if near else ''}; a memory like 12GB or 24GiB; all"
-        raise InvalidInput.of("gpu", name, accepted)
+    row = gpu_named(name, "; a memory like 12GB or 24GiB; all")
     return Gpu(row.key, row.name, row.memory_bytes)
 
 

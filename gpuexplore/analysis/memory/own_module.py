@@ -1,5 +1,6 @@
 """The memory of a training step of one's own `nn.Module`: what torch tracks beside what follows from its parameters."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpuexplore.analysis.memory.fits import DEFAULT_RESERVE, Gpu, gpus_named
 from gpuexplore.analysis.memory.setup import OPTIMIZERS, Optimizer
 from gpuexplore.backends import load_backend
+from gpuexplore.devices import readings
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
@@ -88,6 +90,8 @@ def memory_of(
     tracker = import_module(TRACKER)
     _check(module, inputs, loss, tracker)
     wanted = gpus_named(_names(gpus)) if gpus else ()
+    for reading in readings(_names(gpus) if gpus else ()):
+        warnings.warn(reading, stacklevel=2)
     row, title, making = _optimizer(optimizer, tracker)
     given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else (inputs,)
     try:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpuexplore.analysis.trace.events import Kernel, Trace
 from gpuexplore.analysis.utilization.utilization import smallest_cache
-from gpuexplore.devices import accelerator_named, as_device, search
+from gpuexplore.devices import as_device, gpu_named, readings
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
@@ -73,11 +73,8 @@ def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[D
 
 
 def _named(gpu: str) -> TracedOn:
-    row = accelerator_named(gpu)
-    if row is None:
-        near = ", ".join(row.name for row in search(gpu)[:5])
-        raise InvalidInput.of("gpu", gpu, f"names and keys of `specs`{f', near: {near}' if near else ''}")
-    return TracedOn(row.name, as_device(row), "as was chosen")
+    row = gpu_named(gpu)
+    return TracedOn(row.name, as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
 
 
 def _in_trace(trace: Trace) -> TracedOn:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from gpuexplore.analysis.utilization.published import best_published
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
+from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Origin, Peak
 from gpuexplore.units import read_number
@@ -95,6 +96,8 @@ def named_numbers(what: str, text: str, names: Collection[str], example: str) ->
 
 def _named_number(what: str, word: str, names: Collection[str], example: str) -> tuple[str, float]:
     name, _, text = (part.strip() for part in word.rpartition(":"))
+    if name not in names and (row := accelerator_named(name, among=names)):
+        name = row.key
     if name not in names:
         listed = ", ".join(names) if len(names) < 12 else "devices of the table by their key"
         raise InvalidInput.of(what, word, f"{listed}, each with a number, like {example}")

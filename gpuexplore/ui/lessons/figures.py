@@ -12,6 +12,7 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.charts.training import losses
+from gpuexplore.devices import readings
 from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
 from gpuexplore.lessons.evidence import STAND_IN, Measured, computed_rows, stand_ins
 from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
@@ -73,6 +74,8 @@ def show_figures(
             show_tensor(block, expanded=len(step.of(Tensor)) <= FEW_TENSORS)
         else:
             SHOWN.get(type(block), _show_computed)(block, devices)
+            for reading in readings([getattr(block, "gpu", "")]):
+                st.caption(plain(reading))
         _open_in(block, devices, f"{key}.computed.{place}.open")
 
 
