@@ -1,4 +1,5 @@
 # The web server (--target web, the default) and the process that measures (--target supervisor); docs/deployment.md.
+# Alone, the web server starts that process itself. Its user is 1000, as hosts such as Hugging Face run it; docs/hosting.md.
 # For NVIDIA GPUs, whose host needs the driver and the NVIDIA Container Toolkit:
 #   --build-arg BASE=nvidia/cuda:13.0.1-base-ubuntu24.04 --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130
 # A driver before 580: BASE=nvidia/cuda:12.9.1-base-ubuntu24.04, TORCH_INDEX=https://download.pytorch.org/whl/cu129, CUDA=12
@@ -11,7 +12,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3-venv \
     && rm -rf /var/lib/apt/lists/* \
     && python3 -m venv /opt/venv \
-    && useradd --create-home --user-group gpuexplore \
+    && useradd --create-home --user-group --uid 1000 --non-unique gpuexplore \
     && install --directory --owner=gpuexplore --group=gpuexplore /data
 ENV PATH=/opt/venv/bin:${PATH} \
     PYTHONUNBUFFERED=1 \

@@ -15,6 +15,10 @@ ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"
 TRUSTED_PROXIES = "GPUEXPLORE_TRUSTED_PROXIES"
 FRAMED_BY = "GPUEXPLORE_FRAMED_BY"
 METRICS = "GPUEXPLORE_METRICS"
+# Set by Hugging Face: the name that a Space has, whose page shows it in a frame
+# (https://huggingface.co/docs/hub/spaces-overview#helper-environment-variables)
+SPACE_HOST = "SPACE_HOST"
+SPACES = "https://huggingface.co"
 SHORTEST_TOKEN = 16  # characters: what is shorter can be guessed
 ANY_HOST = "*"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -47,14 +51,18 @@ def trusted_proxies() -> tuple[str, ...]:
 
 
 def allowed_hosts() -> tuple[str, ...]:
-    """Return the names this server answers to: those that were set, else this machine's and the configured address."""
+    """Return the names this server answers to: those that were set, else this machine's and the configured address.
+
+    A Space of Hugging Face answers to its own as well.
+    """
     own = (*LOCAL_HOSTS, socket.gethostname(), get_option("server.address"), get_option("browser.serverAddress"))
-    return _listed(ALLOWED_HOSTS) or tuple(dict.fromkeys(name.casefold() for name in own if name))
+    names = (*(_listed(ALLOWED_HOSTS) or own), *_listed(SPACE_HOST))
+    return tuple(dict.fromkeys(name.casefold() for name in names if name))
 
 
 def framed_by() -> tuple[str, ...]:
-    """Return the origins whose pages may show the app in a frame; by default only its own may."""
-    return _listed(FRAMED_BY)
+    """Return the origins whose pages may show the app in a frame; by default only its own may, and those of Spaces."""
+    return (*_listed(FRAMED_BY), *((SPACES,) if _listed(SPACE_HOST) else ()))
 
 
 def metrics() -> str | None:

@@ -252,6 +252,16 @@ def test_behind_a_proxy_its_name_is_answered_and_its_pages_may_be_framed(tmp_pat
     assert headers["content-security-policy"] == f"{policy}; {OWN_PICTURES}"
 
 
+def test_a_space_of_hugging_face_answers_to_its_name_and_may_be_framed_by_its_page(tmp_path):
+    space = "ada-gpuexplore.hf.space"  # Hugging Face sets it
+    with served(tmp_path, warm=False, settings={"SPACE_HOST": space, "GPUEXPLORE_SUPERVISOR": "external"}) as address:
+        assert raw(address, space, "/_stcore/health") == (200, "ok")
+        assert raw(address, "eve-gpuexplore.hf.space", "/_stcore/health")[0] == 400
+        _, headers, _ = got(address, Host=space)
+    assert headers["content-security-policy"].startswith("frame-ancestors 'self' https://huggingface.co;")
+    assert "x-frame-options" not in headers
+
+
 @pytest.mark.parametrize(("trusted", "expected"), [("127.0.0.1", "192.0.2.7"), ("192.0.2.1", None)])
 def test_the_address_of_a_visitor_is_a_trusted_proxys_word(tmp_path, trusted, expected):
     settings = {"GPUEXPLORE_TRUSTED_PROXIES": trusted, "GPUEXPLORE_SUPERVISOR": "external", "FORWARDED_ALLOW_IPS": ""}
