@@ -8,6 +8,7 @@ from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Nearest, Predicti
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
 from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.what_if.what_if import Span
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
@@ -16,7 +17,15 @@ from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.operations import operation_named
 from gpuexplore.shapes import split
-from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_seconds, format_work_rate
+from gpuexplore.units import (
+    UNKNOWN,
+    format_bytes,
+    format_interval,
+    format_multiple,
+    format_percent,
+    format_seconds,
+    format_work_rate,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     found = predictions(asked, here, measured_here(here)[::-1])  # newest last
     if arguments.json:
-        predicted = [prediction_json(prediction) for prediction in found]
+        predicted = [prediction_json(prediction, found) for prediction in found]
         print_json({"predictions": predicted, "readings": list(readings(split(asked.gpus)))})
     else:
         say_readings(split(asked.gpus))
@@ -66,8 +75,13 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def prediction_json(prediction: Prediction) -> dict[str, Any]:
-    """Return one entry of what `gpuexplore predict --json` prints."""
+def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) -> dict[str, Any]:
+    """Return one entry of what `gpuexplore predict --json` prints.
+
+    Args:
+        found: all predictions, for the speedup over the first dtype of the same call.
+    """
+    ratio = _ratio(prediction, found)
     return {
         "gpu": prediction.device.title,
         "operation": prediction.case.operation,
@@ -89,6 +103,8 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "basis": prediction.basis,
         "nearest": [nearest_json(nearest) for nearest in prediction.nearest],
         "better": prediction.better,
+        "speedup": ratio
+        and {"baseline": ratio[0], "ratio": ratio[1].value, "low": ratio[1].low, "high": ratio[1].high},
         "fits": _fits(prediction),
     }
 
@@ -109,6 +125,8 @@ def nearest_json(nearest: Nearest) -> dict[str, Any]:
 def _print(found: Sequence[Prediction]) -> None:
     heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
     print_columns([heading, *map(_columns, found)])
+    for sentence in filter(None, (_ratio_sentence(prediction, found) for prediction in found)):
+        print(sentence)
     for reason in dict.fromkeys(
         f"{prediction.case.dtype}: {prediction.reason}" for prediction in found if prediction.reason
     ):
@@ -124,6 +142,29 @@ def _print(found: Sequence[Prediction]) -> None:
         print(f"  {basis}")
     for better in dict.fromkeys(prediction.better for prediction in found[:1] if prediction.better):
         print(f"  To make it better: {better}")
+
+
+def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, Span] | None:
+    """Return the first dtype that was predicted for the same call, and how many times as fast this one is."""
+    device, shape = prediction.device, prediction.case.shape
+    first = next((each for each in found if (each.device, each.case.shape) == (device, shape)), prediction)
+    if first.case.dtype == prediction.case.dtype or first.interval_s is None or prediction.interval_s is None:
+        return None
+    times = [Span(each.time_s or 0.0, *(each.interval_s or ())) for each in (first, prediction)]
+    return first.case.dtype, times[0].over(times[1])
+
+
+def _ratio_sentence(prediction: Prediction, found: Sequence[Prediction]) -> str | None:
+    ratio = _ratio(prediction, found)
+    if ratio is None:
+        return None
+    baseline, speedup = ratio
+    interval = format_interval((speedup.low, speedup.high), format_multiple)
+    of_shape = f" at {shape_label(prediction.case.shape)}" if len({each.case.shape for each in found}) > 1 else ""
+    return (
+        f"On {prediction.device.title}{of_shape}, {prediction.case.dtype} is {format_multiple(speedup.value)} times "
+        f"as fast as {baseline} (9 in 10 within {interval})."
+    )
 
 
 def _columns(prediction: Prediction) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import exp, hypot, log
 from typing import Literal
 
 from gpuexplore.analysis.prediction import (
@@ -51,6 +52,13 @@ class Span:
     def times(self, factor: float) -> "Span":
         """Return the span of a multiple of this figure."""
         return Span(self.value * factor, self.low * factor, self.high * factor)
+
+    def over(self, other: "Span") -> "Span":
+        """Return the ratio to a figure whose errors are independent: relative half-widths add up as squares."""
+        value = self.value / other.value
+        below = hypot(log(self.value / self.low), log(other.high / other.value))
+        above = hypot(log(self.high / self.value), log(other.value / other.low))
+        return Span(value, value * exp(-below), value * exp(above))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +192,7 @@ def ratio(baseline: WhatIf, row: WhatIf) -> Span | None:
         return None
     if (baseline.device, baseline.dtype) == (row.device, row.dtype):
         return Span(1.0, 1.0, 1.0)
-    return Span(above.value / below.value, above.low / below.high, above.high / below.low)
+    return above.over(below)
 
 
 def format_in(layer: Layer, dtype: DType) -> DType:
