@@ -14,7 +14,7 @@ from types import MappingProxyType
 from gpuexplore.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
-START_S = 90
+START_S = 300  # a busy machine takes minutes
 LOOK_S = 0.2
 CHROMIUM_ARGUMENTS = (
     "--no-sandbox",

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.waiting import DEADLINE_S
+
 ACCOUNT = "postgres"  # the server refuses to run as root
 
 
@@ -49,7 +51,7 @@ class Server:
         """End it at once, as an administrator who restarts it would."""
         if self._process is not None:
             self._process.send_signal(2)  # fast shutdown
-            self._process.wait(30)
+            self._process.wait(DEADLINE_S)
             self._process = None
 
     def _run(self, program, *arguments, until_ok=False):

@@ -4,6 +4,8 @@ import ast
 import subprocess
 import sys
 
+from tests.waiting import DEADLINE_S
+
 _TELL = 'import sys; print(*sorted({name.partition(".")[0] for name in sys.modules}))'
 
 
@@ -30,6 +32,6 @@ def statements_of(*paths):
 def libraries_loaded_by(*statements):
     """Return the top-level names in sys.modules after a new process ran these import statements."""
     command = [sys.executable, "-c", "\n".join([*statements, _TELL])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split())

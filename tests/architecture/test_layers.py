@@ -6,13 +6,14 @@ import sys
 import pytest
 
 from tests.architecture.imports import libraries_named_in
+from tests.waiting import DEADLINE_S
 
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
 def test_contracts_of_the_layers_hold(repository):
     command = [sys.executable, "-c", LINT_IMPORTS, "--no-logo", "--no-cache"]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -1,11 +1,24 @@
 """A real server and a real Chromium, once for all journeys."""
 
+from contextlib import suppress
+
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import TimeoutError, expect, sync_playwright
 
 from scripts.app_server import CHROMIUM_ARGUMENTS, served
+from tests.waiting import DEADLINE_S
 
-expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
+DEADLINE_MS = 1000 * DEADLINE_S
+AGAIN_MS = 10_000  # after which a click is made anew: a chart or a menu that is redrawn under it loses one
+AT_REST = "[data-test-script-state=notRunning]"
+SETTLED = """() => new Promise(done => {
+    const quiet = () => document.querySelector("AT_REST") ? done(true) : wait();
+    const wait = () => { clearTimeout(timer); timer = setTimeout(quiet, 500); };
+    let timer;
+    new MutationObserver(wait).observe(document.body, {subtree: true, childList: true, attributes: true});
+    wait();
+})""".replace("AT_REST", AT_REST)
+expect.set_options(timeout=DEADLINE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +48,9 @@ def visitor(browser):
     def note(error):  # Playwright takes no built-in method
         thrown.append(error)
 
-    def opened():
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
+    def opened(width=1280, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        context.set_default_timeout(DEADLINE_MS)
         contexts.append(context)
         context.on("weberror", note)
         return context.new_page()
@@ -50,3 +64,18 @@ def visitor(browser):
 @pytest.fixture
 def page(visitor):
     return visitor()
+
+
+def settle(page):
+    """Wait until the page's script has ended and nothing has changed in the page for a while."""
+    page.wait_for_function(SETTLED)
+
+
+def until_seen(act, seen):
+    """Act until the locator `seen` is there: what is redrawn between press and release loses a click."""
+    for _ in range(int(DEADLINE_MS / AGAIN_MS)):
+        with suppress(TimeoutError):
+            act(timeout=AGAIN_MS)
+        with suppress(TimeoutError):
+            return seen.first.wait_for(timeout=AGAIN_MS)
+    raise AssertionError(f"never seen: {seen}")

@@ -6,6 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from tests.browser.conftest import settle
+
 pytestmark = pytest.mark.browser
 
 PAGES = sorted(path.stem.replace("_", "-") for path in (Path(__file__).parents[2] / "pages").glob("*.py"))
@@ -20,8 +22,7 @@ OURS = {"include": [["[data-testid=stMain]"]], "exclude": [["[data-testid=stCode
 def test_axe_finds_nothing_serious(page, address, path):
     page.goto(f"{address}/{'' if path == FIRST_PAGE else path}")
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    page.wait_for_timeout(500)  # a fragment or a chart may follow what is drawn first
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    settle(page)  # a fragment or a chart may follow what is drawn first
 
     violations = Axe().run(page, context=OURS).response["violations"]
 

@@ -5,10 +5,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from gpuexplore.served import PAGES
+from tests.browser.conftest import AT_REST
 
 pytestmark = pytest.mark.browser
-MINUTE_MS = 60_000
-AT_REST = "[data-test-script-state=notRunning]"
 NAMES = sorted(path.stem.replace("_", "-") for path in PAGES.glob("*.py"))
 ICON = "document.querySelector('link[rel~=icon]').href"
 REFUSED = """() => new Promise(done => {
@@ -22,8 +21,8 @@ def test_no_page_asks_another_host(page, address):
     page.on("request", lambda request: asked.append(request.url))
     for name in NAMES:
         page.goto(f"{address}/{'' if name == 'benchmark' else name}")
-        page.locator("h1").first.wait_for(timeout=MINUTE_MS)
-        page.locator(AT_REST).wait_for(timeout=2 * MINUTE_MS)
+        page.locator("h1").first.wait_for()
+        page.locator(AT_REST).wait_for()
         icons.add(page.evaluate(ICON))  # which a browser without a window does not fetch
     own = {urlsplit(address).netloc, ""}  # nothing: data and blobs
 
@@ -33,6 +32,6 @@ def test_no_page_asks_another_host(page, address):
 
 def test_a_picture_of_another_host_is_refused_by_the_browser(page, address):
     page.goto(f"{address}/memory")
-    page.locator("h1").first.wait_for(timeout=MINUTE_MS)
+    page.locator("h1").first.wait_for()
 
     assert page.evaluate(REFUSED) == "https://elsewhere.example/icon.svg"

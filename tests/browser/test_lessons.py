@@ -10,16 +10,15 @@ from scripts.app_server import database_of
 
 pytestmark = pytest.mark.browser
 
-MINUTE_MS = 60_000
 TOUR_STEPS = 10
 
 
 def tells(page, text):
-    expect(page.get_by_text(text).first).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text(text).first).to_be_visible()
 
 
 def press(page, name):
-    page.get_by_role("button", name=name).first.click(timeout=MINUTE_MS)
+    page.get_by_role("button", name=name).first.click()
 
 
 def test_the_tour_is_offered_begun_and_kept_over_a_reload(page, address):
@@ -36,14 +35,14 @@ def test_the_tour_is_offered_begun_and_kept_over_a_reload(page, address):
     tells(page, "you guessed")
     tells(page, "Keep:")
     press(page, "Next step")
-    expect(page.get_by_text("Which one is faster?").first).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Which one is faster?").first).to_be_visible()
 
 
 def test_the_last_step_of_the_tour_is_computed_at_once(page, address):
     page.goto(f"{address}/lessons?lesson=tour&step=j")
     page.get_by_role("textbox").first.fill("8")
     press(page, "Check")
-    expect(page.get_by_text("A prediction is a time with an interval").first).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("A prediction is a time with an interval").first).to_be_visible()
 
 
 def test_a_second_browser_uses_the_measurement_of_the_first(visitor, address, home):
@@ -57,7 +56,7 @@ def test_a_second_browser_uses_the_measurement_of_the_first(visitor, address, ho
     second.goto(link)
     reuse = second.get_by_role("button", name=re.compile("Use the measurement of"))
     if _is_undisturbed(home):
-        reuse.click(timeout=MINUTE_MS)
+        reuse.click()
         tells(second, "Keep:")
         assert _runs(home) == runs
     else:
@@ -69,14 +68,14 @@ def test_a_second_browser_uses_the_measurement_of_the_first(visitor, address, ho
 def test_a_mistake_is_made_beside_the_right_way(page, address):
     page.goto(f"{address}/timing-mistakes?mistake=no-synchronise")
     press(page, re.compile("Make this mistake on"))
-    expect(page.get_by_text("given away", exact=True).first).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(page.get_by_text("given away", exact=True).first).to_be_visible()
     expect(page.locator("[data-testid=stVegaLiteChart]")).to_be_visible()
 
 
 def test_a_training_is_cancelled_and_keeps_its_losses(page, address):
     page.goto(f"{address}/training?model=784-784-10&steps=2000")
     press(page, re.compile("^.*Train"))
-    expect(page.locator("[data-testid=stVegaLiteChart]").first).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(page.locator("[data-testid=stVegaLiteChart]").first).to_be_visible()
     press(page, "Cancel")
     tells(page, re.compile("[Cc]ancelled"))
 

@@ -80,7 +80,7 @@ def test_a_class_guesses_measures_and_sees_it_on_the_wall(visitor, address, tmp_
     with learner.context.expect_page() as opened:
         learner.get_by_role("link", name="Measure").click()
     opened.value.get_by_role("button", name="Run 1 point").press("Enter")
-    expect(wall.get_by_text("1 of 1 done, 0 begun")).to_be_visible(timeout=60_000)
+    expect(wall.get_by_text("1 of 1 done, 0 begun")).to_be_visible()
     expect(wall.locator("canvas, svg.marks")).to_have_count(1)  # what was measured is kept back
     leader.get_by_role("button", name="Reveal").press("Enter")
     expect(wall.get_by_text("answers are closed")).to_be_visible()

@@ -12,13 +12,12 @@ from gpuexplore.model import Accuracy, Experiment, Shape
 from gpuexplore.store import Description, open_store
 from scripts.app_server import database_of
 from tests.analysis.made import ok
+from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
 
-MINUTE_MS = 60_000
 ROW, TICK_X, TITLE_X = 35, 18, 120  # pixels of a row of the table, which is drawn on a canvas, and places in it
 MOST_CLICKS = 10
-SETTLE_MS, AT_REST = 700, "[data-test-script-state=notRunning]"
 SIZES = (64, 128)
 
 
@@ -29,8 +28,8 @@ class Hand:
         self.page, self.clicks = page, 0
 
     def click(self, locator):
-        expect(locator).to_be_enabled(timeout=MINUTE_MS)
-        locator.click(timeout=MINUTE_MS)
+        expect(locator).to_be_enabled()
+        locator.click()
         self.clicks += 1
 
     def button(self, name):
@@ -38,10 +37,9 @@ class Hand:
 
     def cell(self, row, x, count=1):
         """Click a cell once the table stands: one that is drawn anew meanwhile would not take it."""
-        self.page.wait_for_timeout(SETTLE_MS)
-        expect(self.page.locator(AT_REST)).to_be_attached(timeout=MINUTE_MS)
+        settle(self.page)
         canvas = self.page.locator("[data-testid=stDataFrame] canvas").first
-        canvas.scroll_into_view_if_needed(timeout=MINUTE_MS)
+        canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()
         self.page.mouse.click(box["x"] + x, box["y"] + ROW * (row + 1) + ROW // 2, click_count=count)
         self.clicks += 1
@@ -70,7 +68,7 @@ ASKED = Experiment("matmul", tuple(Shape.of(m=n, k=n, n=n) for n in SIZES), ("fp
 def mine(page, address, home):
     """Return a function that stores a run of this page's browser, some days old, and returns its id."""
     page.goto(address)
-    expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible()
     (owner,) = [cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "gpuexplore_owner"]
     with open_store(database_of(home)) as store:
 
@@ -97,32 +95,32 @@ def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address
 
     page.goto(address)
     hand.click(page.get_by_role("link", name="Runs", exact=True))
-    page.get_by_label("Search", exact=True).press_sequentially("fan bef", timeout=MINUTE_MS)
+    page.get_by_label("Search", exact=True).press_sequentially("fan bef")
     expect(page.get_by_text("Table of 1 runs", exact=False).or_(page.locator("canvas")).first).to_be_attached()
-    expect(page.locator("[data-testid=stDataFrame] tbody tr")).to_have_count(1, timeout=MINUTE_MS)
+    expect(page.locator("[data-testid=stDataFrame] tbody tr")).to_have_count(1)
     hand.cell(0, TITLE_X, count=2)
-    page.locator("#portal textarea").fill("Before the fan", timeout=MINUTE_MS)
+    page.locator("#portal textarea").fill("Before the fan")
     page.keyboard.press("Enter")
     expect(page.locator("[data-testid=stDataFrame] tbody tr", has_text="Before the fan")).to_be_attached()
     hand.cell(0, TICK_X)
-    expect(page.get_by_text("1 run ticked.")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("1 run ticked.")).to_be_visible()
     page.get_by_label("Search", exact=True).fill("today")
-    expect(page.locator("[data-testid=stDataFrame] tbody tr", has_text="today")).to_be_attached(timeout=MINUTE_MS)
+    expect(page.locator("[data-testid=stDataFrame] tbody tr", has_text="today")).to_be_attached()
     hand.cell(0, TICK_X)
-    expect(page.get_by_text("2 runs ticked.")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("2 runs ticked.")).to_be_visible()
     hand.button("Compare")
-    page.wait_for_url(f"**/compare?a={old}&b={today}", timeout=MINUTE_MS)
-    expect(page.get_by_text("Of 4 cases: 4 slower")).to_be_visible(timeout=MINUTE_MS)
+    page.wait_for_url(f"**/compare?a={old}&b={today}")
+    expect(page.get_by_text("Of 4 cases: 4 slower")).to_be_visible()
     hand.button("Open before")
-    expect(page.get_by_role("heading", level=1, name="Before the fan")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_role("heading", level=1, name="Before the fan")).to_be_visible()
     hand.button("Present")
-    expect(page.get_by_text("1 of 8")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("1 of 8")).to_be_visible()
     expect(page.get_by_role("link", name="Queue")).to_have_count(0)
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("heading", level=1, name="Time per call")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_role("heading", level=1, name="Time per call")).to_be_visible()
     page.keyboard.press("Escape")
     hand.button("Export")
-    with page.expect_download(timeout=MINUTE_MS) as downloading:
+    with page.expect_download() as downloading:
         hand.button("Report")
     downloading.value.save_as(tmp_path / "run.html")
 
@@ -136,21 +134,21 @@ def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address
 def test_a_file_of_another_machine_is_dropped_and_a_bad_one_is_told(page, address, mine, tmp_path):
     run_id = mine("to be sent")
     page.goto(f"{address}/?run={run_id}")
-    page.get_by_role("button", name="Export").click(timeout=MINUTE_MS)
-    with page.expect_download(timeout=MINUTE_MS) as downloading:
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as downloading:
         page.get_by_role("button", name="JSON", exact=True).click()
     downloading.value.save_as(tmp_path / "lab.json")
     content = json.loads((tmp_path / "lab.json").read_text())
     (tmp_path / "bad.json").write_text(json.dumps(content | {"schema_version": 9}))
 
     page.goto(f"{address}/runs")
-    page.get_by_text("Import runs of other machines").click(timeout=MINUTE_MS)
+    page.get_by_text("Import runs of other machines").click()
     files = page.locator("input[type=file]")
     files.set_input_files([tmp_path / "bad.json"])
-    expect(page.get_by_text("schema_version of bad.json '9': accepted are 1")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("schema_version of bad.json '9': accepted are 1")).to_be_visible()
     files.set_input_files([tmp_path / "lab.json"])
-    expect(page.get_by_text("Imported: to be sent")).to_be_visible(timeout=MINUTE_MS)
-    expect(page.get_by_text("schema_version of bad.json")).to_have_count(0, timeout=MINUTE_MS)
+    expect(page.get_by_text("Imported: to be sent")).to_be_visible()
+    expect(page.get_by_text("schema_version of bad.json")).to_have_count(0)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -160,17 +158,17 @@ def test_links_restore_what_is_shown(page, visitor, address, mine, seed):
     page.goto(f"{address}/?run={run_id}")
     tabs = page.get_by_test_id("stButtonGroup")
     chart = order.choice(["Time", "Speedup", "Share of the limit", "Rate"])
-    tabs.get_by_text(chart, exact=True).click(timeout=MINUTE_MS)
+    tabs.get_by_text(chart, exact=True).click()
     hidden = order.choice(["", "numpy", "torch"])
     page.goto(f"{page.url}&hide={hidden}" if hidden else page.url)
     drawn = page.locator("[data-testid=stVegaLiteChart] svg, [data-testid=stVegaLiteChart] canvas").first
-    expect(drawn).to_be_visible(timeout=MINUTE_MS)
+    expect(drawn).to_be_visible()
 
     other = visitor()
     other.goto(page.url)
-    expect(other.get_by_role("heading", level=1, name=f"run {seed}")).to_be_visible(timeout=MINUTE_MS)
+    expect(other.get_by_role("heading", level=1, name=f"run {seed}")).to_be_visible()
     again = other.locator("[data-testid=stVegaLiteChart]").first
-    expect(again).to_be_visible(timeout=MINUTE_MS)
+    expect(again).to_be_visible()
     marks = [each.locator("[data-testid=stVegaLiteChart] [aria-label*='case']").count() for each in (page, other)]
     assert marks[0] == marks[1]
     assert other.locator("h4").first.inner_text() == page.locator("h4").first.inner_text()

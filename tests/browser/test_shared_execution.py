@@ -13,8 +13,6 @@ from scripts.app_server import database_of, served
 
 pytestmark = pytest.mark.browser
 
-MINUTE_MS = 60_000
-RECOVERED_MS = 40_000
 # One point in many processes, which has no first pass: nobody else has a turn before it is over.
 LONG = "?size=4000&dtype=fp32&impl=numpy&budget=5&repeat=20"
 STEADY = "?size=800:1360:%2B40&dtype=fp32&impl=numpy&budget=0.5"  # some seconds on a fast machine as well
@@ -40,8 +38,8 @@ def address(home):
 
 def start(page, address):
     page.goto(address)
-    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click(timeout=MINUTE_MS)
-    page.wait_for_url("**run=**", timeout=MINUTE_MS)
+    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click()
+    page.wait_for_url("**run=**")
     return page.url
 
 
@@ -50,7 +48,7 @@ def cancel_button(page):
 
 
 def tells(page, text):
-    expect(page.get_by_text(text).first).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text(text).first).to_be_visible()
 
 
 def looks_right(page):
@@ -62,7 +60,7 @@ def looks_right(page):
             page.set_viewport_size({"width": width, "height": 900})
             expect(page.locator("h1")).to_be_visible()
             expect(page.get_by_test_id("stException")).to_have_count(0)
-            page.wait_for_function(FITS, timeout=MINUTE_MS)  # charts are drawn anew first
+            page.wait_for_function(FITS)  # charts are drawn anew first
 
 
 def test_visitors_wait_in_turn_read_how_long_and_cancel_only_their_own(visitor, address):
@@ -110,9 +108,9 @@ def test_a_frozen_supervisor_is_told_and_replaced_and_its_run_ends_well_with_no_
     for watching in (queue, page):
         tells(watching, FROZEN)
         looks_right(watching)
-    expect(page.get_by_text(FROZEN)).to_have_count(0, timeout=RECOVERED_MS)
-    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=2 * MINUTE_MS)
-    expect(queue.get_by_text(FROZEN)).to_have_count(0, timeout=MINUTE_MS)
+    expect(page.get_by_text(FROZEN)).to_have_count(0)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible()
+    expect(queue.get_by_text(FROZEN)).to_have_count(0)
     with open_store(database_of(home)) as store:
         statuses = [result.status.value for result in store.load(run_id).results]
     assert statuses == ["ok"] * STEADY_POINTS
@@ -145,8 +143,8 @@ def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result
         tells(newcomer, AWAY)
         looks_right(newcomer)
 
-    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=2 * MINUTE_MS)
-    expect(queue.get_by_text("Nothing is being measured")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible()
+    expect(queue.get_by_text("Nothing is being measured")).to_be_visible()
     for watching in (page, queue):
         expect(watching.get_by_text(AWAY)).to_have_count(0)
     newcomer.reload()

@@ -8,7 +8,6 @@ from gpuexplore.ui.what_if.choice import NOTEBOOK
 
 pytestmark = pytest.mark.browser
 
-MINUTE_MS = 60_000
 NOTEBOOK_LINK = f"what-if?{urlencode(NOTEBOOK)}"
 
 
@@ -26,67 +25,64 @@ def choose(page, label, typed):
     page.keyboard.press("Enter")
 
 
-def test_a_deep_link_is_restored_changed_and_sent_to_somebody_else(page, address, browser):
+def test_a_deep_link_is_restored_changed_and_sent_to_somebody_else(page, address, visitor):
     page.goto(f"{address}/what-if?what=block&seq=1024&device=a100-sxm4-80gb&gpus=t4&dtype=fp32,bf16&per=energy")
-    expect(headline(page)).to_contain_text("On A100 SXM4 80GB, bf16 is predicted to be", timeout=MINUTE_MS)
+    expect(headline(page)).to_contain_text("On A100 SXM4 80GB, bf16 is predicted to be")
     expect(page.get_by_label("Sequence", exact=True)).to_have_value("1024")
 
     choose(page, "Device", "H200 SXM")
-    page.wait_for_url("**device=h200-sxm-141gb**", timeout=MINUTE_MS)
-    expect(headline(page)).to_contain_text("On H200 SXM", timeout=MINUTE_MS)
+    page.wait_for_url("**device=h200-sxm-141gb**")
+    expect(headline(page)).to_contain_text("On H200 SXM")
     expect(charts(page)).to_have_count(4)
     said = headline(page).inner_text()
 
-    context = browser.new_context()
-    other = context.new_page()
+    other = visitor()
     other.goto(page.url)
-    expect(headline(other)).to_have_text(said, timeout=MINUTE_MS)
+    expect(headline(other)).to_have_text(said)
     expect(other.get_by_label("Sequence", exact=True)).to_have_value("1024")
-    context.close()
 
 
 def test_another_kind_of_workload_is_a_click_and_a_part_of_the_url(page, address):
     page.goto(f"{address}/what-if")
-    expect(headline(page)).to_contain_text("On H100 SXM5 80GB", timeout=MINUTE_MS)
+    expect(headline(page)).to_contain_text("On H100 SXM5 80GB")
     page.get_by_role("radio", name="A transformer block").click()
-    page.wait_for_url("**what=block**", timeout=MINUTE_MS)
-    expect(page.get_by_text("Transformer block, 4 × 2,048 tokens")).to_be_visible(timeout=MINUTE_MS)
+    page.wait_for_url("**what=block**")
+    expect(page.get_by_text("Transformer block, 4 × 2,048 tokens")).to_be_visible()
     page.go_back()
-    expect(page.get_by_text("Matrix multiplication, 4,096")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Matrix multiplication, 4,096")).to_be_visible()
 
 
 def test_the_notebooks_t4_is_one_click_away_with_both_mfus_and_a_link_of_its_own(page, address):
     page.goto(f"{address}/what-if")
-    page.get_by_role("button", name="A notebook's T4").click(timeout=MINUTE_MS)
-    page.wait_for_url("**device=t4**", timeout=MINUTE_MS)
-    expect(headline(page)).to_contain_text("On Tesla T4, fp16 is predicted to be", timeout=MINUTE_MS)
+    page.get_by_role("button", name="A notebook's T4").click()
+    page.wait_for_url("**device=t4**")
+    expect(headline(page)).to_contain_text("On Tesla T4, fp16 is predicted to be")
     expect(page.get_by_text(re.compile("took 2.2 times as long as fp32"))).to_be_visible()
     expect(page.get_by_text(re.compile("with a peak of 65.0 TFLOP/s"))).to_be_visible()
     expect(charts(page).first).to_be_visible()
     expect(page.locator("[aria-label*='63.5 %']").first).to_be_attached()
 
     page.reload()
-    expect(page.get_by_label("Shape", exact=True)).to_have_value("notebook-linear", timeout=MINUTE_MS)
+    expect(page.get_by_label("Shape", exact=True)).to_have_value("notebook-linear")
     expect(page.get_by_label("Times measured elsewhere (s)", exact=True)).to_have_value("fp32:1.7327,bf16:3.874")
 
 
 def test_what_is_measured_here_replaces_what_was_predicted(page, address):
     page.goto(f"{address}/what-if?device=cpu&gpus=&shape=96&dtype=fp64,fp32")
-    page.get_by_role("button", name=re.compile("Measure it here")).click(timeout=MINUTE_MS)
-    page.wait_for_url("**measuring=**", timeout=MINUTE_MS)
-    expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=3 * MINUTE_MS)
-    expect(headline(page)).not_to_contain_text("predicted", timeout=3 * MINUTE_MS)
-    expect(page.get_by_role("button", name=re.compile("Measure it here"))).to_have_count(0, timeout=MINUTE_MS)
-    expect(page.locator("[aria-label*='measured']").first).to_be_attached(timeout=MINUTE_MS)
+    page.get_by_role("button", name=re.compile("Measure it here")).click()
+    page.wait_for_url("**measuring=**")
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+    expect(headline(page)).not_to_contain_text("predicted")
+    expect(page.get_by_role("button", name=re.compile("Measure it here"))).to_have_count(0)
+    expect(page.locator("[aria-label*='measured']").first).to_be_attached()
 
 
 @pytest.mark.parametrize("width", [420, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_never_scrolls_sideways(browser, address, scheme, width):
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+def test_the_page_never_scrolls_sideways(visitor, address, scheme, width):
+    page = visitor(width, color_scheme=scheme)
     page.goto(f"{address}/{NOTEBOOK_LINK}")
-    expect(headline(page)).to_be_visible(timeout=MINUTE_MS)
-    expect(charts(page)).to_have_count(4, timeout=MINUTE_MS)
+    expect(headline(page)).to_be_visible()
+    expect(charts(page)).to_have_count(4)
     main = page.locator("[data-testid=stMain]")
     assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
-    page.close()

@@ -19,6 +19,7 @@ from gpuexplore.model import Experiment, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
 from tests.analysis.trace.made import DATA
+from tests.waiting import DEADLINE_S
 
 WITHOUT_EXTRAS = (
     "run matmul --size 8 --dtype fp32 --device cpu",
@@ -235,7 +236,7 @@ def test_second_interrupt_ends_the_command_without_a_word(monkeypatch, capsys):
 
 @pytest.mark.long
 def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
-    heard = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    heard = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); print(flush=True); "
     command = [
         sys.executable,
         "-c",
@@ -243,11 +244,12 @@ def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
         *RUN,
         *("--size", "4000,4100,4200,4300", "--no-save"),  # not over before the last interrupt, on any machine
     ]
-    for delay_s in (0.3, 0.6, 1.2):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for delay_s in (0.2, 0.5, 1.0):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.readline()  # it listens
         time.sleep(delay_s)
         process.send_signal(signal.SIGINT)
-        assert b"Traceback" not in process.communicate(timeout=60)[1]
+        assert b"Traceback" not in process.communicate(timeout=DEADLINE_S)[1]
         assert process.returncode in (EXIT_FAILED, -signal.SIGINT)
 
 
@@ -278,7 +280,7 @@ def test_a_missing_package_is_named_where_it_is_needed(missing, words, code, tol
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLINE_S,
         check=False,
     )
 

@@ -10,6 +10,7 @@ import pytest
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.kernels.files.arguments import bits_of, read_argument
 from tests.kernels.files.kept import CUBIN, CUTE, NVCC, SAXPY, SOFTMAX, SUM_CUDA, TRITON, TWO
+from tests.waiting import DEADLINE_S
 
 ON_H100 = ("--gpu", "h100-sxm5-80gb")
 LAUNCHED = ("--grid", "2", "--block", "128", "--arg", "n=256", "--arg", "a=2.5")
@@ -105,7 +106,7 @@ def test_what_the_nvcc_of_this_machine_makes_is_run_and_read(capsys, tmp_path, a
     ptx, cubin = tmp_path / "sum.ptx", tmp_path / "sum.cubin"
     for path in (ptx, cubin):
         made = ["nvcc", f"-{path.suffix[1:]}", f"-arch={architecture}", str(SUM_CUDA), "-o", str(path)]
-        subprocess.run(made, check=True, capture_output=True, timeout=120)
+        subprocess.run(made, check=True, capture_output=True, timeout=DEADLINE_S)
     gpu = {"sm_75": "t4", "sm_90": "h100-sxm5-80gb", "sm_120": "rtx-5090"}[architecture]
 
     assert main(["sass", str(cubin), "--gpu", gpu, "--json"]) == EXIT_OK

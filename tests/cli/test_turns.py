@@ -7,6 +7,7 @@ import pytest
 from gpuexplore.cli import turns
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.model import Device
+from tests.waiting import wait_until
 
 CPU = Device("cpu", "cpu", "a CPU")
 
@@ -29,12 +30,12 @@ def test_whoever_holds_the_device_is_named_and_waited_for(capsys):
     with device_lock(CPU):
         waiting = threading.Thread(target=measure)
         waiting.start()
-        waiting.join(0.2)
+        said = []
+        wait_until(lambda: said.append(capsys.readouterr().err) or "cpu is being used by" in "".join(said))
         order.append("first")
     waiting.join()
 
     assert order == ["first", "second"]
-    assert "cpu is being used by" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("act", [turns.say_who_is_waited_for, lambda device: turns.turn(device).__enter__()])

@@ -16,6 +16,7 @@ import pytest
 
 from gpuexplore import __version__
 from tests.docs.markdown import ROOT
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,7 @@ def place():
 @pytest.fixture(scope="module")
 def wheel(place):
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "-w", place, ROOT]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=DEADLINE_S)
     (found,) = place.glob("*.whl")
     return found
 

@@ -7,7 +7,6 @@ from base64 import b64encode
 from contextlib import contextmanager
 from getpass import getuser
 from shutil import which
-from time import monotonic, sleep
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -16,6 +15,7 @@ import pytest
 from scripts.app_server import served
 from tests.docs.markdown import ROOT
 from tests.ui.visitor import visiting
+from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not which("nginx"), reason="nginx is not installed")]
 
@@ -28,7 +28,6 @@ SETTINGS = {
 }
 WITHOUT_CHECKS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the certificate is made for this test
 WITHOUT_CHECKS.check_hostname, WITHOUT_CHECKS.verify_mode = False, ssl.CERT_NONE
-START_S = 10
 KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 FRAME = (
     """user {user}; daemon off; pid {home}/nginx.pid; error_log {home}/error.log;
@@ -61,7 +60,7 @@ def _nginx(home, address):
         yield f"https://localhost:{secure}"
     finally:
         process.terminate()
-        process.wait(START_S)
+        process.wait(DEADLINE_S)
 
 
 def _config(home, address, plain, secure):
@@ -95,19 +94,17 @@ def _free_port():
 
 
 def _wait_for(port):
-    latest = monotonic() + START_S
-    while monotonic() < latest:
+    def listens():
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        sleep(0.05)
-    raise TimeoutError("nginx does not listen")
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(listens, what="nginx")
 
 
 def got(address, path="/", **headers):
     """Return status and headers of an answer."""
     try:
-        with urlopen(Request(address + path, headers=headers), timeout=10, context=WITHOUT_CHECKS) as answer:
+        with urlopen(Request(address + path, headers=headers), timeout=DEADLINE_S, context=WITHOUT_CHECKS) as answer:
             return answer.status, answer.headers
     except HTTPError as refusal:
         return refusal.code, refusal.headers

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import DEADLINE_S
+
 VERSIONS = ("3.12", "3.13", "3.14")
 PLACES = (Path.home() / ".pyenv" / "versions", Path("/opt/python"))  # where interpreters lie beside that of the PATH
 RUN = [
@@ -44,7 +46,7 @@ def test_it_measures_and_predicts_on(version, wheel, tmp_path):
     base = interpreter(version)
     if base is None:
         pytest.skip(f"no Python {version} on this machine")
-    subprocess.run([base, "-m", "venv", tmp_path / "environment"], check=True, timeout=60)
+    subprocess.run([base, "-m", "venv", tmp_path / "environment"], check=True, timeout=DEADLINE_S)
     python = tmp_path / "environment" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
     subprocess.run(install, check=True, timeout=300, cwd=tmp_path)

@@ -14,6 +14,7 @@ from shutil import which
 import pytest
 
 from tests.docs.markdown import ROOT
+from tests.waiting import DEADLINE_S
 
 UNITS = sorted((ROOT / "deploy").glob("*.service"))
 INSTALLED = "/opt/gpuexplore"
@@ -53,7 +54,7 @@ def test_systemd_accepts_the_unit(path, tmp_path):
         here = python.replace(f"{INSTALLED}/.venv/bin/python", sys.executable).replace(INSTALLED, str(ROOT))
         (tmp_path / unit.name).write_text(here, encoding="utf-8")
     command = ["systemd-analyze", "verify", "--man=no", tmp_path / path.name]
-    verified = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    verified = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert str(tmp_path) not in verified.stderr
     assert verified.returncode == 0, verified.stderr

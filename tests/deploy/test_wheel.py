@@ -17,6 +17,7 @@ from benchmarks.visitor import LONGEST_S, Visitor
 from gpuexplore.served import COMMIT, LAUNCHER, PAGES
 from scripts.app_server import free_port, wait_until_served
 from tests.docs.markdown import ROOT
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +110,7 @@ def test_it_serves_the_app_from_any_directory(environment, outside):
                 assert visitor.received_bytes > 5000
         finally:
             process.terminate()
-            code = process.wait(30)
+            code = process.wait(DEADLINE_S)
     assert code in (0, 128 + signal.SIGTERM)
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):  # the server has ended with the command
         probe.connect(("127.0.0.1", port))

@@ -7,11 +7,13 @@ import sys
 import time
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from gpuexplore.devices import cpu_times
 from gpuexplore.devices.cpu import affinity
 from gpuexplore.devices.cpu_times import UNREADABLE, Account, CpuTimes, cpu_loss, cpu_lost_share, read_cpu_times
+from tests.waiting import wait_until
 
 TICK_S = 0.01
 STAT = """cpu  100 0 100 700 20 0 0 80 0 0
@@ -148,16 +150,16 @@ def test_what_cannot_be_known_has_a_reason(before, after, reason):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc/stat")
-def test_a_busy_process_on_every_core_is_seen_within_a_tenth_of_a_second():
+def test_a_busy_process_on_every_core_is_seen_within_some_ticks():
     """They are started by a process that ends: children would count as this one."""
     cores = len(affinity())
     busy = "[sys.executable, '-c', 'while True: pass']"
     code = f"import subprocess, sys\nfor _ in range({cores}): print(subprocess.Popen({busy}, stdout=2).pid)"
     started = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.split()
     try:
-        time.sleep(0.3)
-        before = read_cpu_times()
-        time.sleep(0.1)
+        wait_until(lambda: all(sum(psutil.Process(int(process)).cpu_times()[:2]) > 0.1 for process in started))
+        before, began_s = read_cpu_times(), time.monotonic()
+        wait_until(lambda: time.monotonic() > began_s + 10 * TICK_S)
         loss = cpu_loss(before, read_cpu_times())
     finally:
         for process in started:

@@ -8,9 +8,19 @@ import pytest
 from gpuexplore.jobs.engines.attempt import Limits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Shape
+from tests.waiting import DEADLINE_S
 
 DEVICE = Device("fake", "fake", "a device for tests")
-LIMITS = Limits(start_s=20, build_s=10, per_budget=0, grace_s=0.3)
+
+
+class LimitsOfHanging(Limits):
+    """Limits of a case that hangs; others have all the time that a busy machine takes."""
+
+    def of_turn(self, case, expected_s):
+        return super().of_turn(case, expected_s) if "hang" in case.implementation else DEADLINE_S
+
+
+LIMITS = LimitsOfHanging(start_s=DEADLINE_S, build_s=10, per_budget=0, grace_s=0.3)
 
 
 @pytest.fixture(autouse=True)

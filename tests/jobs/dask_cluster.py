@@ -5,12 +5,12 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from itertools import count
 
 from gpuexplore.cli.worker_command import SETTINGS, dask_worker
 from gpuexplore.jobs.engines.dask.engine import DaskEngine
+from tests.waiting import wait_until
 
 SCHEDULER = {
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
@@ -18,7 +18,6 @@ SCHEDULER = {
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "15s",
 }
 UNREACHABLE = "192.0.2.1"  # for documentation only: RFC 5737
-PATIENCE_S = 60.0
 NUMBERS = count()
 
 
@@ -100,15 +99,6 @@ class Cluster:
 def in_environment(settings):
     """Return Dask's settings as variables of the environment."""
     return {f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": value for name, value in settings.items()}
-
-
-def wait_until(condition, within_s=PATIENCE_S):
-    """Return the seconds until `condition` was true."""
-    start_s = time.monotonic()
-    while not condition():
-        assert time.monotonic() - start_s < within_s, f"it did not come to that within {within_s} s"
-        time.sleep(0.005)
-    return time.monotonic() - start_s
 
 
 def free_port():

@@ -4,7 +4,6 @@ The files of the engines import these tests, and say by `engine_with` and `cases
 """
 
 import json
-import time
 
 import psutil
 import pytest
@@ -15,6 +14,7 @@ from gpuexplore.jobs.engines.process import PASSWORDS
 from gpuexplore.model import Device, Result, Status
 from gpuexplore.serialization import encode
 from gpuexplore.store.database import URL_VARIABLE
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 GPU = Device("cuda:1", "cuda", "a GPU", uuid="GPU-1234")
@@ -33,11 +33,7 @@ def processes_marked(mark):
 
 
 def wait_until_gone(mark):
-    for _ in range(100):
-        if not processes_marked(mark):
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"descendants of the worker live on: {processes_marked(mark)}")
+    wait_until(lambda: not processes_marked(mark), what="the end of all that the worker started")
 
 
 def test_events_arrive_in_order_while_the_worker_is_still_measuring(engine_with, cases_of):
@@ -377,8 +373,10 @@ def test_activity_whose_worker_dies_fails_and_the_next_one_is_done(engine_with, 
 
 
 def test_activity_that_reports_nothing_is_ended(engine_with, cases_of):
-    with engine_with(start_s=3) as engine, pytest.raises(GpuExploreError, match="nothing was reported within 3"):
-        performed(engine, cases_of("fine"), "hang")
+    with engine_with(start_s=5) as engine:
+        measured(engine, cases_of("fine"))  # its worker is warm
+        with pytest.raises(GpuExploreError, match="nothing was reported within 5"):
+            performed(engine, cases_of("fine"), "hang")
 
 
 def test_cancelled_activity_ends_with_what_it_has(engine_with, cases_of):

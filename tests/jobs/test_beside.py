@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -13,8 +14,11 @@ from gpuexplore.jobs import beside
 from gpuexplore.jobs.beside import run_beside
 from gpuexplore.jobs.compiling import CPU
 from gpuexplore.jobs.locks import asking_for_cpu, device_lock
+from tests.waiting import DEADLINE_S, wait_until
 
 COUNT = "import sys\nprint(sys.stdin.read(), flush=True)\nx = 0\nwhile x < {}: x += 1\nprint(x)"
+UNTIL = "import os, sys\nsys.stdin.read()\nopen({0!r}, 'w').close()\nwhile os.path.exists({0!r}): pass\nprint('on')"
+LOOKS = 10
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +32,12 @@ def counting(to=10):
 
 def working(command, **given):
     with device_lock(CPU) as cpu:
-        return run_beside(command, timeout=60, cpu=cpu, **given)
+        return run_beside(command, timeout=DEADLINE_S, cpu=cpu, **given)
 
 
 def test_what_it_prints_and_how_it_ended_is_returned():
     with device_lock(CPU) as cpu:
-        done = run_beside(counting(), input=b"given", timeout=60, cpu=cpu)
+        done = run_beside(counting(), input=b"given", timeout=DEADLINE_S, cpu=cpu)
 
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"given", b"10"], b"")
 
@@ -45,41 +49,46 @@ def test_more_than_a_pipe_holds_reaches_a_process_that_reads_it_late(monkeypatch
     assert working(counting(), input=given).stdout.split() == [given, b"10"]
 
 
-def test_it_stands_still_while_a_measurement_has_the_cpu_and_goes_on_after_it():
+def test_it_stands_still_while_a_measurement_has_the_cpu_and_goes_on_after_it(tmp_path):
+    at_work = tmp_path / "at work"
     with ThreadPoolExecutor(1) as page:
-        work = page.submit(working, counting(3_000_000), input=b"")
-        while not psutil.Process().children():
-            time.sleep(0.01)
+        work = page.submit(working, [sys.executable, "-c", UNTIL.format(str(at_work))], input=b"")
+        wait_until(at_work.exists)
         measuring = device_lock(CPU)
         with asking_for_cpu():
-            measuring.acquire(timeout=20)
+            measuring.acquire(timeout=DEADLINE_S)
         (child,) = psutil.Process().children()
+        wait_until(lambda: child.status() == psutil.STATUS_STOPPED)
         before = sum(child.cpu_times()[:2])
-        time.sleep(0.3)
+        at_work.unlink()  # it would end, if it went on
+        assert not work.done()
         after = sum(child.cpu_times()[:2])
         assert child.status() == psutil.STATUS_STOPPED
         measuring.release()
-        done = work.result(60)
+        done = work.result(DEADLINE_S)
 
     assert after == before
-    assert done.stdout.split() == [b"3000000"]
+    assert done.stdout.split() == [b"on"]
 
 
 def test_who_is_never_let_on_gives_up_and_leaves_no_process(monkeypatch):
     monkeypatch.setattr(beside, "GIVE_UP_S", 0.2)
     with ThreadPoolExecutor(1) as page, asking_for_cpu():
         work = page.submit(working, counting(10**12), input=b"")
-        while not psutil.Process().children():
-            time.sleep(0.01)
+        wait_until(psutil.Process().children)
         with device_lock(CPU), pytest.raises(Unsupported, match="the CPU is being measured"):
-            work.result(20)
+            work.result(DEADLINE_S)
 
     assert psutil.Process().children() == []
 
 
-def test_who_works_too_long_is_ended_and_what_it_printed_is_told():
+def test_who_works_too_long_is_ended_and_what_it_printed_is_told(tmp_path, monkeypatch):
+    printed = tmp_path / "printed"
+    program = f"import sys\nprint(sys.stdin.read(), flush=True)\nopen({str(printed)!r}, 'w').close()\nwhile True: pass"
+    looks = count(1)  # a clock that stands until something was printed
+    monkeypatch.setattr(beside, "time", SimpleNamespace(monotonic=lambda: next(looks) if printed.exists() else 0))
     with device_lock(CPU) as cpu, pytest.raises(subprocess.TimeoutExpired) as found:
-        run_beside(counting(10**12), input=b"given", timeout=1.5, cpu=cpu)
+        run_beside([sys.executable, "-c", program], input=b"given", timeout=LOOKS, cpu=cpu)
 
     assert found.value.output == b"given\n"
     assert psutil.Process().children() == []

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import psutil
 import pytest
@@ -16,6 +15,7 @@ from gpuexplore.jobs.client import Watch, watch
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.jobs.supervisor.__main__ import main
 from gpuexplore.store.database import database_url
+from tests.waiting import DEADLINE_S, wait_until
 
 STAND_IN = """
 import sys, time
@@ -39,8 +39,7 @@ def stand_in(monkeypatch):
     def start(*words):
         process = subprocess.Popen([sys.executable, "-c", STAND_IN, *words])
         started.append(process)
-        while holder() is None:
-            time.sleep(0.01)
+        wait_until(holder)
         return process
 
     yield start
@@ -55,16 +54,14 @@ def holder():
 
 def held():
     """Return the holder once there is one."""
-    end_s = time.monotonic() + 10
-    while holder() is None and time.monotonic() < end_s:
-        time.sleep(0.01)
+    wait_until(holder)
     return holder()
 
 
 def end(found):
     process = psutil.Process(found.pid)
     process.kill()
-    process.wait(5)
+    process.wait(DEADLINE_S)
 
 
 @pytest.mark.slow
@@ -116,12 +113,13 @@ def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
 
 @pytest.mark.slow
 def test_one_that_works_is_left_alone_for_ever(stand_in):
-    working, now_s = stand_in(), [0.0]
+    working, now_s, lock = stand_in(), [0.0], supervisor_lock(database_url())
     keeper = Watch(clock=lambda: now_s[0])
     for _ in range(3):
         keeper.look()
         now_s[0] += client.FROZEN_S * 10
-        time.sleep(0.05)
+        seen = lock.last_sign()
+        wait_until(lambda seen=seen: lock.last_sign() > seen)
 
     assert working.poll() is None
 
@@ -146,11 +144,10 @@ def test_watch_ends_what_it_started(stand_in):
     stop = threading.Event()
     watching = threading.Thread(target=watch, args=(stop,))
     watching.start()
-    while holder() is None:
-        time.sleep(0.01)
+    wait_until(holder)
 
     stop.set()
-    watching.join(10)
+    watching.join(DEADLINE_S)
 
     assert not watching.is_alive()
     assert holder() is None
@@ -209,7 +206,7 @@ def test_supervisor_ends_well_when_it_is_told_to(home):
             if "Measuring on" in line:
                 break
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=DEADLINE_S)
 
     assert process.returncode == 0
     assert "Traceback" not in said

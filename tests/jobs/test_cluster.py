@@ -11,7 +11,8 @@ from gpuexplore.jobs.engines.dask import SCHEDULER_VARIABLE
 from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, main
 from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
-from tests.jobs.dask_cluster import Cluster, wait_until
+from tests.jobs.dask_cluster import Cluster
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +31,7 @@ def test_run_is_measured_on_the_device_of_another_host_and_says_that_it_is_simul
     experiment = Experiment("matmul", (shape,), ("fp32",), ("numpy",), ("lab2/simulated:0",), Options(budget_s=0.01))
     with open_store() as store:
         run_id = store.submit(experiment, "ada")
-        wait_until(lambda: store.load_summary(run_id).state is RunState.DONE, 60)
+        wait_until(lambda: store.load_summary(run_id).state is RunState.DONE)
         (result,) = store.load(run_id).results
         (device,) = (device for device in store.supervisor().devices if device.is_simulated)
 

@@ -11,7 +11,8 @@ from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.model import Experiment, RunState, Shape, Status
 from gpuexplore.store import Instance, open_store
-from tests.jobs.dask_cluster import Cluster, wait_until
+from tests.jobs.dask_cluster import Cluster
+from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.faults
 HEAD = Instance("head/1", host="head", scope="locks", pid=1, version="1")
@@ -98,7 +99,7 @@ def test_frozen_node_costs_the_case_at_work_within_35_seconds_and_does_no_harm_w
     lab.node.send_signal(signal.SIGSTOP)
     wait_until(lambda: is_lost(lab, run_id), 35)
     lab.node.send_signal(signal.SIGCONT)
-    lab.node.wait(40)
+    lab.node.wait(DEADLINE_S)
 
     assert results_after_recovery(lab, run_id) == ALL_BUT_THE_ONE_AT_WORK
 
@@ -109,7 +110,7 @@ def test_run_survives_the_scheduler_and_goes_on_when_there_is_one_again(lab):
 
     lab.cluster.scheduler.kill()
     wait_until(lambda: lab.state(run_id) is RunState.QUEUED, 2)
-    lab.node.wait(40)
+    lab.node.wait(DEADLINE_S)
     lab.cluster.start_scheduler()
     lab.cluster.start_node("node")
     wait_until(lab.has_device)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.model import Result, Status
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.faults
 
@@ -50,7 +51,9 @@ def in_namespace(tmp_path):
         path.write_text(script)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [*NAMESPACE, sys.executable, str(path)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=DEADLINE_S
+        ).stdout
 
     return run
 

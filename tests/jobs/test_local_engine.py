@@ -17,9 +17,10 @@ from gpuexplore.jobs.engines import Stop, local
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
 from gpuexplore.model import Case, Device, Options, Result, Shape, Status
-from tests.jobs.conftest import DEVICE, LIMITS
+from tests.jobs.conftest import DEVICE
 from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import Later, measured
+from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.slow
 NAMED = Device("fake", "fake", "broken")
@@ -82,7 +83,7 @@ def test_worker_ends_with_the_process_that_started_it():
         worker = psutil.Process(int(float(re.search(r"\((\d+)\.0,\)", told[1])[1])))
         parent.kill()
 
-    assert not psutil.wait_procs([worker], timeout=5)[1]
+    assert not psutil.wait_procs([worker], timeout=DEADLINE_S)[1]
 
 
 def test_unknown_device_is_unsupported_and_never_another(engine_with, cases_of):
@@ -109,9 +110,8 @@ def test_a_run_that_comes_while_a_worker_warms_up_goes_first_and_the_warm_up_goe
         warming.start()
         wait_until_started(engine)
         assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
-        time.sleep(0.2)
-        assert warming.is_alive()
         assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
+        assert warming.is_alive()
     warming.join()
 
 
@@ -132,13 +132,11 @@ def test_run_that_waits_for_another_device_to_warm_up_can_be_cancelled(engine_wi
         warming = Thread(target=pytest.raises, args=(GpuExploreError, engine.warm, endless))
         warming.start()
         wait_until_started(engine)
-        began_s = time.monotonic()
         results = measured(engine, cases_of("fine"), cancelled=Later(3))
-        cancelled_after_s = time.monotonic() - began_s
+        assert warming.is_alive()
     warming.join()
 
     assert results["fine"].reason == "the run was cancelled"
-    assert cancelled_after_s < LIMITS.grace_s + 1
 
 
 def test_measurement_on_the_cpu_gives_way_to_a_compiler_and_can_be_cancelled_meanwhile(engine_with, cases_of):
@@ -179,5 +177,4 @@ def test_run_need_not_wait_until_all_devices_are_warm(engine_with, cases_of):
 
 
 def wait_until_started(engine):
-    while engine._processes["fake"]._worker is None:
-        time.sleep(0.01)
+    wait_until(lambda: engine._processes["fake"]._worker is not None)

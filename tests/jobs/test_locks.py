@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import psutil
@@ -14,6 +13,7 @@ from filelock import Timeout
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import Holder, device_lock, lock_directory, start_of, supervisor_lock
 from gpuexplore.model import Device
+from tests.waiting import DEADLINE_S, wait_until
 
 CPU, GPU, ANOTHER = (
     Device("cpu", "cpu", "a CPU"),
@@ -72,7 +72,7 @@ def test_lock_is_the_hosts_and_ends_with_the_process_that_holds_it(hold_gpu):
         holder.kill()
         holder.wait()
 
-        device_lock(GPU).acquire(timeout=5)
+        device_lock(GPU).acquire(timeout=DEADLINE_S)
         device_lock(GPU).release()
 
 
@@ -122,11 +122,13 @@ def test_sign_of_life_is_seen_by_whoever_looks():
     with supervisor_lock("sqlite:///signs") as lock:
         watcher = supervisor_lock("sqlite:///signs")
         before = watcher.last_sign()
-        time.sleep(0.01)
         assert watcher.last_sign() == before
-        lock.sign_life()
 
-        assert watcher.last_sign() > before
+        def signs_later():
+            lock.sign_life()
+            return watcher.last_sign() > before
+
+        wait_until(signs_later)  # a file's time moves in steps
 
 
 def test_directory_that_cannot_be_written_is_named(monkeypatch, tmp_path):

@@ -28,6 +28,7 @@ from gpuexplore.store import Instance, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
 from tests.analysis.made import ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.waiting import DEADLINE_S, wait_until
 
 CPU = Device("fake", "fake", "a device for tests")
 ME = Instance("host/1", host="host", scope="locks", pid=1, version="1")
@@ -252,7 +253,7 @@ class Once(Event):
 def test_what_cannot_be_used_is_a_sentence_and_no_traceback(tmp_path, settings, words, said):
     environment = {**os.environ, "GPUEXPLORE_HOME": str(tmp_path), "GPUEXPLORE_LOCKS": str(tmp_path), **settings}
     command = [sys.executable, "-m", "gpuexplore.jobs.supervisor", "--once", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert done.returncode == EXIT_UNUSABLE
     assert said in done.stderr
@@ -277,15 +278,30 @@ def test_signs_of_life_end_when_the_loop_no_longer_turns(store, monkeypatch):
     signs = []
     monkeypatch.setattr(module, "BEAT_S", 0.01)
     heartbeat = Heartbeat(store, ME, [CPU], sign_life=lambda: signs.append(time.monotonic()))
+    heartbeat._stop = CountedWaits()
     with heartbeat:
         wait_until(lambda: len(signs) > 2)
         heartbeat._turned_s -= module.STUCK_S
-        time.sleep(0.05)
+        heartbeat._stop.let_pass(4)  # a sign may have been on its way
         count = len(signs)
-        time.sleep(0.1)
+        heartbeat._stop.let_pass(8)
         assert len(signs) == count
         heartbeat.turn()
         wait_until(lambda: len(signs) > count)
+
+
+class CountedWaits(Event):
+    """Counts how often its two threads came round."""
+
+    rounds = 0
+
+    def wait(self, timeout=None):
+        self.rounds += 1
+        return super().wait(timeout)
+
+    def let_pass(self, rounds):
+        seen = self.rounds
+        wait_until(lambda: self.rounds >= seen + rounds)
 
 
 def test_systemd_is_told_when_it_listens(store, monkeypatch, tmp_path):
@@ -296,14 +312,6 @@ def test_systemd_is_told_when_it_listens(store, monkeypatch, tmp_path):
             told = [systemd.recv(100) for _ in range(2)]
 
     assert told == [b"WATCHDOG=1", b"READY=1"]
-
-
-def wait_until(condition):
-    for _ in range(500):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never came to that")
 
 
 class Failing:
@@ -346,20 +354,27 @@ def test_supervisor_that_waits_for_the_database_to_end_a_run_does_not_look_stuck
     monkeypatch.setattr(claimed_run, "RETRY_S", 0.01)
     run_id, failing = store.submit(experiment, "ada"), Failing(store)
     turns = []
-    monkeypatch.setattr(heartbeat, "turn", lambda: turns.append(failing.refused))
+
+    def turn():
+        turns.append(failing.refused)
+        failing.away = failing.away and failing.refused < 4
+
+    monkeypatch.setattr(heartbeat, "turn", turn)
 
     class AwayAtTheEnd(FakeEngine):
         def measure(self, cases, on_event, cancelled):
             failing.away = True
-            threading.Timer(0.3, lambda: setattr(failing, "away", False)).start()
             for case in cases:
                 on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0)))
 
     serving = threading.Thread(
-        target=serve, args=(failing, AwayAtTheEnd(), heartbeat), kwargs={"stop": Event(), "once": True}
+        target=serve,
+        args=(failing, AwayAtTheEnd(), heartbeat),
+        kwargs={"stop": Event(), "once": True},
+        daemon=True,  # it would never end if it did not turn
     )
     serving.start()
-    serving.join(20)
+    serving.join(DEADLINE_S)
 
     assert store.load(run_id).state is RunState.DONE
     assert len(store.load(run_id).results) == 4
@@ -597,7 +612,7 @@ class ClusterEngine(FakeEngine):
 def test_devices_of_a_cluster_are_measured_at_the_same_time_and_each_by_one_run(store, experiment):
     heartbeat = Heartbeat(store, ME, [replace(CPU, id=name) for name in ("lab1/fake", "lab2/fake")])
     ids = [store.submit(replace(experiment, devices=(name,)), "ada") for name in ("lab1/fake", "lab2/fake") * 2]
-    together, at_work = threading.Barrier(2, timeout=10), []
+    together, at_work = threading.Barrier(2, timeout=DEADLINE_S), []
 
     def before_group(cases):
         device = cases[0].device
@@ -629,12 +644,12 @@ def test_run_whose_device_is_lost_waits_for_it_and_keeps_its_results(store, hear
     assert store.load(run_id).state is RunState.DONE
 
 
-def test_run_that_was_cancelled_when_its_device_was_lost_ends(store, heartbeat, experiment):
+def test_run_that_was_cancelled_when_its_device_was_lost_ends(store, heartbeat, experiment, monkeypatch):
+    monkeypatch.setattr(claimed_run, "CANCEL_POLL_S", 0.0)
     run_id = store.submit(experiment, "ada")
 
     def before_group(cases):
         store.request_cancel(run_id, "ada")
-        time.sleep(claimed_run.CANCEL_POLL_S)
         raise DeviceLost("lab1 left the cluster")
 
     served(store, FakeEngine(before_group), heartbeat)

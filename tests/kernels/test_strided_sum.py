@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.waiting import DEADLINE_S
+
 PROGRAM = """
 import numpy as np
 from gpuexplore.kernels.strided_sum.numba_cuda import build
@@ -29,7 +31,7 @@ def test_the_kernel_reads_every_element_once_in_the_simulator():
         env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLINE_S,
         check=False,
     )
 

@@ -21,6 +21,7 @@ from gpuexplore.measure.transfer.way import Way
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import decode
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeWork, candidate, measurement
+from tests.waiting import DEADLINE_S
 
 
 def way(clock, *, right=True, calls=1, name="a copy"):
@@ -170,7 +171,7 @@ def test_numba_copies_what_it_should_in_the_simulator():
         env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLINE_S,
         check=False,
     )
 

@@ -27,6 +27,7 @@ from tests.analysis.made import alone, analyzed, ok
 from tests.analysis.made import case as made_case
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import case, environment, measurement
+from tests.waiting import DEADLINE_S
 
 CPU = cpu_device()
 ALL_CHARTS = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
@@ -217,7 +218,7 @@ def test_a_grid_smaller_than_the_vector_still_covers_it():
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=DEADLINE_S,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"triad": True, "copy": True}

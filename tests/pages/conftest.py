@@ -22,6 +22,7 @@ from gpuexplore.ui.server import OWNER_COOKIE
 from gpuexplore.ui.shared import later
 from tests.analysis.made import device, ok
 from tests.kernels.test_sass import code
+from tests.waiting import DEADLINE_S
 
 OWNER = "the one who looks"
 COMPONENTS_ONCE = cache(manifest_scanner.scan_component_manifests)  # AppTest reads every package's metadata each time
@@ -79,7 +80,7 @@ def page(repository, monkeypatch):
 
     def opened(name, owner=OWNER, **query):
         monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: owner})
-        app = AppTest.from_file(str(repository / "pages" / f"{name}.py"), default_timeout=120)
+        app = AppTest.from_file(str(repository / "pages" / f"{name}.py"), default_timeout=DEADLINE_S)
         for key, value in query.items():
             app.query_params[key] = value
         return app.run()

@@ -7,6 +7,7 @@ from gpuexplore.ui import roles
 from gpuexplore.ui.run_list.view import DELETED, DRAWN, TICKED
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
+from tests.waiting import DEADLINE_S
 
 MINE, THEIRS = "matmul 64, fp32", "softmax 64, fp32"
 
@@ -41,7 +42,7 @@ def edited(edits):
 
         take_edits(store().listed(), st.session_state["made"])
 
-    app = AppTest.from_function(script, default_timeout=60)
+    app = AppTest.from_function(script, default_timeout=DEADLINE_S)
     app.session_state["made"] = edits
     return app.run()
 

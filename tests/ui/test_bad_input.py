@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 HALF_A_MEGABYTE = "x" * 500_000
 MANY_IDS = ".".join(f"{number:010}" for number in range(20_000))
-MOST_WAIT_S = 0.3
+MOST_WAIT_S, TIMES_ALONE = 0.3, 10  # the second for a machine that is busy without them
 EXPERIMENT = Experiment("matmul", (Shape.of(m=64, k=64, n=64),), ("fp32",), ("numpy",), ("cpu",))
 LINKS = {
     "run": f"run={HALF_A_MEGABYTE}",
@@ -115,17 +115,22 @@ def test_a_run_of_somebody_else_is_shown_and_cannot_be_cancelled(address, server
 def test_other_visitors_do_not_wait_meanwhile(address):
     with visiting(address, "devices") as visitor, ThreadPoolExecutor(1) as pool:
         visitor.run()
+        alone_s = median(_rerun_s(visitor) for _ in range(5))
         attacks = [pool.submit(_send_link, address, query) for query in LINKS.values()]
         waited = []
         while not all(attack.done() for attack in attacks):
-            started = monotonic()
-            visitor.run()
-            waited.append(monotonic() - started)
+            waited.append(_rerun_s(visitor))
         for attack in attacks:
             attack.result()
 
     assert waited
-    assert median(waited) < MOST_WAIT_S, "of a rerun while bad links were answered"
+    assert median(waited) < MOST_WAIT_S + TIMES_ALONE * alone_s, "of a rerun while bad links were answered"
+
+
+def _rerun_s(visitor):
+    started = monotonic()
+    visitor.run()
+    return monotonic() - started
 
 
 def _send_link(address, query):

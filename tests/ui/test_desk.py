@@ -8,6 +8,7 @@ import pytest
 from gpuexplore.errors import InvalidInput
 from gpuexplore.ui.turns import desk
 from gpuexplore.ui.turns.desk import Desk
+from tests.waiting import DEADLINE_S
 
 
 class Held:
@@ -18,7 +19,7 @@ class Held:
 
     def __call__(self):
         self.begun.set()
-        assert self.go.wait(20)
+        assert self.go.wait(DEADLINE_S)
 
     def named(self, name):
         return lambda: self.done.append(name) or name
@@ -29,7 +30,7 @@ def busy():
     """Return a desk whose first piece waits, and that piece."""
     made, held = Desk(), Held()
     made.ask("held", held, "somebody")
-    assert held.begun.wait(20)
+    assert held.begun.wait(DEADLINE_S)
     yield made, held
     held.go.set()
 
@@ -40,7 +41,7 @@ def test_visitors_take_turns_however_much_one_of_them_asks_for(busy):
     places = [made.place(piece) for piece in asked]
     held.go.set()
     for piece in asked:
-        piece.done.result(20)
+        piece.done.result(DEADLINE_S)
 
     assert places == [1, 3, 4, 2]
     assert held.done == ["A0", "B", "A1", "A2"]
@@ -51,7 +52,7 @@ def test_who_asks_for_the_same_waits_for_the_same(busy):
     first, second = (made.ask("same", held.named("once"), visitor) for visitor in "AB")
     held.go.set()
 
-    assert (first.done.result(20), second.done.result(20), held.done) == ("once", "once", ["once"])
+    assert (first.done.result(DEADLINE_S), second.done.result(DEADLINE_S), held.done) == ("once", "once", ["once"])
 
 
 def test_what_nobody_waits_for_any_more_is_not_begun(busy):
@@ -60,7 +61,7 @@ def test_what_nobody_waits_for_any_more_is_not_begun(busy):
     made.leave(1, piece)
     held.go.set()
 
-    assert other.done.result(20) == "stays"
+    assert other.done.result(DEADLINE_S) == "stays"
     assert held.done == ["stays"]
 
 
@@ -81,9 +82,9 @@ def test_an_error_is_that_of_all_who_wait_and_the_next_piece_is_done():
     made = Desk()
     piece = made.ask("wrong", lambda: 1 / 0, "A")
     with pytest.raises(ZeroDivisionError):
-        piece.done.result(20)
+        piece.done.result(DEADLINE_S)
 
-    assert made.ask("right", lambda: "right", "A").done.result(20) == "right"
+    assert made.ask("right", lambda: "right", "A").done.result(DEADLINE_S) == "right"
 
 
 def test_never_are_two_pieces_done_at_once():
@@ -97,6 +98,6 @@ def test_never_are_two_pieces_done_at_once():
     with ThreadPoolExecutor(8) as visitors:
         asked = list(visitors.map(lambda n: made.ask(n, work, str(n)), range(30)))
         for piece in asked:
-            piece.done.result(20)
+            piece.done.result(DEADLINE_S)
 
     assert most == [1] * 30

@@ -9,8 +9,7 @@ from streamlit.testing.v1 import AppTest
 from gpuexplore.errors import Unsupported
 from gpuexplore.ui.shared import later
 from gpuexplore.ui.shared.later import ABANDONED_S, KEPT_S, PENDING, Later
-
-WAIT_S = 10
+from tests.waiting import DEADLINE_S
 
 
 @pytest.fixture(autouse=True)
@@ -39,11 +38,11 @@ def made(clock):
 
 def until(made, key):
     """Wait for the maker, and return what it made."""
-    return made._wanted[key].found.result(WAIT_S)
+    return made._wanted[key].found.result(DEADLINE_S)
 
 
 def test_what_is_made_at_once_is_there_at_once(made, session, monkeypatch):
-    monkeypatch.setattr(later, "PATIENCE_S", WAIT_S)
+    monkeypatch.setattr(later, "PATIENCE_S", DEADLINE_S)
 
     assert made.get("key", lambda: "value") == "value"
     assert not session
@@ -53,7 +52,7 @@ def test_what_takes_longer_is_on_its_way_and_made_once(made, session):
     go, calls = Event(), []
 
     def make():
-        calls.append(go.wait(WAIT_S))
+        calls.append(go.wait(DEADLINE_S))
         return "value"
 
     assert made.get("key", make) is None
@@ -68,7 +67,7 @@ def test_what_takes_longer_is_on_its_way_and_made_once(made, session):
 
 
 def test_an_error_is_that_of_whoever_asks(made, monkeypatch):
-    monkeypatch.setattr(later, "PATIENCE_S", WAIT_S)
+    monkeypatch.setattr(later, "PATIENCE_S", DEADLINE_S)
 
     def fail():
         raise Unsupported("no compiler")
@@ -81,7 +80,7 @@ def test_an_error_is_that_of_whoever_asks(made, monkeypatch):
 
 def test_what_nobody_waits_for_any_more_is_not_made(made, clock):
     go, calls = Event(), []
-    made.get("first", lambda: go.wait(WAIT_S))
+    made.get("first", lambda: go.wait(DEADLINE_S))
     made.get("left", lambda: calls.append("left"))
     made.get("stays", lambda: calls.append("stays"))
     clock.now_s = ABANDONED_S + 1
@@ -94,7 +93,7 @@ def test_what_nobody_waits_for_any_more_is_not_made(made, clock):
 
 
 def test_what_was_made_is_made_again_after_a_while(made, clock, monkeypatch):
-    monkeypatch.setattr(later, "PATIENCE_S", WAIT_S)
+    monkeypatch.setattr(later, "PATIENCE_S", DEADLINE_S)
     values = iter(("first", "second"))
 
     assert made.get("key", lambda: next(values)) == "first"

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.errors import StoreUnavailable
+from tests.waiting import DEADLINE_S
 
 lifespan = import_module("gpuexplore.ui.server.lifespan")  # its package calls the function so
 
@@ -32,7 +33,7 @@ def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector)
 
 
 def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
-    monkeypatch.setattr(lifespan, "watch", lambda stop: stop.wait(10))
+    monkeypatch.setattr(lifespan, "watch", lambda stop: stop.wait(DEADLINE_S))
     monkeypatch.setattr(lifespan, "_settle", lambda: None)
     monkeypatch.setattr(lifespan, "_step_back", lambda: None)
     monkeypatch.setattr(lifespan, "_warms", lambda: False)

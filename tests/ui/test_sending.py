@@ -17,6 +17,7 @@ from gpuexplore.ui import session
 from gpuexplore.ui.server import MIDDLEWARE, OWNER_COOKIE, sending
 from scripts.app_server import free_port
 from tests.recorded.test_files import RESULTS, report
+from tests.waiting import DEADLINE_S, wait_until
 
 __all__ = ["report"]  # a fixture
 
@@ -32,8 +33,7 @@ def port():
     server = uvicorn.Server(uvicorn.Config(app, port=found, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    wait_until(lambda: server.started)
     yield found
     server.should_exit = True
     thread.join()
@@ -60,7 +60,7 @@ def send(port, room):
     """Return how to send to the room; it returns status and answer."""
 
     def sent(content=b"", *, code=None, name="Ada", secret=SECRET, **headers):
-        connection = HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
         headers = {"Authorization": f"Bearer {secret}", **headers}
         body = json.dumps(content).encode() if isinstance(content, dict) else content
         connection.request("POST", f"/api/room?room={code or room.code}&name={name}", body, headers)
@@ -200,7 +200,7 @@ def test_what_is_too_large_is_refused_before_all_of_it_is_read(send, port, room,
     monkeypatch.setattr(sending, "MOST_BYTES", 1000)
     assert send(b"x" * 1001)[0] == 413
 
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
     connection.putrequest("POST", f"/api/room?room={room.code}&name=Ada")
     connection.putheader("Authorization", f"Bearer {SECRET}")
     connection.putheader("Transfer-Encoding", "chunked")  # says nothing of its length, and never ends

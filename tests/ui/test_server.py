@@ -24,6 +24,7 @@ from gpuexplore.ui.server.origins import REFUSAL, OwnOrigins
 from scripts.app_server import database_of, free_port, served, wait_until_served
 from tests.ui.openmetrics_parser import parsed
 from tests.ui.visitor import visiting
+from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.long
 
@@ -33,7 +34,7 @@ FOREIGN = "http://evil.example"
 def got(address, path="/", **headers):
     """Return status, headers and text of an answer, whatever the status."""
     try:
-        with urlopen(Request(address + path, headers=headers), timeout=10) as answer:
+        with urlopen(Request(address + path, headers=headers), timeout=DEADLINE_S) as answer:
             return answer.status, answer.headers, answer.read().decode()
     except HTTPError as refusal:
         return refusal.code, refusal.headers, refusal.read().decode()
@@ -41,7 +42,7 @@ def got(address, path="/", **headers):
 
 def raw(address, host, path="/_stcore/stream", **headers):
     """Return status and text of the answer to a request under the name `host`."""
-    with closing(HTTPConnection(urlsplit(address).netloc, timeout=10)) as connection:
+    with closing(HTTPConnection(urlsplit(address).netloc, timeout=DEADLINE_S)) as connection:
         connection.putrequest("GET", path, skip_host=True)
         for name, value in {"Host": host, **headers}.items():
             connection.putheader(name, value)
@@ -112,7 +113,7 @@ def test_a_page_of_another_port_or_server_is_refused_with_what_to_do(address, or
 def test_a_file_that_a_foreign_page_sends_is_refused(address):
     request = Request(f"{address}/_stcore/upload_file/x/y", data=b"x", headers={"Origin": FOREIGN}, method="PUT")
     with pytest.raises(HTTPError) as refused:
-        urlopen(request, timeout=10)
+        urlopen(request, timeout=DEADLINE_S)
 
     with refused.value as answer:
         assert (answer.code, answer.read().decode()) == (403, REFUSAL.format(origin=FOREIGN))

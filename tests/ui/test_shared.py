@@ -6,6 +6,7 @@ from threading import Barrier, Event
 import pytest
 
 from gpuexplore.ui.shared import Shared, moment
+from tests.waiting import DEADLINE_S
 
 
 def test_value_is_made_once_and_by_its_key():
@@ -24,16 +25,16 @@ def test_whoever_asks_meanwhile_waits_for_the_first_and_gets_the_same_object():
 
     def make():
         made.append(1)
-        go.wait(10)
+        go.wait(DEADLINE_S)
         return object()
 
     def ask(_):
-        everybody.wait(10)
+        everybody.wait(DEADLINE_S)
         return shared.get("key", make)
 
     with ThreadPoolExecutor(4) as visitors:
         answers = visitors.map(ask, range(4))
-        everybody.wait(10)
+        everybody.wait(DEADLINE_S)
         go.set()
         assert len({id(answer) for answer in answers}) == 1
     assert len(made) == 1
@@ -44,14 +45,14 @@ def test_another_key_is_not_waited_for():
 
     def slow():
         asked.set()
-        return go.wait(10)
+        return go.wait(DEADLINE_S)
 
     with ThreadPoolExecutor(1) as visitor:
         first = visitor.submit(shared.get, "slow", slow)
-        assert asked.wait(10)
+        assert asked.wait(DEADLINE_S)
         assert shared.get("quick", lambda: 2) == 2
         go.set()
-        assert first.result(10)
+        assert first.result(DEADLINE_S)
 
 
 def test_error_reaches_who_asked_and_is_not_kept():

@@ -1,6 +1,6 @@
 """Who watches a run learns that it ended, whatever became of the page that told it."""
 
-from time import monotonic, sleep
+from time import monotonic
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -9,7 +9,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import open_store
 from gpuexplore.ui.identity import OWNER_COOKIE
-from tests.ui.visitor import ANSWER_S, visiting
+from tests.ui.visitor import visiting
+from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.slow
 NOWHERE = Experiment("matmul", (Shape.of(m=64, k=64, n=64),), ("fp32",), ("numpy",), ("cuda:77",))
@@ -30,7 +31,7 @@ class Watcher:
 
     def gets_a_whole_page(self):
         """Take what comes; return whether a whole page was begun and ended well."""
-        latest, drawn = monotonic() + ANSWER_S / 3, ()
+        latest, drawn = monotonic() + DEADLINE_S, ()
         while True:
             try:
                 message = ForwardMsg.FromString(self._socket.recv(timeout=max(latest - monotonic(), 0.01)))
@@ -47,6 +48,11 @@ class Watcher:
                 return True
 
 
+def offers_to_cancel(visitor, run_id):
+    visitor.run(f"run={run_id}")
+    return any(button.label == "Cancel" for button in visitor.buttons())
+
+
 def test_a_page_whose_last_drawing_was_thrown_away_is_drawn_again_at_the_next_tick(address, server_home):
     with open_store(f"sqlite:///{server_home / 'gpuexplore.sqlite3'}") as store:
         run_id = store.submit(NOWHERE, "somebody")
@@ -55,7 +61,8 @@ def test_a_page_whose_last_drawing_was_thrown_away_is_drawn_again_at_the_next_ti
             watcher.send()
             assert watcher.gets_a_whole_page()
             store.request_cancel(run_id, "somebody")
-            sleep(2.0)  # until the server has looked at its queue again
+            with visiting(address, Cookie=f"{OWNER_COOKIE}=somebody") as other:
+                wait_until(lambda: not offers_to_cancel(other, run_id), what="a look of the server at its queue")
             watcher.send()  # what Streamlit drew for the other fragment, and threw away
             assert watcher.gets_a_whole_page()
             watcher.send(watcher.fragments[0])

@@ -8,7 +8,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
-ANSWER_S = 60
+from tests.waiting import DEADLINE_S
 
 
 @contextmanager
@@ -67,7 +67,7 @@ class Visitor:
         return [element for element in self.elements if element.WhichOneof("type") in kinds]
 
     def _drawn(self):
-        latest = monotonic() + ANSWER_S
+        latest = monotonic() + DEADLINE_S
         while True:
             message = ForwardMsg.FromString(self.socket.recv(timeout=latest - monotonic()))
             if message.WhichOneof("type") == "script_finished":

@@ -15,6 +15,7 @@ from gpuexplore.accuracy import Accuracy
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import correctness, untouched
 from gpuexplore.measure.check.untouched import Untouched
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -85,8 +86,14 @@ def test_changed_setting_is_told_and_put_back(process, change, read, told):
 @pytest.fixture
 def alarm():
     """Return how to set the alarm clock, as a test runner does that ends what hangs; it is off afterwards."""
-    usual = signal.signal(signal.SIGALRM, lambda *_: None)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    rung = []
+    usual = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+
+    def alarm_in(*seconds):
+        signal.setitimer(signal.ITIMER_REAL, *seconds)
+        return rung
+
+    yield alarm_in
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, usual)
 
@@ -94,24 +101,24 @@ def alarm():
 def test_alarm_that_was_set_before_runs_on_and_blames_nobody(alarm):
     alarm(600)
     process = Untouched(threads=2)
-    time.sleep(0.2)
 
+    wait_until(lambda: signal.getitimer(signal.ITIMER_REAL)[0] < 599.99)
     assert process.restored() == []
 
 
 def test_alarm_that_has_rung_by_itself_blames_nobody_and_is_not_set_again(alarm):
-    alarm(0.05)
+    rung = alarm(0.05)
     process = Untouched(threads=2)
-    time.sleep(0.1)
+    wait_until(lambda: rung)
 
     assert [process.restored(), process.restored()] == [[], []]
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
 def test_alarm_that_rings_again_and_again_runs_on(alarm):
-    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    rung = alarm(0.05, 0.05)
     process = Untouched(threads=2)
-    time.sleep(0.12)
+    wait_until(lambda: len(rung) > 1)
     assert process.restored() == []
 
     signal.setitimer(signal.ITIMER_REAL, 600)

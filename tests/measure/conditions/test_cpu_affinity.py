@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from gpuexplore.measure.conditions.cpu_affinity import TASKS, isolate_core
+from tests.waiting import DEADLINE_S
 
 ANYWHERE = {2, 3, 5}
 GONE, HELD, POOL, BOUND, ELSEWHERE = 101, 102, 103, 104, 105
@@ -149,7 +150,7 @@ def waiting():
     done, started = threading.Event(), threading.Event()
     thread = threading.Thread(target=lambda: (started.set(), done.wait()))
     thread.start()
-    assert started.wait(10)
+    assert started.wait(DEADLINE_S)
     yield thread.native_id
     done.set()
     thread.join()
