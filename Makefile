@@ -27,7 +27,7 @@ ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help install run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
+.PHONY: help install run lock check test browser measuring nightly faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -40,11 +40,11 @@ run: $(PACKAGE)  ## the same, then serve the app on http://127.0.0.1:8501 (PORT=
 
 check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one room, its long tests too
 	@$(MAKE) --no-print-directory --jobs=3 lint
-	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx",-m "not long and not slow and not browser and not gpu and not faults and not ptx")
+	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged",-m "not long and not slow and not browser and not gpu and not faults and not ptx")
 
 test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of faults: on WORKERS processes, then a browser's beside those that measure
 	@sh scripts/servers.sh
-	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not turns"
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged"
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser measuring
 
 browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one, then those that install the wheel
@@ -54,6 +54,10 @@ browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one, then
 
 measuring: $(VENV)/.dev  ## the tests that measure or watch processes, and those of a GPU, one by one
 	$(BIN)/pytest -q -m "(slow or gpu) and not browser" $$(grep -rlE "mark\.(slow|gpu)" tests --include="test_*.py" | sort | grep -vF "$$(printf '%s\n' $(INSTALL))")
+
+nightly: $(VENV)/.dev  ## every test, those too that rest on nothing that has changed; note in tests/passed.json which passed
+	$(BIN)/pytest $(PARALLEL) -m heavy --note-passed
+	@$(MAKE) --no-print-directory test faults ptx
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh

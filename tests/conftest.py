@@ -13,6 +13,8 @@ import pynvml
 import pytest
 from hypothesis import settings
 
+from tests.unchanged import mark_unchanged, write_passed
+
 MEASURING = ("slow", "gpu")  # markers
 CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,8 +34,14 @@ def pytest_unconfigure():
     _HOME.cleanup()
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Print what the interpreter ran, where it did."""
+def pytest_addoption(parser):
+    parser.addoption("--note-passed", action="store_true", help="write tests/passed.json: which heavy tests passed")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print what the interpreter ran, where it did; note which heavy tests passed, where that is wanted."""
+    if config.getoption("note_passed"):
+        write_passed(terminalreporter.stats.get("passed", ()))
     from tests.kernels.ptx.summary import summary
 
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ())]
@@ -53,7 +61,8 @@ def why_no_gpu():
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items):
-    """Mark what renders pages as long, so that no test has to remember it; see that `make measuring` finds all."""
+    """Mark what renders pages as long and what has not changed; see that `make measuring` finds all."""
+    mark_unchanged(items)
     for item in items:
         if "page" in item.fixturenames:
             item.add_marker("long")

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.recipes import changed, created, follow, recipes
-from tests.turns import in_turns, left_out
+from tests.unchanged import heavy
 
 RECIPES = recipes()
 WITHOUT_A_LITERAL_ONE = {
@@ -18,9 +19,11 @@ WITHOUT_A_LITERAL_ONE = {
     "add-a-published-result": "a row of the kind of a device's, whose source somebody has to read",
     "add-a-recording": "the commands are there; they need a quiet machine, and tests of its results follow",
 }
+GENERAL = ("tests/architecture", "tests/docs")
 LITERAL = [name for name in RECIPES if name not in WITHOUT_A_LITERAL_ONE]
-RUN = 1  # of them, in turns
+ALWAYS = "add-a-device"  # a short one; what the commands of the others try has often not changed
 LIMIT_S = 600
+ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "*_cache", ".hypothesis", "__pycache__", "*.egg-info", "build", "dist"
 )
@@ -66,6 +69,21 @@ def steps_of(recipe):
     return [*before, *recipe.steps]
 
 
+def what_is_tried(name):
+    """Mark a recipe with what its commands rest on, but for tests of the whole repository, which always run."""
+    text = "\n".join(step.text for step in steps_of(RECIPES[name]))
+    changed_files = {step.path for step in steps_of(RECIPES[name]) if step.path and (ROOT / step.path).is_file()}
+    named = {ROOT / path for path in re.findall(r"tests/[\w/.]+", text) if not path.startswith(GENERAL)}
+    tests = {test for path in named for test in ([path] if path.suffix else path.rglob("test_*.py")) if test.is_file()}
+    modules = {path.removesuffix(".py").replace("/", ".") for path in changed_files if path.startswith("gpuexplore/")}
+    files = {path for path in changed_files if not path.endswith(".md")}
+    return heavy(
+        *(name.removesuffix(".__init__") for name in modules),
+        files=[*files, *(str(test.relative_to(ROOT)) for test in tests)],
+        text=text,
+    )
+
+
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
 def test_recipe_has_files_or_changes_and_commands_that_judge_them(recipe):
     if recipe.anchor in WITHOUT_A_LITERAL_ONE:
@@ -75,16 +93,6 @@ def test_recipe_has_files_or_changes_and_commands_that_judge_them(recipe):
     assert languages[-1:] == ["sh"], f"'{recipe.name}' has no literal recipe that ends in commands"
     assert set(languages) - {"sh"}
     assert "pytest" in recipe.steps[-1].text
-
-
-def test_every_recipe_has_its_turn():
-    turns = [
-        [each for each in in_turns(LITERAL, run=RUN, changes=bytes([count])) if not left_out(each)]
-        for count in range(len(LITERAL))
-    ]
-
-    assert {len(turn) for turn in turns} == {RUN}
-    assert {name for turn in turns for name in turn} == set(LITERAL)
 
 
 @pytest.mark.long
@@ -99,7 +107,9 @@ def test_files_and_changes_of_a_recipe_fit_the_code_as_it_is(tree, name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", in_turns(LITERAL, run=RUN))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == ALWAYS else what_is_tried(name)) for name in LITERAL]
+)
 def test_recipe_followed_in_a_copy_passes_its_own_tests(tree, name):
     for step in steps_of(RECIPES[name]):
         if step.language == "sh":

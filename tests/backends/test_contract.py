@@ -21,7 +21,8 @@ from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import environment
 from tests.measure.fakes import CPU, GPU, FakeClock
-from tests.turns import in_turns
+from tests.unchanged import heavy_with
+from tests.waiting import DEADLINE_S
 
 LIBRARIES = {
     "numba_cpu": "numba",
@@ -339,7 +340,7 @@ def test_numba_cuda_keeps_the_contract_in_the_simulator(repository):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=DEADLINE_S,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -409,7 +410,16 @@ print(torch.manual_seed is seed)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("operation", in_turns(["matmul", "softmax", "mlp_step"], run=1))
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "matmul",
+        *(
+            pytest.param(name, marks=heavy_with(row, row.implementation_named("torch-compile")))
+            for name, row in ((name, OPERATIONS[name]) for name in ("softmax", "mlp_step"))
+        ),
+    ],
+)
 def test_torchs_compiler_is_loaded_with_what_it_compiles(operation):
     """It replaces torch.manual_seed, which a kernel that is watched by then must not do."""
     done = subprocess.run(

@@ -17,14 +17,13 @@ from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import FakeClock
 from tests.operations.shapes import awkward_shapes
-from tests.turns import in_turns
+from tests.unchanged import heavy_with
 
 CPU = cpu_device()
 CPU_LADDER = {"numba-cpu", *(f"numba-cpu-{step}" for step in ("naive", "reordered", "blocked", "vector"))}
 CUDA_STEPS = ("naive", "coalesced", "shared", "register", "vector", "warptile", "tensorcore", "wgmma")
 CUDA_LADDER = {f"numba-cuda-{step}" for step in CUDA_STEPS}
-ALWAYS = "fp32"  # the other dtypes of an operation take turns: each is seconds of compiling
-COMPILATIONS = 3  # of torch.compile, in turns
+ALWAYS = {("vector_add", "fp32"), ("softmax", "bf16"), ("matmul", "fp32")}  # each is seconds of compiling
 TRAINING = {"mlp_step", "cnn_step", "transformer_step", "optimizer_step"}  # on CUDA through torch only
 ON_CUDA_ONLY = {"numba-cuda", "numba-cuda-online", "triton", "cupy", "torch-autotune"} | CUDA_LADDER
 
@@ -61,42 +60,44 @@ def is_right(case, operation, group):
 
 
 def by_operation_and_dtype(combinations):
-    """Return operation, dtype and the implementations that run there, one row for those that share a reference."""
+    """Return operation, dtype and the implementations that run there, one row for those that share a reference.
+
+    All but a few are heavy.
+    """
     rows = {}
     for operation, implementation, dtype in (combination.values for combination in combinations):
         rows.setdefault((operation.name, dtype.name), []).append(implementation)
     return [
-        pytest.param(OPERATIONS[operation], DTYPES[dtype], implementations, id=f"{operation}-{dtype}")
+        pytest.param(
+            OPERATIONS[operation],
+            DTYPES[dtype],
+            implementations,
+            id=f"{operation}-{dtype}",
+            marks=[] if (operation, dtype) in ALWAYS else heavy_with(OPERATIONS[operation], *implementations),
+        )
         for (operation, dtype), implementations in rows.items()
     ]
-
-
-def with_other_dtypes_in_turns(rows):
-    """Return the rows; of one operation those in float32 and in one other dtype are not left out."""
-    always = [row for row in rows if row.values[1].name == ALWAYS]
-    others = {}
-    for row in rows:
-        if row not in always:
-            others.setdefault(row.values[0].name, []).append(row)
-    return always + [row for of_one in others.values() for row in in_turns(of_one, run=1)]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("operation", "dtype", "implementations"),
-    with_other_dtypes_in_turns(by_operation_and_dtype(combinations(here=True, optional=[False]))),
+    by_operation_and_dtype(combinations(here=True, optional=[False])),
 )
 def test_implementations_agree_with_the_reference_at_awkward_sizes(operation, dtype, implementations):
     expect_agreement(operation, implementations, dtype, awkward_shapes(operation))
 
 
 COMPILED = [
-    combination for combination in combinations(here=True, optional=[True]) if combination.values[2].name == "bf16"
+    pytest.param(operation, implementation, dtype, id=row.id, marks=heavy_with(operation, implementation))
+    for row in combinations(here=True, optional=[True])
+    for operation, implementation, dtype in [row.values]
+    if dtype.name == "bf16"
 ]
 
 
 @pytest.mark.long  # a compilation takes seconds: one dtype at one size
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), in_turns(COMPILED, run=COMPILATIONS))
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), COMPILED)
 def test_compiled_implementation_agrees_with_the_reference(monkeypatch, repository, operation, implementation, dtype):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(repository / ".pytest_cache" / "inductor"))
 

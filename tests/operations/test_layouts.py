@@ -13,13 +13,19 @@ from gpuexplore.model import LAYOUTS, Case, Options
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, FakeClock
 from tests.operations.shapes import awkward_shapes
-from tests.turns import in_turns
+from tests.unchanged import heavy_with
 
 PRODUCTS = [operation for operation in OPERATIONS.values() if operation.has_layouts]
 BY_COLUMNS = [layout for layout in LAYOUTS if layout != "NN"]
 LIBRARIES = ("numpy", "torch")
 OURS = [
-    pytest.param(operation, implementation.name, layout, id=f"{operation.name}-{implementation.name}-{layout}")
+    pytest.param(
+        operation,
+        implementation.name,
+        layout,
+        id=f"{operation.name}-{implementation.name}-{layout}",
+        marks=heavy_with(operation, implementation),
+    )
     for operation in PRODUCTS
     for implementation in operation.implementations
     for layout in BY_COLUMNS
@@ -55,7 +61,7 @@ def test_libraries_multiply_matrices_that_lie_by_columns(operation, implementati
 
 
 @pytest.mark.long  # each is compiled for the layout
-@pytest.mark.parametrize(("operation", "implementation", "layout"), in_turns(OURS, run=1))
+@pytest.mark.parametrize(("operation", "implementation", "layout"), OURS)
 def test_our_cpu_kernels_multiply_matrices_that_lie_by_columns(operation, implementation, layout):
     expect_right(operation, implementation, layout)
 

@@ -1,0 +1,137 @@
+"""Heavy tests that resemble each other run where something they rest on is other than when they passed last.
+
+`passed.json` has a digest of all that each of them rests on. `make nightly` runs every one of them and writes it.
+"""
+
+import ast
+import json
+import sys
+from functools import cache
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "tests" / "passed.json"
+PACKAGE = "gpuexplore"
+MARKER = "unchanged"
+DATA = (".csv", ".json", ".toml")  # what modules read from the folders they lie in, and from those called data
+
+
+def heavy(*modules, files=(), text=""):
+    """Return the mark of a heavy test.
+
+    Args:
+        modules: what it loads by name; what its file imports is found.
+        files: below the root, which it reads; where they are scripts, with what they import.
+        text: what else decides what it does.
+    """
+    return pytest.mark.heavy(tuple(sorted(modules)), tuple(sorted(files)), text)
+
+
+def heavy_with(operation, *implementations):
+    """Return the mark of a heavy test that runs implementations of an operation, which are loaded by name."""
+    folder = f"{PACKAGE}.operations.{operation.name}"
+    files = {f"{folder}.{row.module}" for row in implementations}
+    return heavy(folder, *files, *{f"{PACKAGE}.backends.{row.backend}" for row in implementations})
+
+
+def mark_unchanged(items, record=RECORD):
+    """Note the digest of each heavy test, and mark those that passed with the one they have now."""
+    passed = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    for item in items:
+        mark = item.get_closest_marker("heavy")
+        if mark:
+            digest = digest_of(item.path, *mark.args)
+            item.user_properties.append(("digest", digest))
+            if passed.get(item.nodeid) == digest:
+                item.add_marker(MARKER)
+
+
+def write_passed(reports, record=RECORD):
+    """Write the digests of the heavy tests that passed."""
+    found = {report.nodeid: dict(report.user_properties).get("digest") for report in reports}
+    text = json.dumps({name: digest for name, digest in sorted(found.items()) if digest}, indent=0)
+    record.write_text(f"{text}\n", encoding="utf-8")
+
+
+@cache
+def digest_of(test, modules=(), files=(), text=""):
+    """Return a digest of what a test rests on: code, data and versions of libraries."""
+    paths, names = rests_on(test, modules, files)
+    parts = [f"python {sys.version_info.major}.{sys.version_info.minor}", *_versions(names), text]
+    texts = (path.relative_to(ROOT).as_posix().encode() + path.read_bytes() for path in sorted(paths))
+    return sha256(b"\0".join([*map(str.encode, parts), *texts])).hexdigest()[:12]
+
+
+def rests_on(test, modules=(), files=()):
+    """Return the files that a test rests on, and the names of all modules, those of libraries among them."""
+    others = {ROOT / name for name in files}
+    scripts = _scripts({test, *(path for path in others if path.suffix == ".py")})
+    imported = {name for script in scripts for name in _imports(script)}
+    reached = modules_reached(imported | set(modules))
+    return {*scripts, *others, *(path for name in reached for path in _files_of(name))}, imported | reached
+
+
+@cache
+def graph():
+    """Return the import graph of the package, imports inside of functions and of other libraries included."""
+    return grimp.build_graph(PACKAGE, include_external_packages=True, cache_dir=None)
+
+
+def modules_reached(names):
+    """Return what is imported, and what that imports: modules of the package, and names of libraries."""
+    known, reached, ahead = graph().modules, set(), {name for name in names if name in graph().modules}
+    while ahead:
+        name = ahead.pop()
+        reached.add(name)
+        found = graph().find_modules_directly_imported_by(name) | {name.rpartition(".")[0]}
+        ahead |= {each for each in found if each in known and each not in reached}
+    return frozenset(reached)
+
+
+def _scripts(tests):
+    """Return test files, the conftest files above them, and what all these import of tests, scripts and benchmarks."""
+    ahead, found = set(tests), set()
+    while ahead:
+        script = ahead.pop()
+        if script not in found and script.is_file():
+            found.add(script)
+            ahead |= {folder / "conftest.py" for folder in script.parents if folder.is_relative_to(ROOT / "tests")}
+            stems = (ROOT.joinpath(*name.split(".")) for name in _imports(script) if not name.startswith(PACKAGE))
+            ahead |= {path for stem in stems for path in (stem.with_suffix(".py"), stem / "__init__.py")}
+    return found
+
+
+@cache
+def _imports(script):
+    """Return the names that a script imports, with what it imports from them: these may be modules too."""
+    names = set()
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return frozenset(names)
+
+
+def _files_of(name):
+    """Return the file of a module of the package, and the data that lie beside it."""
+    stem = ROOT.joinpath(*name.split("."))
+    if not name.startswith(PACKAGE):
+        return set()
+    file = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    beside = [*file.parent.glob("*"), *(file.parent / "data").glob("*")]
+    return {file, *(path for path in beside if path.suffix in DATA)}
+
+
+def _versions(names):
+    """Return the versions of the libraries among names, without the part that says for which hardware they are."""
+    found = {one for name in names for one in _distributions().get(name.partition(".")[0], ())}
+    return sorted(f"{name} {metadata.version(name).partition('+')[0]}" for name in found if name != PACKAGE)
+
+
+_distributions = cache(metadata.packages_distributions)
