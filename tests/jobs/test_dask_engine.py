@@ -32,7 +32,7 @@ TOGETHER_S = 0.5  # in which one that does not wait would have begun
 def cluster(tmp_path_factory):
     with closing(Cluster(tmp_path_factory.mktemp("cluster"))) as cluster:
         cluster.start_hidden_node("hidden")
-        cluster.start_node("near")
+        cluster.start_node("near", GPUEXPLORE_LOCKS=str(cluster.home / "locks"))  # which another host has of its own
         yield cluster
 
 
@@ -89,18 +89,18 @@ def test_devices_of_two_hosts_are_measured_side_by_side(cluster, cases_of):
     assert [run.results[0].case.device for run in runs] == ["hidden/fake", "near/fake"]
 
 
-def test_first_event_comes_within_a_tenth_of_a_second_or_as_soon_as_a_busy_cluster_can(engine_with, cases_of):
+def test_first_event_comes_within_a_tenth_of_a_second_or_as_soon_as_a_busy_machine_can(engine_with, cases_of):
     with engine_with() as engine:
         measured(engine, cases_of("fine"))
         waits_s = [until_first_event_s(engine, cases_of("fine")) for _ in range(5)]
         trips_s = [round_trip_s(engine._cluster.client) for _ in range(5)]
 
-    assert min(waits_s) < 0.1 + 10 * min(trips_s)
+    assert min(waits_s) < 0.1 + 20 * min(trips_s)
 
 
 def round_trip_s(client):
     start_s = time.monotonic()
-    client.submit(abs, -1, pure=False).result(DEADLINE_S)
+    client.run_on_scheduler(int)
     return time.monotonic() - start_s
 
 
