@@ -26,6 +26,7 @@ HIDDEN_OF_ALTAIR = ("_deep_copy", "_todict", "_compute_hash", "_kwds", "FieldCha
 HIDING = """
 import sys
 from types import ModuleType
+from tests.waiting import DEADLINE_S
 
 def hide(owner, names):
     usual = owner.__getattribute__
@@ -60,7 +61,7 @@ def releases():
     (wanted,) = (each for each in map(Requirement, project["optional-dependencies"]["app"]) if each.name == "streamlit")
     oldest = [each.version for each in wanted.specifier if each.operator == ">="]
     asked = [sys.executable, "-m", "pip", "index", "versions", "streamlit", "--json"]
-    answer = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+    answer = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
     newest = json.loads(answer.stdout)["versions"] if answer.returncode == 0 else []
     admitted = sorted(filter(wanted.specifier.contains, newest), key=Version)[-1:]
     return sorted({Version(each) for each in [*oldest, *admitted, version("streamlit")]})

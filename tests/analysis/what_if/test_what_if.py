@@ -283,8 +283,7 @@ def test_headline_names_the_fastest_format_its_interval_and_its_error():
 
     factor = rows()["bf16"].error / rows()["fp32"].error
     assert said.headline.startswith(
-        "On a made-up processor, bf16 is predicted to be 4.0 times as fast as fp32 "
-        "(1.5 to 11)"
+        "On a made-up processor, bf16 is predicted to be 4.0 times as fast as fp32 (1.5 to 11)"
     )
     assert said.headline.endswith(f"at {round(factor, -2):,.0f} times the error.")
 
