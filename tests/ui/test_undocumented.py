@@ -20,13 +20,13 @@ from gpuexplore.served import PACKAGE, PAGES
 from scripts.app_server import served
 from tests.docs.markdown import ROOT
 from tests.ui.visitor import visiting
+from tests.waiting import DEADLINE_S
 
 HOMES = ("ui/undocumented.py", "charts/quick_altair.py")  # the modules that may know such names
 HIDDEN_OF_ALTAIR = ("_deep_copy", "_todict", "_compute_hash", "_kwds", "FieldChannelMixin", "debug_mode")
 HIDING = """
 import sys
 from types import ModuleType
-from tests.waiting import DEADLINE_S
 
 def hide(owner, names):
     usual = owner.__getattribute__
