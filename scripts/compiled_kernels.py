@@ -18,7 +18,7 @@ import gpuexplore.operations
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.cuda_compile import toolkit_version
-from gpuexplore.kernels.sass import facts_of
+from gpuexplore.kernels.sass import LoopFacts, facts_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
@@ -62,10 +62,15 @@ def facts(made: list[CompiledKernel]) -> Facts:
             "shared_bytes": kernel.shared_bytes,
             "local_bytes": kernel.local_bytes,
             "spill_bytes": kernel.spill_bytes,
-            "main_loop": asdict(facts_of(disassembled(kernel.cubin))),
+            "main_loop": _without_defaults(facts_of(disassembled(kernel.cubin))),
         }
         for kernel in made
     }
+
+
+def _without_defaults(loop: LoopFacts) -> dict[str, Any]:
+    """Return the facts as JSON has them; those that hardly a kernel has stand where they are."""
+    return {name: value for name, value in asdict(loop).items() if value or name not in ("mixed", "open_tiles")}
 
 
 def sources() -> dict[str, str]:

@@ -62,7 +62,7 @@ def _frame(drawn: Sequence[tuple[BlockShape, float]], words: Callable[[float], s
             "value": value,
             "said": words(value),
             "registers": shape.compiled.registers_per_thread if shape.compiled else None,
-            "limiter": shape.occupancy.limiter if shape.occupancy else None,
+            "limiter": ", ".join(shape.occupancy.limiters) if shape.occupancy else None,
         }
         for shape, value in drawn
     ]

@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace) -> int:
     passing = _waves(arguments, answer, multiprocessors) if multiprocessors else {}
     if arguments.json:
         read = {"readings": list(readings([arguments.gpu]))} if arguments.gpu else {}
-        print_json({**asdict(answer), **about, **passing, **read})
+        print_json({**asdict(answer), "limiters": answer.limiters, **about, **passing, **read})
     else:
         say_readings([arguments.gpu or ""])
         _print(answer, about)
@@ -156,7 +156,7 @@ def _print(answer: Occupancy, about: dict[str, Any]) -> None:
         return
     print(
         f"occupancy {format_percent(answer.occupancy)}: {answer.blocks_per_multiprocessor} blocks, "
-        f"{answer.active_warps} of {answer.max_warps} warps per multiprocessor, limited by {answer.limiter}"
+        f"{answer.active_warps} of {answer.max_warps} warps per multiprocessor, {answer.limited_by}"
     )
     print_columns([("limit", "blocks"), *((name, str(blocks)) for name, blocks in answer.limits.items())])
 

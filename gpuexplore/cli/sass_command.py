@@ -136,6 +136,7 @@ def _facts(made: CompiledKernel, bound: InstructionBound, full: Occupancy) -> di
         "registers_per_thread": made.registers_per_thread,
         "spill_bytes": made.spill_bytes,
         "occupancy": full.occupancy,
+        "limiters": full.limiters,
         "roofline_flop_per_s": bound.roofline_flop_per_s,
         **bound_json(bound),
     }

@@ -10,6 +10,7 @@ from gpuexplore.analysis.kernels.file_kernel import (
     asks_for_shared,
     file_kernel,
     read_dynamic_shared,
+    registers_in_words,
 )
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
@@ -58,7 +59,7 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
         return EXIT_OK
     _print_head(code, found, Path(arguments.kernel).name, gpu)
     print_code(code.lines, None if arguments.all else loop)
-    _print_end(found, loop, mix)
+    _print_end(code, found, loop, mix)
     return EXIT_OK
 
 
@@ -79,12 +80,15 @@ def _facts(code: MachineCode, found: FileKernel) -> dict[str, Any]:
         "block": found.block,
         "block_origin": found.block_origin,
         "registers_per_thread": code.registers_per_thread,
+        "registers_after_setmaxnreg": code.reallocated,
+        "setmaxnreg_remark": code.ignored or None,
         "most_live_registers": most_live(code.lines),
         "spill_bytes": code.spill_bytes,
         "local_bytes": code.local_bytes,
         "shared_bytes": code.shared_bytes,
         "dynamic_shared_bytes": found.dynamic_shared_bytes,
         "occupancy": found.occupancy.occupancy if found.occupancy else None,
+        "limiters": found.occupancy.limiters if found.occupancy else None,
         **bound_json(found.bound),
     }
 
@@ -96,7 +100,7 @@ def _print_head(code: MachineCode, found: FileKernel, file: str, gpu: Accelerato
     print(", ".join(_in_words(code, found.dynamic_shared_bytes)))
 
 
-def _print_end(found: FileKernel, loop: Loop | None, mix: Mix) -> None:
+def _print_end(code: MachineCode, found: FileKernel, loop: Loop | None, mix: Mix) -> None:
     print_mix(mix, loop)
     if found.occupancy is None:
         print("occupancy unknown: the file does not say how many registers a thread has")
@@ -104,13 +108,16 @@ def _print_end(found: FileKernel, loop: Loop | None, mix: Mix) -> None:
         print(f"occupancy 0: {found.occupancy.reason}")
     else:
         print_bound(found.bound, found.occupancy)
+        if code.reallocated:
+            print("Occupancy is that of the registers at launch: setmaxnreg moves them between the warps of a block.")
         if found.bound.flop_per_s is not None:
             print("Memory is not part of this bound: what the kernel has to move is unknown.")
 
 
 def _in_words(code: MachineCode, dynamic_shared_bytes: int) -> list[str]:
     """Return what the compiler made of a kernel, a few words each; what is unknown is said to be."""
-    registers, live = code.registers_per_thread, most_live(code.lines)
+    live = most_live(code.lines)
+    of_them = "live at once" if code.reallocated else "of them live"
     spills = (
         "spills unknown, as a cubin does not tell" if code.spill_bytes is None else f"{code.spill_bytes} B of spills"
     )
@@ -123,8 +130,8 @@ def _in_words(code: MachineCode, dynamic_shared_bytes: int) -> list[str]:
     )
     return [
         f"{len(code.lines)} instructions",
-        "registers unknown" if registers is None else f"{registers} registers per thread",
-        *([] if live is None else [f"at most {live} of them live"]),
+        registers_in_words(code),
+        *([] if live is None else [f"at most {live} {of_them}"]),
         spills,
         *stack,
         f"{format_bytes(code.shared_bytes)} of static and {added} of dynamic shared memory{unsaid}",

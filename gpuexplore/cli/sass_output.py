@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, format_rate
 from gpuexplore.analysis.kernels.occupancy import Occupancy
-from gpuexplore.kernels.sass import HEADER, LEGEND, UNKNOWN_LIVE, Line, Loop, Mix
+from gpuexplore.kernels.sass import HEADER, LEGEND, MULTIPLY_ADDS, UNKNOWN_LIVE, Line, Loop, Mix
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
 
 
@@ -14,6 +14,9 @@ def bound_json(bound: InstructionBound) -> dict[str, Any]:
     """Return a bound as JSON has it."""
     return {
         "bound_flop_per_s": bound.flop_per_s,
+        "bound_unit": bound.rate_unit,
+        "bound_of": bound.units or None,
+        "no_bound_because": bound.no_rate or None,
         "bound_bytes_per_s": bound.bytes_per_s,
         "bottleneck": bound.bottleneck,
         "evidence": bound.evidence or None,
@@ -85,19 +88,29 @@ def print_mix(mix: Mix, loop: Loop | None) -> None:
             f"{format_percent(mix.multiply_add_share)} are multiply-adds or tensor-core instructions: "
             f"{mix.slots_per_multiply_add:.3g} issue slots for each"
         )
+    if mix.tensor:
+        apart = [f"{mix.by_name[name]} {name}" for name in MULTIPLY_ADDS if name in mix.by_name]
+        beside = f"; {' and '.join(apart)} run on the ordinary units" if apart else ""
+        print(f"{mix.tensor} of {mix.instructions} instructions use the tensor cores{beside}")
     if moved := [f"{count} {name}" for name, count in (*mix.loads.items(), *mix.stores.items())]:
         print(f"loads and stores by bits per thread: {', '.join(moved)}")
 
 
 def print_bound(bound: InstructionBound, full: Occupancy) -> None:
     """Print the occupancy, and the rate that the code allows at most with what limits it first."""
-    print(f"occupancy {format_percent(full.occupancy)}: {full.active_warps} warps per multiprocessor")
+    print(
+        f"occupancy {format_percent(full.occupancy)}: {full.active_warps} warps per multiprocessor, {full.limited_by}"
+    )
     if bound.flop_per_s is not None:
         share = bound.share_of_peak and f", {format_percent(bound.share_of_peak)} of the peak of its units"
-        print(f"upper bound: {format_flop_per_s(bound.flop_per_s)}{share or ''}")
+        units = f" ({bound.units})" if share and bound.units else ""
+        print(f"upper bound: {format_rate(bound)}{share or ''}{units}")
     if bound.roofline_flop_per_s is not None:
         rate = format_flop_per_s(bound.roofline_flop_per_s)
         print(f"roofline at this shape, unless its arrays stay in the caches: {rate}")
     if bound.bytes_per_s is not None:
         print(f"upper bound: {format_bytes_per_s(bound.bytes_per_s)} from device memory")
-    print(f"{bound.evidence}." if bound.evidence else "no bound follows: nothing is computed or loaded in a loop")
+    if bound.evidence:
+        print(f"{bound.evidence}.")
+    if bound.no_rate and bound.flop_per_s is None:
+        print(f"no bound{' of its arithmetic' if bound.evidence else ''} follows: {bound.no_rate}")

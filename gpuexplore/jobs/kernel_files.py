@@ -11,8 +11,15 @@ from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.jobs.beside import run_beside
 from gpuexplore.jobs.compiling import in_turn
 from gpuexplore.jobs.locks import HostLock
-from gpuexplore.kernels.files import Cubin, KernelFile, PtxText, kernel_chosen, read_cubin
-from gpuexplore.kernels.files.machine_code import Assembled, MachineCode, check_fits, check_target, lines_of_kernel
+from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
+from gpuexplore.kernels.files.machine_code import (
+    Assembled,
+    MachineCode,
+    check_fits,
+    check_target,
+    lines_of_kernel,
+    reallocated,
+)
 from gpuexplore.serialization import decode
 from gpuexplore.units import format_seconds
 
@@ -44,6 +51,7 @@ def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: st
             spill_bytes=made.spill_bytes.get(name),
             block=found.block or written.block,
             has_open_array=written.has_open_array,
+            **_reallocation(found, written),
         )
     check_fits(file, compute_capability)
     return _machine_code(file, name)
@@ -68,8 +76,21 @@ def assembled(module: PtxText, compute_capability: str) -> Assembled:
     return decode(Assembled, answer["assembled"])
 
 
+def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:
+    """Return what `setmaxnreg` does where ptxas or the driver assembles the kernel: nvJitLink leaves it out."""
+    if found.reallocated or not written.reallocated:
+        return {}
+    if written.launch_registers is None:
+        why = "which compilers ignore without .maxnreg, or .minnctapersm beside the threads of a block"
+        return {"reallocated": written.reallocated, "ignored": why}
+    why = f"which nvJitLink ignores, so the code shown has {found.registers_per_thread}; ptxas and the driver heed it"
+    at_launch = written.launch_registers
+    return {"reallocated": written.reallocated, "registers_per_thread": at_launch, "ignored": why}
+
+
 def _machine_code(cubin: Cubin, name: str) -> MachineCode:
     kernel = next(kernel for kernel in cubin.kernels if kernel.name == name)
+    lines = lines_of_kernel(cubin, kernel)
     return MachineCode(
         kernel=name,
         target=cubin.target,
@@ -77,7 +98,8 @@ def _machine_code(cubin: Cubin, name: str) -> MachineCode:
         local_bytes=kernel.local_bytes,
         shared_bytes=kernel.shared_bytes,
         block=kernel.block,
-        lines=lines_of_kernel(cubin, kernel),
+        lines=lines,
+        reallocated=reallocated(lines),
     )
 
 

@@ -43,6 +43,15 @@ def asked_of_the_compiler(monkeypatch):
     return asked
 
 
+def test_all_limits_that_tie_are_named(answered, capsys):
+    tied = ("--cc", "8.0", "--registers", "64", "--shared", "40960", "--block", "256")
+    _, found = answered("occupancy", *tied, "--json")
+    assert main(["occupancy", *tied]) == EXIT_OK
+
+    assert (found["limiter"], found["limiters"]) == ("registers", ["registers", "shared"])
+    assert "32 of 64 warps per multiprocessor, limited by registers and shared memory" in capsys.readouterr().out
+
+
 def test_numbers_as_json(answered):
     code, told = answered("occupancy", *NUMBERS, "--json")
 
@@ -58,6 +67,7 @@ def test_numbers_as_json(answered):
         "occupancy": 32 / 48,
         "limits": {"threads": 6, "blocks": 16, "registers": 4, "shared": 5},
         "limiter": "registers",
+        "limiters": ["registers"],
         "reason": None,
     }
 

@@ -6,18 +6,24 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.kernels.files import MOST_BYTES
+from gpuexplore.kernels.files.machine_code import reallocated
+from gpuexplore.kernels.sass import Line
 from tests.kernels.files.kept import (
     CUBIN,
     CUTE,
     CUTE_CUBIN,
     EVERY_PTX,
+    FP8_GROUP,
     MATMUL,
+    PRODUCTS,
     SAXPY,
     SAXPY_CUBIN,
     SOFTMAX,
+    SPECIALISED,
     TRITON,
     TWO,
 )
+from tests.kernels.test_sass import code
 
 ON_H100, ON_A100 = ("--gpu", "h100-sxm5-80gb"), ("--gpu", "a100-sxm4-80gb")
 
@@ -115,6 +121,52 @@ def test_ptx_that_is_wrong_is_told_in_the_words_of_the_assembler(capsys, tmp_pat
     path.write_text(SAXPY.read_text().replace(old, new))
 
     assert said in refused(capsys, path, *ON_H100)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("nvjitlink")
+def test_products_of_warpgroups_in_fp8_are_bound_by_their_tensor_cores(capsys):
+    assert main(["sass", str(FP8_GROUP), *ON_H100]) == EXIT_OK
+    said = capsys.readouterr().out
+
+    assert "16 of 29 instructions use the tensor cores\n" in said
+    assert "upper bound: 1.98 PFLOP/s, 100 % of the peak of its units (fp8 tensor cores)" in said
+    assert "The fp8 tensor cores are the limit: 16 of 29 instructions use them." in said
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("nvjitlink")
+def test_ordinary_multiply_adds_do_not_use_the_tensor_cores(capsys):
+    assert main(["sass", str(PRODUCTS), *ON_A100]) == EXIT_OK
+
+    assert "16 of 76 instructions use the tensor cores; 24 FFMA run on the ordinary units" in capsys.readouterr().out
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("nvjitlink")
+@pytest.mark.parametrize(
+    ("directives", "registers", "after", "warps"),
+    [
+        (".maxntid 384, 1, 1 .minnctapersm 1", 168, "which nvJitLink ignores, so the code shown has 12", 12),
+        (".maxnreg 152", 152, "which nvJitLink ignores", 8),
+        ("", 12, "which compilers ignore without .maxnreg, or .minnctapersm", 64),
+    ],
+)
+def test_registers_at_launch_and_after_setmaxnreg_are_said(capsys, tmp_path, directives, registers, after, warps):
+    path = tmp_path / "specialised.ptx"
+    path.write_text(SPECIALISED.read_text().replace(".reqntid 384, 1, 1\n.minnctapersm 1", directives))
+
+    assert main(["sass", str(path), *ON_H100]) == EXIT_OK
+    said = capsys.readouterr().out
+    assert f"{registers} registers per thread at launch, 40 and 232 after setmaxnreg ({after}" in said
+    assert f": {warps} warps per multiprocessor, limited by" in said
+    assert "Occupancy is that of the registers at launch" in said
+
+
+def test_a_cubin_says_the_registers_that_its_warps_ask_for():
+    lines = [Line(each) for each in code("USETMAXREG.DEALLOC.CTAPOOL 0x28", "USETMAXREG.TRY_ALLOC.CTAPOOL UP0,0xe8")]
+
+    assert reallocated(lines) == (40, 232)
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.sass import Instruction, disassembler, loops, main_loop, mix_of
 from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
 from gpuexplore.kernels.sass.disassembler import disassembled
+from gpuexplore.kernels.sass.loops import with_descriptors
 
 
 def code(*lines):
@@ -44,12 +45,93 @@ NESTED = code(
         ("HMMA.16816.F32.BF16", 2 * 16 * 8 * 16),
         ("HMMA.1688.F32.TF32", 2 * 16 * 8 * 8),
         ("HGMMA.64x128x16.F32.BF16", 2 * 64 * 128 * 16 // 4),
+        ("HMMA.884.F32.F32.STEP2", 2 * 8 * 8 * 4),  # a quarter of four tiles
+        ("IMMA.SP.168128.S4.S4", 2 * 16 * 8 * 128),
+        ("DMMA.16x8x4", 2 * 16 * 8 * 4),
+        ("BMMA.88128.XOR.POPC", 2 * 8 * 8 * 128),
+        ("OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X", 2 * 16 * 8 * 64),
+        ("UTCHMMA", 2 * 128 * 256 * 16),  # the largest, for the descriptor is known at launch only
         ("IMAD.WIDE", 0),
         ("LDG.E.128", 0),
     ],
 )
 def test_flops_of_a_warp(opcode, flops):
     assert Instruction(0, opcode).flops_of_a_warp == flops
+
+
+@pytest.mark.parametrize(
+    ("opcode", "unit", "registers"),
+    [  # what nvdisasm 13.5 prints of ptxas' code for 7.0 to 12.1; registers of each factor and of the sums
+        ("HMMA.1688.F16", "fp16_tensor_fp16acc", (2, 1, 2)),
+        ("HMMA.16816.F32", "fp16_tensor", (4, 2, 4)),
+        ("HMMA.SP.16832.F32.BF16", "bf16_tensor:sparse", (4, 4, 4)),
+        ("HMMA.1684.F32.TF32", "tf32_tensor", (2, 1, 4)),
+        ("IMMA.16832.S8.S8", "int8_tensor_tops", (4, 2, 4)),
+        ("IMMA.8832.S4.S4", "int4_tensor", (1, 1, 2)),
+        ("BMMA.168256.AND.POPC", "binary_tensor", (4, 2, 4)),
+        ("DMMA.884", "fp64_tensor", (2, 2, 4)),
+        ("QMMA.16832.F32.E4M3.E5M2", "fp8_tensor", (4, 2, 4)),
+        ("QMMA.16832.F16.E4M3.E4M3", "fp8_tensor_fp16acc_or_mx", (4, 2, 2)),
+        ("QMMA.SF.16832.F32.E2M1.E2M1.E8", "fp8_tensor_fp16acc_or_mx", (4, 2, 4)),
+        ("OMMA.SF.SP.168128.F32.E2M1.E2M1.UE4M3.4X", "fp4_tensor:sparse", (4, 4, 4)),
+        ("QGMMA.64x64x32.F32.E4M3.E4M3", "fp8_tensor", (0, 0, 0)),  # nothing waits for its registers
+        ("IGMMA.64x64x32.U8.U8", "int8_tensor_tops", (0, 0, 0)),
+        ("UTCQMMA.2CTA", "fp8_tensor", (0, 0, 0)),
+        ("UTCOMMA.4X", "fp4_tensor", (0, 0, 0)),
+    ],
+)
+def test_products_of_tensor_cores_name_their_unit_and_registers(opcode, unit, registers):
+    found = Instruction(0, opcode).product
+
+    assert (found.unit, found.registers) == (unit, registers)
+
+
+@pytest.mark.parametrize("opcode", ["HFMA2.MMA", "UTCBAR", "UTCATOMSWS", "WARPGROUP", "IMAD", "LDTM.x32"])
+def test_what_is_named_like_them_is_no_product_of_tensor_cores(opcode):
+    assert Instruction(0, opcode).product is None
+
+
+@pytest.mark.parametrize(
+    ("opcode", "descriptor", "unit", "flops"),
+    [  # M / 16 from bit 24, N / 8 from bit 17, format of a factor from bit 7, sparsity in bit 2
+        ("UTCHMMA", 8 << 24 | 16 << 17 | 1 << 7, "bf16_tensor", 2 * 128 * 128 * 16),
+        ("UTCHMMA", 4 << 24 | 32 << 17 | 2 << 7, "tf32_tensor", 2 * 64 * 256 * 8),
+        ("UTCHMMA.2CTA", 16 << 24 | 32 << 17, "fp16_tensor", 2 * 128 * 256 * 16),
+        ("UTCQMMA", 8 << 24 | 16 << 17 | 4, "fp8_tensor:sparse", 2 * 128 * 128 * 64),
+        ("UTCIMMA", 8 << 24 | 16 << 17, "int8_tensor_tops", 2 * 128 * 128 * 32),
+        ("UTCOMMA.4X", 8 << 24 | 16 << 17, "fp4_tensor", 2 * 128 * 128 * 64),
+        ("UTCOMMA.4X", 8 << 24 | 16 << 17 | 1 << 31, "fp4_tensor", 2 * 128 * 128 * 96),
+    ],
+)
+def test_a_descriptor_tells_the_tile_and_format_of_a_product_of_tensor_memory(opcode, descriptor, unit, flops):
+    found = Instruction(0, opcode, descriptor=descriptor).product
+
+    assert (found.unit, found.flops, found.is_open) == (unit, flops, False)
+
+
+PRODUCT = "UTCHMMA gdesc[UR4],gdesc[UR6],tmem[UR9],tmem[UR10],idesc[UR11],UP2"
+
+
+@pytest.mark.parametrize(
+    ("lines", "descriptor"),
+    [
+        (["UMOV UR11,0x8080490", PRODUCT, "BRA 0x10"], 0x8080490),
+        (["ULDC UR11,c[0x0][0x28]", PRODUCT], None),
+        (["@UP0 UMOV UR11,0x8080490", PRODUCT], None),
+        (["UMOV UR11,0x8080490", "ULDC.64 UR10,c[0x0][0x28]", PRODUCT], None),
+        (["UMOV UR11,0x8080490", PRODUCT, "UMOV UR11,0x10", "BRA 0x10"], None),  # another in the next pass
+    ],
+)
+def test_a_descriptor_is_known_where_its_register_holds_one_constant(lines, descriptor):
+    (found,) = [each for each in with_descriptors(code(*lines)) if each.product]
+
+    assert found.descriptor == descriptor
+
+
+def test_repeating_an_instruction_for_other_threads_of_a_warp_is_no_loop():
+    waterfall = code("@P0 ELECT P1,URZ,PT", PRODUCT, "@P0 BRA.U.ANY 0x0", "@P1 BRA 0x0", "EXIT")
+
+    assert [loop.last for loop in loops(waterfall)] == [0x30]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,17 @@ def file_kernel(
     return FileKernel(chosen, origin, dynamic_shared_bytes, facts, full, bound)
 
 
+def registers_in_words(code: MachineCode) -> str:
+    """Return the registers of a thread at launch, and those its warps have once they gave some back or took more."""
+    if code.registers_per_thread is None:
+        return "registers unknown"
+    at_launch = f"{code.registers_per_thread} registers per thread"
+    if not code.reallocated:
+        return at_launch
+    asked, ignored = " and ".join(map(str, code.reallocated)), f" ({code.ignored})" if code.ignored else ""
+    return f"{at_launch} at launch, {asked} after setmaxnreg{ignored}"
+
+
 def asks_for_shared(code: MachineCode, dynamic_shared_bytes: int) -> bool:
     """Return whether a launch would have to add shared memory that nobody has named, so that occupancy is too high."""
     return bool(code.has_open_array) and not dynamic_shared_bytes

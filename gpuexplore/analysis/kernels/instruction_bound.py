@@ -3,7 +3,7 @@
 One pass of the main loop takes a scheduler at least as many cycles as the slowest of these needs; they overlap at best:
 
 - issue: a scheduler starts one instruction a cycle, whatever it does;
-- the units of its multiply-adds, at the rate of the device's class (flop_per_clock.csv);
+- tensor cores, and the units of its multiply-adds, at the rate of the device's class (flop_per_clock.csv);
 - the path to shared memory and the first-level cache: one request a cycle for a whole multiprocessor, however many
   banks it hits; the four matrices of an `ldmatrix` are four;
 - latency: a warp issues in order and waits for what it reads (`gpuexplore.kernels.sass.dataflow`); the warps that are
@@ -26,12 +26,35 @@ from gpuexplore.devices.capabilities import capability_named
 from gpuexplore.devices.formula import RATE_CLASSES
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.sass import LoopFacts
+from gpuexplore.kernels.sass.tensor import SPARSE
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity
+from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity, format_si
 
-Bottleneck = Literal["multiply_adds", "issue", "shared_memory", "latency", "global_memory"]
+Bottleneck = Literal["tensor_cores", "multiply_adds", "issue", "shared_memory", "latency", "global_memory"]
 LEAST_LATENCY_S = 200e-9  # of device memory: 216 ns on an RTX 4090 to 330 ns on an A100, arXiv:2402.13499
+UNITS = {
+    "fp64": "fp64 units",
+    "fp64_tensor": "fp64 tensor cores",
+    "fp32": "fp32 units",
+    "fp16_vector": "fp16 units",
+    "tf32_tensor": "tf32 tensor cores",
+    "fp16_tensor": "fp16 tensor cores",
+    "fp16_tensor_fp16acc": "fp16 tensor cores with sums in fp16",
+    "bf16_tensor": "bf16 tensor cores",
+    "fp8_tensor": "fp8 tensor cores",
+    "fp8_tensor_fp16acc_or_mx": "fp8 tensor cores with block scales or sums in fp16",
+    "fp4_tensor": "fp4 tensor cores",
+    "int8_tensor_tops": "int8 tensor cores",
+    "int4_tensor": "int4 tensor cores",
+    "binary_tensor": "tensor cores for single bits",
+}
+INTEGER = {"int8_tensor_tops", "int4_tensor", "binary_tensor"}
+# Where a row has no rate of its own: the same units do it at the same rate, or, for DMMA, the ordinary fp64 units,
+# https://images.nvidia.com/aem-dam/en-zz/Solutions/geforce/ampere/pdf/NVIDIA-ampere-GA102-GPU-Architecture-Whitepaper-V1.pdf
+EXECUTED_BY = {"fp16_tensor_fp16acc": "fp16_tensor", "fp8_tensor_fp16acc_or_mx": "fp8_tensor", "fp64_tensor": "fp64"}
+# The row's rate is that of block-scaled products; plain ones with sums in fp32 run at half of it: flop_per_clock.csv.
+SLOWER_UNSCALED = {("blackwell-gb20x-geforce", "fp8_tensor"): 0.5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +63,17 @@ class InstructionBound:
 
     Attributes:
         flop_per_s: at most, of the whole GPU; None where its FLOPs are none or a convention, or too little is known of
-            the GPU.
+            the GPU. Of code that uses tensor cores it is their rate; where two of four values are zeros that are left
+            out, they count.
         share_of_peak: the same over the peak of its units.
         roofline_flop_per_s: what the peak of its units and the memory's bandwidth allow any kernel at this shape.
         bytes_per_s: what the loads in flight can bring at most from device memory; None where it is not the limit.
         cycles: that one pass takes a scheduler at least, by what takes them.
         bottleneck: what takes most of them; None where nothing follows.
         evidence: the sentence that says so.
+        units: what computes, in words, e.g. `fp8 tensor cores`.
+        rate_unit: of `flop_per_s`: OP/s where integers are multiplied.
+        no_rate: why its arithmetic allows no rate; empty where it does.
     """
 
     flop_per_s: float | None = None
@@ -56,6 +83,9 @@ class InstructionBound:
     cycles: Mapping[Bottleneck, float] = field(default_factory=dict, hash=False)
     bottleneck: Bottleneck | None = None
     evidence: str = ""
+    units: str = ""
+    rate_unit: str = "FLOP/s"
+    no_rate: str = ""
 
 
 def flop_per_byte(operation: Operation, shape: Shape, dtype: str) -> float | None:
@@ -74,37 +104,99 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
         intensity: of the operation at a shape, by `flop_per_byte`.
     """
     loads = _by_loads(facts, gpu, full)
-    peak = gpu.rates.get(facts.unit) if facts.unit else None
-    per_clock = _flop_per_clock(gpu, facts.unit) if facts.unit else None
     if intensity is None:
         return loads
-    if not facts.is_loop or per_clock is None or peak is None or not full.active_warps:
-        return replace(loads, flop_per_s=loads.bytes_per_s and intensity * loads.bytes_per_s)
-    schedulers = capability_named(gpu.compute_capability).subpartitions
-    warps = full.active_warps / schedulers
-    cycles: dict[Bottleneck, float] = {
-        "multiply_adds": facts.flops_of_a_warp / (per_clock / schedulers),
-        "issue": float(facts.instructions),
-        "shared_memory": float(facts.requests * schedulers),
-        "latency": facts.cycles / max(1.0, warps),
-    }
+    rates = {unit: _rates(gpu, unit) for unit in facts.flops}
+    computing = {unit: flops for unit, flops in facts.flops.items() if _is_tensor(unit)} or facts.flops
+    words = " and ".join(rates[unit].words for unit in computing)
+    times = [(flops, rates[unit].flop_per_s) for unit, flops in computing.items()]
+    if not computing:
+        where = "its main loop" if facts.is_loop else "it"
+        return replace(loads, no_rate=f"{where} does no floating-point arithmetic and no products on tensor cores")
+    if not all(rate for _, rate in times):
+        return replace(loads, no_rate=f"the table has no peak of {words} for {gpu.name}")
+    peak = sum(flops for flops, _ in times) / sum(flops / rate for flops, rate in times if rate)
+    is_integer = {unit.removesuffix(SPARSE) for unit in computing} <= INTEGER
+    rate_unit = "OP/s" if is_integer else "FLOP/s"
+    cycles = _cycles(facts, gpu, full, rates)
+    if not cycles:
+        why = f"the time of {'a pass' if facts.is_loop else 'code without a loop'} is unknown"
+        if facts.tensor:
+            evidence = f"The {words} are no faster than their peak; {why}"
+            alone = InstructionBound(peak, 1.0, units=words, rate_unit=rate_unit)
+            return replace(alone, bottleneck="tensor_cores", evidence=evidence)
+        return replace(loads, flop_per_s=loads.bytes_per_s and intensity * loads.bytes_per_s, no_rate=why)
+    work: Bottleneck = "tensor_cores" if "tensor_cores" in cycles else "multiply_adds"
     slowest = max(cycles, key=lambda name: cycles[name])
-    rate = cycles["multiply_adds"] / cycles[slowest] * peak
+    rate = cycles[work] / cycles[slowest] * peak
     roofline = attainable_flop_per_s(intensity, peak, gpu.bandwidth_bytes_per_s or math.inf)
     if gpu.bandwidth_bytes_per_s and intensity * gpu.bandwidth_bytes_per_s < rate:
-        limited = intensity * (loads.bytes_per_s or gpu.bandwidth_bytes_per_s)
-        evidence = _memory_evidence(intensity, rate, gpu.bandwidth_bytes_per_s, loads)
-        return replace(
-            loads,
-            flop_per_s=limited,
-            share_of_peak=limited / peak,
-            roofline_flop_per_s=roofline,
-            cycles=cycles,
-            bottleneck="global_memory",
-            evidence=evidence,
-        )
-    evidence = _evidence(facts, cycles, warps)
-    return InstructionBound(rate, rate / peak, roofline, cycles=cycles, bottleneck=slowest, evidence=evidence)
+        rate, slowest = intensity * (loads.bytes_per_s or gpu.bandwidth_bytes_per_s), "global_memory"
+        evidence = _memory_evidence(intensity, cycles[work] / max(cycles.values()) * peak, gpu, loads)
+    else:
+        loads, evidence = InstructionBound(), _evidence(facts, cycles, full, words)
+    return replace(
+        loads,
+        flop_per_s=rate,
+        share_of_peak=rate / peak,
+        roofline_flop_per_s=roofline,
+        cycles=cycles,
+        bottleneck=slowest,
+        evidence=evidence,
+        units=words,
+        rate_unit=rate_unit,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """What a unit does on one GPU, in all and in a cycle of a multiprocessor; None: the table does not say."""
+
+    flop_per_s: float | None
+    flop_per_clock: float | None
+    words: str
+
+
+def _rates(gpu: Accelerator, unit: str) -> _Rates:
+    dense = column = unit.removesuffix(SPARSE)
+    if dense not in gpu.rates and EXECUTED_BY.get(dense) in gpu.rates:
+        column = EXECUTED_BY[dense]
+    words = UNITS[column] + (" (it has no fp64 tensor cores)" if column != dense and column == "fp64" else "")
+    factor = SLOWER_UNSCALED.get((gpu.rate_class, dense), 1.0)
+    if factor != 1.0:
+        words = f"{words} without block scales (at {factor:g} of the peak with them)"
+    if dense != unit:
+        factor, words = 2 * factor, f"{words} with 2:4 sparsity (twice the dense rate, for its zeros count)"
+    peak = gpu.rates.get(column)
+    per_clock = next((row.rate(column) for row in RATE_CLASSES if row.name == gpu.rate_class), None)
+    return _Rates(peak and factor * peak, per_clock and factor * per_clock, words)
+
+
+def _is_tensor(unit: str) -> bool:
+    return "_tensor" in unit
+
+
+def _cycles(
+    facts: LoopFacts, gpu: Accelerator, full: Occupancy, rates: Mapping[str, _Rates]
+) -> dict[Bottleneck, float]:
+    """Return what one pass takes a scheduler at least; nothing where there is no loop, or a rate is unknown."""
+    capability = capability_named(gpu.compute_capability)
+    cycles: dict[Bottleneck, float] = {}
+    for unit, flops in facts.flops.items():
+        per_clock = rates[unit].flop_per_clock
+        name: Bottleneck = "tensor_cores" if _is_tensor(unit) else "multiply_adds"
+        if per_clock is not None:
+            cycles[name] = cycles.get(name, 0.0) + flops / (per_clock / capability.subpartitions)
+        elif _is_tensor(unit) or not facts.tensor:
+            return {}
+    if not facts.is_loop or not full.active_warps:
+        return {}
+    warps = full.active_warps / capability.subpartitions
+    return cycles | {
+        "issue": float(facts.instructions),
+        "shared_memory": float(facts.requests * capability.subpartitions),
+        "latency": facts.cycles / max(1.0, warps),
+    }
 
 
 def code_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> InstructionBound:
@@ -112,14 +204,14 @@ def code_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> Instructi
 
     Args: as of `instruction_bound`.
     """
-    computes = facts.is_loop and facts.flops_of_a_warp
-    bound = instruction_bound(facts, gpu, full, math.inf if computes else None)
+    bound = instruction_bound(facts, gpu, full, math.inf)
     known = bound.flop_per_s is not None and math.isfinite(bound.flop_per_s)
     return replace(bound, roofline_flop_per_s=None, flop_per_s=bound.flop_per_s if known else None)
 
 
-def _memory_evidence(intensity: float, rate: float, bandwidth: float, loads: InstructionBound) -> str:
+def _memory_evidence(intensity: float, rate: float, gpu: Accelerator, loads: InstructionBound) -> str:
     """Return the sentence on an operation that memory limits before the instructions do, at `rate`, would."""
+    bandwidth = gpu.bandwidth_bytes_per_s or math.inf
     told = (
         f"Global memory: {format_intensity(intensity)} at {format_bytes_per_s(bandwidth)} allow "
         f"{format_flop_per_s(intensity * bandwidth)}, the instructions {format_flop_per_s(rate)}"
@@ -142,28 +234,39 @@ def _by_loads(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> Instructio
     return InstructionBound(bytes_per_s=rate, bottleneck="global_memory", evidence=evidence)
 
 
-def _flop_per_clock(gpu: Accelerator, column: str) -> float | None:
-    return next((row.rate(column) for row in RATE_CLASSES if row.name == gpu.rate_class), None)
-
-
-def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], warps: float) -> str:
-    """Return the sentence on what takes most cycles, with `warps` on each scheduler."""
+def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupancy, words: str) -> str:
+    """Return the sentence on what takes most cycles."""
     slowest = max(cycles, key=lambda name: cycles[name])
-    work = facts.multiply_adds + facts.tensor
-    what = "tensor-core instructions" if facts.tensor else "multiply-adds"
-    if slowest == "multiply_adds":
-        return f"The units of the {what} are the limit: {work} of {facts.instructions} instructions use them"
-    alone = f"the {what} alone take {cycles['multiply_adds']:.0f}"
-    if slowest == "issue":
-        return (
-            f"Instruction issue: {facts.instructions} instructions take as many cycles, {work} of them {what}; {alone}"
-        )
-    if slowest == "shared_memory":
-        return (
-            f"Shared memory and the first-level cache: {facts.requests} requests of each of the schedulers take "
-            f"{cycles[slowest]:.0f} cycles for {work} {what}; {alone}"
-        )
-    return (
-        f"Latency at this occupancy: {work} {what} take a warp at least {cycles[slowest] * warps:.0f} cycles, and "
-        f"{warps:g} warps take turns on a scheduler; {alone}"
+    if "tensor_cores" in cycles:
+        work, what, alone = facts.tensor, "tensor-core instructions", cycles["tensor_cores"]
+    else:
+        work, what, alone = facts.multiply_adds, "multiply-adds", cycles["multiply_adds"]
+    beside = f"; the {facts.multiply_adds} multiply-adds beside them do not" if work != facts.multiply_adds > 0 else ""
+    largest = (
+        f". The tile of {facts.open_tiles} is known at launch only: the largest counts" if facts.open_tiles else ""
     )
+    if slowest == "tensor_cores":
+        return f"The {words} are the limit: {work} of {facts.instructions} instructions use them{beside}{largest}"
+    if slowest == "multiply_adds":
+        of_units = f"{facts.multiply_adds} of {facts.instructions} instructions use them"
+        also = f"; the {what} alone take {alone:.0f} of their {cycles[slowest]:.0f} cycles" if facts.tensor else ""
+        return f"The units of the multiply-adds are the limit: {of_units}{also}"
+    if slowest == "issue":
+        taken = f"Instruction issue: {facts.instructions} instructions take as many cycles, {work} of them {what}"
+    elif slowest == "shared_memory":
+        taken = (
+            f"Shared memory and the first-level cache: {facts.requests} requests of each of the schedulers take "
+            f"{cycles[slowest]:.0f} cycles for {work} {what}"
+        )
+    else:
+        warps = full.active_warps / capability_named(full.compute_capability).subpartitions
+        taken = (
+            f"Latency at this occupancy: {work} {what} take a warp at least {cycles[slowest] * warps:.0f} cycles, and "
+            f"{warps:g} warps take turns on a scheduler"
+        )
+    return f"{taken}; the {what} alone take {alone:.0f}{largest}"
+
+
+def format_rate(bound: InstructionBound) -> str:
+    """Return the rate of a bound with its unit: operations where integers are multiplied."""
+    return format_si(bound.flop_per_s, bound.rate_unit)

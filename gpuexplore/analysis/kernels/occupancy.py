@@ -15,6 +15,12 @@ from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
 
 Limiter = Literal["threads", "blocks", "registers", "shared"]
+LIMITERS: dict[Limiter, str] = {
+    "threads": "threads (warp slots)",
+    "blocks": "block slots",
+    "registers": "registers",
+    "shared": "shared memory",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +37,7 @@ class Occupancy:
         max_warps: warps a multiprocessor has room for.
         occupancy: `active_warps / max_warps`, a share of 1.
         limits: blocks each resource would allow on its own; a resource the kernel does not use is not there.
-        limiter: what allows the fewest blocks. Where several do, the first of threads, blocks, registers, shared:
-            while a fixed number of slots holds, fewer registers or less shared memory gain nothing, and `limits`
-            shows the tie. None when not even one block runs.
+        limiter: what allows the fewest blocks, the first of `limiters`. None when not even one block runs.
         reason: why not even one block runs, else None.
     """
 
@@ -48,6 +52,22 @@ class Occupancy:
     limits: Mapping[Limiter, int] = field(hash=False)
     limiter: Limiter | None
     reason: str | None
+
+    @property
+    def limiters(self) -> tuple[Limiter, ...]:
+        """All that allow the fewest blocks, in the order of threads, blocks, registers, shared.
+
+        While one of them holds, more of another gains nothing.
+        """
+        return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks_per_multiprocessor)
+
+    @property
+    def limited_by(self) -> str:
+        """What limits it in words, e.g. `limited by registers and shared memory`; why no block runs where none does."""
+        if self.reason:
+            return f"no block fits: {self.reason}"
+        *others, last = (LIMITERS[name] for name in self.limiters)
+        return f"limited by {', '.join(others)} and {last}" if others else f"limited by {last}"
 
 
 def occupancy(

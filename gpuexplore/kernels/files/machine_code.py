@@ -1,6 +1,6 @@
 """The machine code of one kernel of a file, whatever the file was; light, so that the web process can show it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gpuexplore.errors import InvalidInput
@@ -37,7 +37,7 @@ class MachineCode:
     Attributes:
         kernel: its name, as the compiler mangled it.
         target: what it is compiled for, e.g. `sm_90a`.
-        registers_per_thread: 32-bit registers; None: the file does not say.
+        registers_per_thread: 32-bit registers, at launch; None: the file does not say.
         local_bytes: stack of a thread, in device memory; None: the file does not say.
         shared_bytes: shared memory of a block, of fixed size.
         block: threads of a block that the file says, or at most; None: it does not say.
@@ -45,6 +45,8 @@ class MachineCode:
         toolkit: version of the CUDA toolkit that assembled it here; None: it was machine code already.
         spill_bytes: what a thread moves out of registers and back; None: unknown, for a cubin does not say.
         has_open_array: whether a launch gives it shared memory on top; None: unknown, for a cubin does not say.
+        reallocated: registers of a thread that its warps ask for while they run (`setmaxnreg`), ascending.
+        ignored: a clause on why the code shown does not ask; empty where it does.
     """
 
     kernel: str
@@ -57,11 +59,19 @@ class MachineCode:
     toolkit: str | None = None
     spill_bytes: int | None = None
     has_open_array: bool | None = None
+    reallocated: tuple[int, ...] = ()
+    ignored: str = ""
 
     @property
     def code(self) -> tuple[Instruction, ...]:
         """Its instructions alone."""
         return tuple(line.instruction for line in self.lines)
+
+
+def reallocated(lines: Iterable[Line]) -> tuple[int, ...]:
+    """Return the registers of a thread that warps ask for while they run, ascending."""
+    asking = (each.instruction.operands for each in lines if each.instruction.name == "USETMAXREG")
+    return tuple(sorted({int(operands.split(",")[-1], 0) for operands in asking}))
 
 
 def check_target(module: PtxText, compute_capability: str) -> None:

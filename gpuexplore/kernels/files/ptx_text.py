@@ -11,6 +11,7 @@ from math import prod
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block
 
+REGISTERS = 65_536  # of a multiprocessor of each GPU that has `setmaxnreg`
 # A file has up to 4 MiB: each of these looks at a character a few times at most, however often it does not match.
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _VERSION = re.compile(r"^[ \t]*\.version\s+(\d+\.\d+)", re.MULTILINE)
@@ -18,6 +19,8 @@ _TARGET = re.compile(r"^[ \t]*\.target\s+sm_(\d+)(\d)([af]?)\b", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)([^{;]*)")  # its parameters and directives stand before its body
 _NAME = re.compile(r"[\w$%]+")
 _THREADS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+_LAUNCH = re.compile(r"\.(maxnreg|minnctapersm)\s+(\d+)")
+_REALLOCATED = re.compile(r"\bsetmaxnreg\.(?:inc|dec)\.\S+\s+(\d+)")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
 _OPEN_ARRAY = re.compile(r"\.extern\s+\.shared(?:\s+(?!\.extern)\.\w+|\s+\d+)*\s+([\w$%]+)\s*\[\s*\]")
 _FUNCTION = re.compile(r"(?=\.entry\s|\.func\s)")
@@ -32,12 +35,16 @@ class PtxKernel:
         block: threads of a block that it says it is launched with, or with at most; None: it says nothing.
         parameters: the type of each, e.g. `u64`; a structure is `b8`.
         has_open_array: whether it uses shared memory whose size only a launch knows, itself or by a function.
+        reallocated: registers of a thread that its warps ask for while they run (`setmaxnreg`), ascending.
+        launch_registers: of a thread of a kernel that asks so; None: it does not say, and `setmaxnreg` does nothing.
     """
 
     name: str
     block: Block | None
     parameters: tuple[str, ...]
     has_open_array: bool
+    reallocated: tuple[int, ...] = ()
+    launch_registers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,9 @@ def _kernels(bare: str) -> Iterator[PtxKernel]:
         if entry := _ENTRY.match(part):
             name, head = entry.groups()
             uses = by_functions or bool(_names(part) & opened)
-            yield PtxKernel(name, _block(head), tuple(_PARAMETER.findall(head)), uses)
+            block, asked = _block(head), tuple(sorted({int(count) for count in _REALLOCATED.findall(part)}))
+            registers = _launch_registers(head, block, asked) if asked else None
+            yield PtxKernel(name, block, tuple(_PARAMETER.findall(head)), uses, asked, registers)
 
 
 def _names(text: str) -> set[str]:
@@ -114,6 +123,14 @@ def _names(text: str) -> set[str]:
 
 def _line_start(text: str, place: int) -> int:
     return text.rfind("\n", 0, place) + 1
+
+
+def _launch_registers(head: str, block: Block | None, asked: tuple[int, ...]) -> int | None:
+    """Return what ptxas gives a thread that reallocates: as named, else what leaves room for the blocks that are."""
+    found = {kind: int(count) for kind, count in _LAUNCH.findall(head)}
+    if "maxnreg" in found or not block or not found.get("minnctapersm"):
+        return found.get("maxnreg")
+    return min(REGISTERS // (prod(block) * found["minnctapersm"]) // 8 * 8, asked[-1])
 
 
 def _block(head: str) -> Block | None:

@@ -1,15 +1,25 @@
 """The machine code (SASS) of a kernel, from its cubin, by NVIDIA's disassembler; no GPU is needed."""
 
-from gpuexplore.kernels.sass.control import Control, control_of, controls_of
-from gpuexplore.kernels.sass.facts import LoopFacts, facts_of
+from gpuexplore.kernels.sass.facts import MULTIPLY_ADDS, LoopFacts, Mix, facts_of, mix_of
 from gpuexplore.kernels.sass.instruction import Instruction
-from gpuexplore.kernels.sass.listing import HEADER, LEGEND, UNKNOWN_LIVE, Line, as_text, lines_of, most_live
+from gpuexplore.kernels.sass.listing import (
+    HEADER,
+    LEGEND,
+    UNKNOWN_LIVE,
+    Control,
+    Line,
+    as_text,
+    control_of,
+    controls_of,
+    lines_of,
+    most_live,
+)
 from gpuexplore.kernels.sass.loops import Loop, loops, main_loop
-from gpuexplore.kernels.sass.mix import Mix, mix_of
 
 __all__ = [
     "HEADER",
     "LEGEND",
+    "MULTIPLY_ADDS",
     "UNKNOWN_LIVE",
     "Control",
     "Instruction",

@@ -1,7 +1,7 @@
 """How long one warp takes for one pass of a loop, at the least: issue in order, and each result after its latency.
 
 Latencies are floors over all generations from Turing on, in cycles: arithmetic 4, shared memory 20, the first-level
-cache 30, tensor cores 16 (Z. Jia et al., https://arxiv.org/abs/1903.07486; W. Luo et al.,
+cache 30, tensor cores 16, or 10 for 8 x 8 sums (Z. Jia et al., https://arxiv.org/abs/1903.07486; W. Luo et al.,
 https://arxiv.org/abs/2402.13499). What is not known to depend on anything is taken to wait for nothing, so that the
 cycles are never too many.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuexplore.kernels.sass.instruction import LOADS, STORES, Instruction
 
-ARITHMETIC, SHARED, CACHE, TENSOR = 4, 20, 30, 16
+ARITHMETIC, SHARED, CACHE, TENSOR, SMALL_TENSOR = 4, 20, 30, 16, 10
 PASSES = 6  # the first fill the pipeline
 _REGISTER = re.compile(r"(?<![\w.])(R\d+|P\d|UR\d+|UP\d)(\.64)?(?![\w])")
 _PAIRS = ("DFMA", "DADD", "DMUL")
@@ -45,9 +45,14 @@ def bytes_in_flight(instructions: Sequence[Instruction]) -> int:
 
 
 def _latency(instruction: Instruction) -> int:
-    if instruction.is_tensor:
-        return TENSOR
+    if instruction.product:
+        return TENSOR if instruction.product.registers[2] > 2 or ".16" in instruction.opcode else SMALL_TENSOR
     return {"LDS": SHARED, "LDSM": SHARED, "LDG": CACHE, "LDL": CACHE, "LD": CACHE}.get(instruction.name, ARITHMETIC)
+
+
+def _is_asynchronous(instruction: Instruction) -> bool:
+    """Return whether nothing waits for the registers that an instruction of tensor cores names."""
+    return instruction.product is not None and not instruction.product.registers[2]
 
 
 def _operands(instruction: Instruction) -> list[str]:
@@ -57,7 +62,7 @@ def _operands(instruction: Instruction) -> list[str]:
 def _written(instruction: Instruction) -> Iterator[str]:
     """Yield the registers and predicates an instruction certainly writes."""
     operands = _operands(instruction)
-    if not operands or instruction.name in (*STORES, "LDGSTS", "BRA", "BAR", "EXIT", "HGMMA"):
+    if not operands or instruction.name in (*STORES, "LDGSTS", "BRA", "BAR", "EXIT") or _is_asynchronous(instruction):
         return
     (first, *rest) = operands
     found = _REGISTER.fullmatch(first)
@@ -74,8 +79,9 @@ def _read(instruction: Instruction) -> tuple[str, ...]:
     operands = _operands(instruction)
     sources = operands if instruction.name in STORES else operands[1:]
     names = [name for operand in sources for name, _ in _REGISTER.findall(operand)]
-    if instruction.is_tensor:
-        names = [each for name, wide in zip(names, (4, 2, 4), strict=False) for each in _neighbours(name, wide)]
+    if instruction.product:
+        widths = instruction.product.registers
+        names = [each for name, wide in zip(names, widths, strict=False) for each in _neighbours(name, max(1, wide))]
     elif instruction.name in _PAIRS:
         names = [each for name in names for each in (_neighbours(name, 2) if name.startswith("R") else [name])]
     guard = [name for name, _ in _REGISTER.findall(instruction.predicate.lstrip("@!"))]
@@ -86,8 +92,8 @@ def _width(instruction: Instruction) -> int:
     """Return how many registers the result takes."""
     if instruction.name in LOADS:
         return max(1, (instruction.bits or 32) // 32)
-    if instruction.is_tensor:
-        return 4 if ".F32" in instruction.opcode else 2
+    if instruction.product:
+        return instruction.product.registers[2]
     return 2 if instruction.name in _PAIRS or ".WIDE" in instruction.opcode or ".64" in instruction.opcode else 1
 
 

@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.sass.control import INSTRUCTION_BYTES
-from gpuexplore.kernels.sass.instruction import Instruction
+from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, Instruction
+from gpuexplore.kernels.sass.loops import with_descriptors
 
 PACKAGE, PROGRAM = "nvidia-cuda-nvdisasm", "nvdisasm"
 INSTALL = 'pip install "gpuexplore[sass]"'
@@ -37,9 +37,11 @@ def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[Instruction, 
     function = next((each for each in functions if kernel in (None, each["function-name"])), None)
     if function is None:
         raise Unsupported(f"{PROGRAM} found no machine code of {kernel}")
-    return tuple(
-        Instruction(place * INSTRUCTION_BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", ""))
-        for place, read in enumerate(function["sass-instructions"])
+    return with_descriptors(
+        [
+            Instruction(place * INSTRUCTION_BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", ""))
+            for place, read in enumerate(function["sass-instructions"])
+        ]
     )
 
 

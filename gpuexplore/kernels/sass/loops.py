@@ -1,12 +1,16 @@
 """Loops of machine code: from the target of a branch backwards to the branch."""
 
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuexplore.kernels.sass.dataflow import bytes_in_flight
 from gpuexplore.kernels.sass.instruction import Instruction
 
 INNER_PASSES = 4  # that an inner loop is taken to run in one pass of the outer one
+_DESCRIPTOR, _UNIFORM, _NUMBER = re.compile(r"idesc\[(UR\d+)\]"), re.compile(r"UR(\d+)"), re.compile(r",(0x[0-9a-f]+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +53,25 @@ def main_loop(instructions: Sequence[Instruction]) -> Loop | None:
     A loop inside another is taken to run at least four times in a pass of it.
     """
     every = loops(instructions)
-    found = max(every, key=lambda loop: _work(_by_itself(loop, every), _depth(loop, every)), default=None)
-    return None if found is None else _by_itself(found, every)
+    by_first = sorted(every, key=lambda loop: loop.first)
+    firsts = [loop.first for loop in by_first]
+    inside = {
+        loop.first: [
+            other
+            for other in by_first[bisect_left(firsts, loop.first) : bisect_right(firsts, loop.last)]
+            if loop.holds(other)
+        ]
+        for loop in every
+    }
+    depth = Counter(other.first for held in inside.values() for other in held)
+    alone = [_without(loop, inside[loop.first]) for loop in every]
+    works = [_work(loop, depth[whole.first]) for whole, loop in zip(every, alone, strict=True)]
+    return alone[max(range(len(works)), key=works.__getitem__)] if works else None
 
 
-def _by_itself(loop: Loop, every: Sequence[Loop]) -> Loop:
-    inner = {each.address for other in every if loop.holds(other) for each in other.instructions}
-    return Loop(tuple(each for each in loop.instructions if each.address not in inner))
-
-
-def _depth(loop: Loop, every: Sequence[Loop]) -> int:
-    return sum(other.holds(loop) for other in every)
+def _without(loop: Loop, held: Sequence[Loop]) -> Loop:
+    inner = {each.address for other in held for each in other.instructions}
+    return Loop(tuple(each for each in loop.instructions if each.address not in inner)) if inner else loop
 
 
 def _work(loop: Loop, depth: int) -> tuple[int, int, int, int]:
@@ -67,3 +79,35 @@ def _work(loop: Loop, depth: int) -> tuple[int, int, int, int]:
     flops = passes * sum(instruction.flops_of_a_warp for instruction in loop.instructions)
     moved = 0 if flops else passes * sum(instruction.bits or 0 for instruction in loop.instructions)
     return flops, moved, 0 if flops else bytes_in_flight(loop.instructions), -len(loop.instructions)
+
+
+def with_descriptors(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Return the code with the descriptor of each product of tensor memory whose register holds a constant there."""
+    every = loops(code) if any("idesc[" in each.operands for each in code) else ()
+    return tuple(
+        replace(each, descriptor=_constant(code, place, found.group(1), every))
+        if (found := _DESCRIPTOR.search(each.operands))
+        else each
+        for place, each in enumerate(code)
+    )
+
+
+def _constant(code: Sequence[Instruction], place: int, register: str, every: Sequence[Loop]) -> int | None:
+    """Return what the last write of a uniform register put there; None where it is no constant, or one of several."""
+    writes = [each for each in code if register in _uniform_written(each)]
+    before = [each for each in writes if each.address < code[place].address]
+    last = before[-1] if before else None
+    if last is None or last.name != "UMOV" or last.predicate or not (found := _NUMBER.search(last.operands)):
+        return None
+    around = [loop for loop in every if last.address < loop.first <= code[place].address <= loop.last]
+    is_again = any(loop.first <= each.address <= loop.last for loop in around for each in writes)
+    return None if is_again else int(found.group(1), 16)
+
+
+def _uniform_written(instruction: Instruction) -> set[str]:
+    """Return the uniform registers an instruction may write: wide results take those that follow."""
+    found = _UNIFORM.match(instruction.operands)
+    if found is None or instruction.product:
+        return set()
+    width = 4 if ".128" in instruction.opcode else 2 if {"64", "WIDE"} & set(instruction.opcode.split(".")) else 1
+    return {f"UR{int(found.group(1)) + each}" for each in range(width)}

@@ -67,7 +67,7 @@ def _row(shape: BlockShape) -> dict[str, object]:
         "Blocks": shape.launch.blocks,
         "Waves": shape.waves.count if shape.waves else None,
         "Slot utilization": shape.waves.efficiency if shape.waves else None,
-        "Remarks": shape.reason or (f"limited by {shape.occupancy.limiter}" if shape.occupancy else ""),
+        "Remarks": shape.reason or (shape.occupancy.limited_by if shape.occupancy else ""),
     }
 
 

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, format_rate
 from gpuexplore.kernels.sass import LEGEND, UNKNOWN_LIVE, Line, LoopFacts, as_text, main_loop, mix_of
 from gpuexplore.ui.kernels.code import CODE_HEIGHT
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
+from gpuexplore.units import format_bytes_per_s, format_percent
 
 Figures = dict[str, tuple[str, str]]  # by name, what it is and what it means
 
@@ -22,18 +22,31 @@ def bound_figures(facts: LoopFacts, bound: InstructionBound, *, of_what: str) ->
     Args:
         of_what: what the bound is about, and what it leaves out.
     """
-    at_most = format_flop_per_s(bound.flop_per_s) if bound.flop_per_s else format_bytes_per_s(bound.bytes_per_s)
+    at_most = format_rate(bound) if bound.flop_per_s else format_bytes_per_s(bound.bytes_per_s)
     share = format_percent(bound.share_of_peak) if bound.share_of_peak else "–"
-    work = facts.multiply_adds + facts.tensor
+    on_tensor_cores = {"Tensor cores": (_of_loop(facts.tensor, facts), "HMMA, QGMMA and their like in one pass")}
     return {
         "Upper bound": (at_most, of_what),
-        "Of its units' peak": (share, "The bound over the peak of the units that compute, as MFU is"),
+        "Of its units' peak": (share, f"The bound over the peak of {bound.units or 'what computes'}, as MFU is"),
         "Main loop": (str(facts.instructions) if facts.is_loop else "none", "Instructions of one pass"),
+        **(on_tensor_cores if facts.tensor else {}),
         "Multiply-adds": (
-            f"{work} ({format_percent(facts.multiply_add_share)})" if work else "none",
-            "FFMA, HMMA and their like in one pass, and their share of its instructions",
+            _of_loop(facts.multiply_adds, facts),
+            "FFMA and their like on the ordinary units in one pass, and their share of its instructions",
         ),
     }
+
+
+def _of_loop(count: int, facts: LoopFacts) -> str:
+    return f"{count} ({format_percent(count / facts.instructions)})" if count else "none"
+
+
+def show_evidence(bound: InstructionBound) -> None:
+    """Say what limits the rate first, and why none follows from the arithmetic where none does."""
+    if bound.evidence:
+        st.markdown(f"**First bottleneck:** {bound.evidence}.")
+    if bound.no_rate and bound.flop_per_s is None:
+        st.markdown(f"No bound of its arithmetic follows: {bound.no_rate}.")
 
 
 def show_lines(lines: tuple[Line, ...], made_by: str, *, key: str, file_name: str) -> None:

@@ -22,12 +22,6 @@ from gpuexplore.units import format_bytes, format_percent
 COMPILED: Shared[list[CompiledKernel | str] | None] = Shared(100)
 COMPILED_LOOKS = 30  # what was compiled before is looked for again after so many
 COMPILING: Later[list[CompiledKernel | str]] = Later()
-LIMITS = {
-    "threads": "warp slots",
-    "blocks": "block slots",
-    "registers": "registers",
-    "shared": "shared memory",
-}
 
 
 def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
@@ -141,7 +135,7 @@ def _limit(full: Occupancy) -> str:
     blocks = full.blocks_per_multiprocessor
     return (
         f"{blocks} block{'s' if blocks > 1 else ''} per multiprocessor, {full.active_warps} of {full.max_warps} warps: "
-        f"limited by {LIMITS[full.limiter]}."
+        f"{full.limited_by}."
     )
 
 

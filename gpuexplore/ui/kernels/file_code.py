@@ -10,6 +10,7 @@ from gpuexplore.analysis.kernels.file_kernel import (
     asks_for_shared,
     file_kernel,
     read_dynamic_shared,
+    registers_in_words,
 )
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.devices import accelerator_named
@@ -19,8 +20,7 @@ from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, read_kern
 from gpuexplore.kernels.files.machine_code import MachineCode
 from gpuexplore.kernels.geometry import Block, read_block
 from gpuexplore.kernels.sass import most_live
-from gpuexplore.ui.kernels.code_lines import Figures, bound_figures, show_figures, show_lines
-from gpuexplore.ui.kernels.facts import LIMITS
+from gpuexplore.ui.kernels.code_lines import Figures, bound_figures, show_evidence, show_figures, show_lines
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.turns.desk import at_desk
@@ -94,9 +94,10 @@ def _show(code: MachineCode, found: FileKernel) -> None:
     st.markdown(f"Blocks of {block} threads: {ORIGINS[found.block_origin]}. {_limit(found)}")
     if asks_for_shared(code, found.dynamic_shared_bytes):
         st.warning(UNNAMED, icon=":material/memory:")
+    if code.reallocated:
+        st.markdown(f"{registers_in_words(code)}: occupancy is that of the registers at launch.")
     show_figures(bound_figures(found.facts, found.bound, of_what=BOUND))
-    if found.bound.evidence:
-        st.markdown(f"**First bottleneck:** {found.bound.evidence}.")
+    show_evidence(found.bound)
     made_by = (
         f"{code.target}, assembled by CUDA {code.toolkit}" if code.toolkit else f"{code.target}, as the cubin has it"
     )
@@ -133,4 +134,4 @@ def _limit(found: FileKernel) -> str:
         return "Occupancy is unknown: the file does not say how many registers a thread has."
     if full.limiter is None:
         return f"No block fits on a multiprocessor: {full.reason}."
-    return f"{full.active_warps} of {full.max_warps} warps per multiprocessor: limited by {LIMITS[full.limiter]}."
+    return f"{full.active_warps} of {full.max_warps} warps per multiprocessor: {full.limited_by}."

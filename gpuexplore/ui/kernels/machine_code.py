@@ -13,7 +13,7 @@ from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.files.machine_code import lines_of_ours
 from gpuexplore.kernels.sass import Line, LoopFacts, facts_of
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.kernels.code_lines import bound_figures, show_figures, show_lines
+from gpuexplore.ui.kernels.code_lines import bound_figures, show_evidence, show_figures, show_lines
 from gpuexplore.ui.kernels.facts import compile_choice, show_on_its_way
 from gpuexplore.ui.kernels.file_code import show_file_code
 from gpuexplore.ui.markdown import plain
@@ -61,8 +61,7 @@ def _show_ours(choice: KernelChoice, gpu: TargetGpu) -> None:
     roofline = format_flop_per_s(bound.roofline_flop_per_s) if bound.roofline_flop_per_s else "–"
     at_most, *others = bound_figures(facts, bound, of_what=BOUND).items()
     show_figures(dict([at_most, ("Roofline", (roofline, ROOFLINE)), *others]))
-    if bound.evidence:
-        st.markdown(f"**First bottleneck:** {bound.evidence}.")
+    show_evidence(bound)
     name = f"{choice.operation.name}-{choice.implementation.name}-{choice.dtype}-{made.target}.sass"
     show_lines(lines, f"{made.target}, CUDA {made.toolkit}", key="kernels.sass", file_name=name)
 

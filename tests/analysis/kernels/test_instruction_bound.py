@@ -5,7 +5,7 @@ from math import prod
 
 import pytest
 
-from gpuexplore.analysis.kernels.instruction_bound import flop_per_byte, instruction_bound
+from gpuexplore.analysis.kernels.instruction_bound import code_bound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.capabilities import capability_of
@@ -107,6 +107,97 @@ def test_nothing_follows_from_code_that_neither_computes_nor_loads():
     bound = instruction_bound(facts_of(code("MOV R1,R2", "EXIT")), H100, full(H100), math.inf)
 
     assert (bound.flop_per_s, bound.bytes_per_s, bound.bottleneck, bound.evidence) == (None, None, None, "")
+    assert bound.no_rate == "it does no floating-point arithmetic and no products on tensor cores"
+
+
+def bound_of(opcode, gpu, *others):
+    row = accelerator_named(gpu)
+    products = [f"{opcode} R{n},R200,R210,R{n}" for n in range(0, 64, 4)]
+    return code_bound(facts_of(code(*products, *others, "@P0 BRA 0x0", "EXIT")), row, full(row))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "gpu", "rate", "units"),
+    [
+        ("QGMMA.64x256x32.F32.E4M3.E4M3", "h100-sxm5-80gb", 1978.9, "fp8 tensor cores"),
+        ("IGMMA.64x64x32.S8.S8", "h100-sxm5-80gb", 1978.9, "int8 tensor cores"),
+        ("HGMMA.64x64x8.F32.TF32", "h100-sxm5-80gb", 494.7, "tf32 tensor cores"),
+        ("DMMA.8x8x4", "h100-sxm5-80gb", 66.9, "fp64 tensor cores"),
+        ("DMMA.884", "rtx-3090", 0.556, "fp64 units (it has no fp64 tensor cores)"),
+        ("HMMA.16816.F32", "rtx-4090", 165.2, "fp16 tensor cores"),
+        ("HMMA.16816.F16", "rtx-4090", 330.3, "fp16 tensor cores with sums in fp16"),
+        ("HMMA.16816.F16", "l4", 121.0, "fp16 tensor cores"),  # as fast with either
+        ("IMMA.8816.S8.S8", "t4", 130.0, "int8 tensor cores"),
+        ("QMMA.16832.F32.E4M3.E4M3", "l40s", 733.0, "fp8 tensor cores"),
+        ("QMMA.SF.16832.F32.E4M3.E4M3.E8", "rtx-5090", 838.0, "fp8 tensor cores with block scales or sums in fp16"),
+        ("OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X", "rtx-5090", 1676.0, "fp4 tensor cores"),
+        ("UTCQMMA", "b200-sxm-180gb", 4500.0, "fp8 tensor cores"),
+        ("UTCIMMA", "b300-sxm-288gb", 150.0, "int8 tensor cores"),
+        ("UTCOMMA.4X", "b200-sxm-180gb", 9000.0, "fp4 tensor cores"),
+    ],
+)
+def test_products_are_bound_by_the_unit_that_runs_them(opcode, gpu, rate, units):
+    bound = bound_of(opcode, gpu)
+
+    assert (bound.bottleneck, bound.units, bound.share_of_peak) == ("tensor_cores", units, 1)
+    assert bound.flop_per_s == pytest.approx(rate * 1e12)
+    assert bound.rate_unit == ("OP/s" if "int" in units else "FLOP/s")
+    assert f"The {units} are the limit: 16 of 17 instructions use them" in bound.evidence
+
+
+def test_zeros_of_sparse_products_count_twice_and_unscaled_fp8_of_a_geforce_half():
+    assert bound_of("HMMA.SP.16832.F32", "a100-sxm4-80gb").flop_per_s == pytest.approx(624e12)
+    assert "2:4 sparsity" in bound_of("HMMA.SP.16832.F32", "a100-sxm4-80gb").evidence
+    assert bound_of("QMMA.16832.F32.E4M3.E4M3", "rtx-5090").flop_per_s == pytest.approx(419e12)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "gpu", "units"),
+    [
+        ("IMMA.16864.S4.S4", "a100-sxm4-80gb", "int4 tensor cores for A100 SXM4 80GB"),
+        ("BGMMA.64x64x256.AND.POPC", "h100-sxm5-80gb", "tensor cores for single bits for H100 SXM5 80GB"),
+        ("HMMA.1688.F32", "gtx-1660-ti", "fp16 tensor cores for GeForce GTX 1660 Ti"),
+        ("UTCIMMA", "jetson-agx-thor-t5000", "int8 tensor cores for Jetson AGX Thor T5000"),
+    ],
+)
+def test_without_a_peak_of_the_unit_the_reason_names_it(opcode, gpu, units):
+    bound = bound_of(opcode, gpu)
+
+    assert (bound.flop_per_s, bound.bottleneck) == (None, None)
+    assert bound.no_rate == f"the table has no peak of {units}"
+
+
+def test_multiply_adds_beside_products_are_counted_apart():
+    bound = bound_of("HMMA.16816.F32.BF16", "a100-sxm4-80gb", *independent(24, first=64))
+
+    said = "16 of 41 instructions use them; the 24 multiply-adds beside them do not"
+    assert bound.evidence == f"The bf16 tensor cores are the limit: {said}"
+    assert bound.cycles["tensor_cores"] == 16 * 4096 / (2048 / 4)
+    assert bound.cycles["multiply_adds"] == 24 * 64 / (128 / 4)
+
+
+def test_two_kinds_of_products_share_the_tensor_cores():
+    bound = bound_of("IMMA.16832.S8.S8", "a100-sxm4-80gb", *(["HMMA.16816.F32 R100,R200,R210,R104"] * 16))
+
+    assert bound.cycles["tensor_cores"] == 2 * 128
+    work, seconds = 16 * (8192 + 4096), 16 * (8192 / 624e12 + 4096 / 312e12)
+    assert bound.flop_per_s == pytest.approx(work / seconds)
+    assert bound.rate_unit == "FLOP/s"
+
+
+def test_tensor_cores_without_a_loop_are_no_faster_than_their_peak():
+    once = code("HMMA.16816.F32 R0,R4,R8,R0", "EXIT")
+
+    bound = code_bound(facts_of(once), A100, full(A100))
+
+    assert (bound.flop_per_s, bound.bottleneck) == (A100.rates["fp16_tensor"], "tensor_cores")
+    assert bound.evidence.endswith("no faster than their peak; the time of code without a loop is unknown")
+
+
+def test_a_tile_known_at_launch_only_counts_as_the_largest():
+    assert bound_of("UTCHMMA", "b200-sxm-180gb").evidence.endswith(
+        ". The tile of 16 is known at launch only: the largest counts"
+    )
 
 
 @pytest.mark.long

@@ -10,6 +10,9 @@ SOFTMAX, CUTE, NVCC = (FOLDER / name for name in ("triton_softmax_90.ptx", "cute
 CUBIN, SAXPY_CUBIN, CUTE_CUBIN = (
     FOLDER / name for name in ("triton_add_80.cubin", "nvrtc_saxpy_90.cubin", "cute_add_90.cubin")
 )
+FP8_GROUP, PRODUCTS, SPECIALISED = (
+    FOLDER / f"{name}.ptx" for name in ("fp8_group_loop", "products_beside_scalars", "warp_specialised")
+)
 EVERY_PTX = (SAXPY, TWO, TRITON, NUMBA, SOFTMAX, CUTE, NVCC)
 SUM_CUDA = FOLDER / "sum.cu"
 MATMUL = "_Z6matmulILi16EEvPKfS1_Pfi"
