@@ -1,7 +1,8 @@
 """What a processor is: who it is, and how fast it could be at most. Import these values from `gpuexplore.model`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 Unit = Literal["vector", "matrix"]
@@ -59,6 +60,61 @@ class ThreadRoofs:
         return _peak(self.peaks, dtype, unit)
 
 
+AVX512 = frozenset({"avx512f", "avx512bw", "avx512vl"})
+AVX512_VNNI = AVX512 | {"avx512_vnni"}
+SAPPHIRE_RAPIDS = AVX512_VNNI | {"avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16", "amx_int8"}
+ARMV8_2 = frozenset({"asimdhp", "asimddp", "fphp"})
+NEOVERSE_V1 = ARMV8_2 | {"bf16", "i8mm", "sve", "svebf16", "svei8mm"}
+# The instruction sets, of those in FIRST_WITH, that CPUs of a microarchitecture can have: a hypervisor hides some and may
+# state the numbers of another CPU, but cannot add any. Some firmware enables AVX-512 on the first Alder Lakes.
+# https://gcc.gnu.org/onlinedocs/gcc/x86-Options.html https://gcc.gnu.org/onlinedocs/gcc/AArch64-Options.html
+CAN_HAVE: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("Zen 2", "Zen 3", "Haswell", "Broadwell", "Cortex-A72"), frozenset()),
+        "Zen 4": AVX512_VNNI | {"avx512_bf16"},
+        "Zen 5": AVX512_VNNI | {"avx512_bf16", "avx_vnni"},
+        "Skylake-SP": AVX512,
+        **dict.fromkeys(("Cascade Lake", "Ice Lake", "Tiger Lake", "Rocket Lake"), AVX512_VNNI),
+        "Cooper Lake": AVX512_VNNI | {"avx512_bf16"},
+        **dict.fromkeys(("Raptor Lake", "Sierra Forest"), frozenset({"avx_vnni"})),
+        "Alder Lake": AVX512_VNNI | {"avx512_bf16", "avx512_fp16", "avx_vnni"},
+        **dict.fromkeys(("Sapphire Rapids", "Emerald Rapids"), SAPPHIRE_RAPIDS),
+        "Granite Rapids": SAPPHIRE_RAPIDS | {"amx_fp16"},
+        **dict.fromkeys(("Cortex-A76", "Neoverse N1"), ARMV8_2),
+        "Neoverse V1": NEOVERSE_V1,
+        **dict.fromkeys(("Neoverse N2", "Neoverse V2", "Neoverse N3", "Neoverse V3"), NEOVERSE_V1 | {"sve2"}),
+    }
+)
+# What a CPU with an instruction set at least is, by vendor, the latest first.
+FIRST_WITH: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "GenuineIntel": {
+            "amx_fp16": "AMX FP16, Granite Rapids or newer",
+            **dict.fromkeys(("amx_bf16", "amx_int8", "amx_tile"), "AMX, Sapphire Rapids or newer"),
+            "avx512_fp16": "AVX-512 FP16, Sapphire Rapids or newer",
+            "avx_vnni": "AVX-VNNI, Alder Lake or newer",
+            "avx512_bf16": "AVX-512 BF16, Cooper Lake or newer",
+            "avx512_vnni": "AVX-512 VNNI, Cascade Lake or newer",
+            **dict.fromkeys(sorted(AVX512), "AVX-512, Skylake-SP or newer"),
+        },
+        "AuthenticAMD": {
+            **dict.fromkeys(("amx_fp16", "amx_bf16", "amx_int8", "amx_tile"), "AMX, newer than Zen 5"),
+            "avx512_fp16": "AVX-512 FP16, newer than Zen 5",
+            "avx_vnni": "AVX-VNNI, Zen 5 or newer",
+            "avx512_bf16": "AVX-512 BF16, Zen 4 or newer",
+            **dict.fromkeys(sorted(AVX512_VNNI), "AVX-512, Zen 4 or newer"),
+        },
+        "0x41": {
+            "sme": "SME, Armv9.2 or newer",
+            "sve2": "SVE2, Neoverse N2 or newer",
+            **dict.fromkeys(("sve", "svebf16", "svei8mm"), "SVE, Neoverse V1 or newer"),
+            **dict.fromkeys(("bf16", "i8mm"), "BF16 or I8MM, Armv8.6 or newer"),
+            **dict.fromkeys(sorted(ARMV8_2), "half precision or dot products, Armv8.2 or newer"),
+        },
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What tells a processor from another of its name; cores, UUID, compute capability and driver are in `Device`.
@@ -70,7 +126,8 @@ class Identity:
         stepping: of a CPU; of an Arm CPU variant and revision, e.g. 0x31 for r3p1.
         instruction_sets: those of a CPU that decide how fast it computes, by Linux's names.
         cache_sizes_bytes: of the caches for data that one core of a CPU uses, the nearest first.
-        microarchitecture: of a CPU, e.g. `Zen 4`; None where no table has it.
+        microarchitecture: of a CPU, e.g. `Zen 4`; None where no table has it. One that cannot have the
+            instruction sets is replaced by what has them, e.g. `with AMX, Sapphire Rapids or newer`.
         pci_id: vendor and device of a GPU, e.g. `10de:2335`.
         power_limit_w: what the driver allows a GPU.
     """
@@ -84,6 +141,15 @@ class Identity:
     microarchitecture: str | None = None
     pci_id: str | None = None
     power_limit_w: float | None = None
+
+    def __post_init__(self) -> None:
+        possible = CAN_HAVE.get(self.microarchitecture or "")
+        if possible is None:
+            return
+        found = set(self.instruction_sets or ()) - possible
+        first = next((words for name, words in FIRST_WITH.get(self.vendor or "", {}).items() if name in found), None)
+        if first is not None:
+            object.__setattr__(self, "microarchitecture", f"with {first}")
 
 
 @dataclass(frozen=True, slots=True)
