@@ -65,8 +65,8 @@ AVX512_VNNI = AVX512 | {"avx512_vnni"}
 SAPPHIRE_RAPIDS = AVX512_VNNI | {"avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16", "amx_int8"}
 ARMV8_2 = frozenset({"asimdhp", "asimddp", "fphp"})
 NEOVERSE_V1 = ARMV8_2 | {"bf16", "i8mm", "sve", "svebf16", "svei8mm"}
-# The instruction sets, of those in FIRST_WITH, that CPUs of a microarchitecture can have: a hypervisor hides some and may
-# state the numbers of another CPU, but cannot add any. Some firmware enables AVX-512 on the first Alder Lakes.
+# The instruction sets, of those in FIRST_WITH, that CPUs of a microarchitecture can have: a hypervisor hides some, and
+# may state the numbers of another CPU, but cannot add any. Some firmware enables AVX-512 on the first Alder Lakes.
 # https://gcc.gnu.org/onlinedocs/gcc/x86-Options.html https://gcc.gnu.org/onlinedocs/gcc/AArch64-Options.html
 CAN_HAVE: Mapping[str, frozenset[str]] = MappingProxyType(
     {

@@ -28,7 +28,7 @@ class Request:
 
     Attributes:
         operation: its name.
-        sizes: ``64,128,256`` or a range ``256:8192:x2`` or ``100:500:+100``.
+        sizes: ``64,128,256``, ``64 128 256``, ``1k;2k`` (1024 and 2048) or a range ``256:8192:x2`` or ``100:500:+100``.
         shapes: ``m=512,k=64,n=512``, with ranges like those of sizes for a sweep over axes, or the name of a preset;
             several separated by ``;``; given, it replaces the sizes.
         dtypes: names separated by commas.
@@ -76,7 +76,7 @@ SHORT_NAMES: Mapping[str, str] = {
 }
 
 # the fields that hold lists, with what separates their values
-SEPARATORS: Mapping[str, str] = {"sizes": ",", "shapes": ";", "dtypes": ",", "implementations": ",", "devices": ","}
+SEPARATORS: Mapping[str, str] = {"sizes": ",; ", "shapes": ";", "dtypes": ",", "implementations": ",", "devices": ","}
 
 
 def resolve(request: Request, device_ids: Iterable[str]) -> Experiment:
@@ -169,7 +169,7 @@ def fields_in(query: Mapping[str, str]) -> dict[str, str]:
 
 def listed(name: str, text: str) -> str:
     """Return the text of a field that was given: of an empty list its separator, for no text stands for the default."""
-    return text if text.strip() else SEPARATORS.get(name, text)
+    return text if text.strip() else SEPARATORS.get(name, text)[:1]
 
 
 def short_names(query: Mapping[str, str]) -> dict[str, str]:
@@ -239,17 +239,17 @@ def _problem(judge: Callable[[], object]) -> str | None:
     return None
 
 
-def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
-    """Return the shapes that the sizes or exact shapes of `request` stand for, each once.
+def shapes_of(request: Request, operation: Operation, *, measured: bool = True) -> tuple[Shape, ...]:
+    """Return the shapes that the sizes or exact shapes of `request` stand for, each once; see `check_limits`.
 
     Raises:
         InvalidInput: names the part that is no shape of `operation`, or beyond its limits.
     """
     if request.shapes:
-        return exact_shapes(request.shapes, operation)
+        return exact_shapes(request.shapes, operation, measured=measured)
     shapes = [operation.shape_of_size(size) for size in parse_sizes(request.sizes)]
     for shape in shapes:
-        check_limits(shape, operation)
+        check_limits(shape, operation, measured=measured)
     return tuple(dict.fromkeys(shapes))
 
 

@@ -1,5 +1,6 @@
 """Sizes and shapes as a user types them: lists, ranges, exact axes, names of presets."""
 
+import re
 from collections.abc import Iterable
 from itertools import product, takewhile
 from math import prod
@@ -7,9 +8,10 @@ from math import prod
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
-from gpuexplore.units import read_whole
+from gpuexplore.units import read_length, read_whole
 
 MOST_SHAPES = 64
+LONGEST_PREDICTED = 2**40
 MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
 
 
@@ -25,17 +27,17 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         InvalidInput: names the part that is no size.
     """
     found: set[int] = set()
-    for word in split(text):
-        found.update(_range(word) if ":" in word else (whole_number("size", word),))
+    for word in filter(None, re.split(r"[,;\s]+", re.sub(r"\s*:\s*", ":", text.strip().strip("[]()")))):
+        found.update(_range(word) if ":" in word else (_length("size", word),))
         if len(found) > MOST_SHAPES:
             raise InvalidInput.of("sizes", text, f"at most {MOST_SHAPES} of them")
     if not found:
-        raise InvalidInput("no size: give at least one, like 64,128,256 or 256:8192:x2")
+        raise InvalidInput("no size: give at least one, like 64,128,256 or 256:8192:x2 or 1k")
     return tuple(sorted(found))
 
 
-def exact_shapes(text: str, operation: Operation) -> tuple[Shape, ...]:
-    """Return the shapes that a list with ``;`` between them stands for, each once.
+def exact_shapes(text: str, operation: Operation, *, measured: bool = True) -> tuple[Shape, ...]:
+    """Return the shapes that a list with ``;`` between them stands for, each once; see `check_limits`.
 
     Raises:
         InvalidInput: names the part that is no shape of `operation`, or beyond its limits.
@@ -49,23 +51,23 @@ def exact_shapes(text: str, operation: Operation) -> tuple[Shape, ...]:
     if len(shapes) > MOST_EXACT_SHAPES:
         raise InvalidInput.of("shapes", f"{len(shapes)} of them", f"at most {MOST_EXACT_SHAPES}")
     for shape in shapes:
-        check_limits(shape, operation)
+        check_limits(shape, operation, measured=measured)
     return tuple(dict.fromkeys(shapes))
 
 
-def parse_shape(text: str, operation: Operation) -> Shape:
-    """Return the shape that a size, a preset's name or ``m=512,k=64,n=512`` stands for.
+def parse_shape(text: str, operation: Operation, *, measured: bool = True) -> Shape:
+    """Return the shape that a size, a preset's name or ``m=512,k=64,n=512`` stands for; see `check_limits`.
 
     Raises:
         InvalidInput: it is none of them, or beyond the operation's limits.
     """
     shape = _shape(text, operation)
-    check_limits(shape, operation)
+    check_limits(shape, operation, measured=measured)
     return shape
 
 
 def _shape(text: str, operation: Operation) -> Shape:
-    if size := read_whole(text):
+    if size := read_length(text):
         return operation.shape_of_size(size)
     for preset in operation.presets:
         if text.strip() == preset.name:
@@ -76,7 +78,7 @@ def _shape(text: str, operation: Operation) -> Shape:
         axis, equals, length = (part.strip() for part in word.partition("="))
         if not equals or axis not in operation.axes or axis in given:
             raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
-        given[axis] = whole_number(f"axis {axis}", length)
+        given[axis] = _length(f"axis {axis}", length)
     if set(given) != set(operation.axes):
         raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
     return Shape(tuple((axis, given[axis]) for axis in operation.axes))
@@ -106,11 +108,21 @@ def _accepted_shapes(operation: Operation) -> str:
     return ", ".join([f"like {operation.shape_of_size(128)}", "a size", *(preset.name for preset in operation.presets)])
 
 
-def check_limits(shape: Shape, operation: Operation) -> None:
-    """Raise InvalidInput when a shape is beyond the limits of its operation."""
+def check_limits(shape: Shape, operation: Operation, *, measured: bool = True) -> None:
+    """Accept a shape.
+
+    Args:
+        shape: of `operation`.
+        operation: what it is a shape of.
+        measured: whether it may have to be computed here, within the operation's limits; else it is only predicted.
+
+    Raises:
+        InvalidInput: an axis is beyond its limit, or the shape has no meaning.
+    """
     for axis, length in shape.axes:
-        if length > operation.limits[axis]:
-            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
+        limit = operation.limits[axis] if measured else LONGEST_PREDICTED
+        if length > limit:
+            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {limit}")
     if problem := operation.problem(shape):
         raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
 
@@ -121,11 +133,18 @@ def _range(word: str) -> Iterable[int]:
     parts = [part.strip() for part in word.split(":")]
     if len(parts) != 3 or parts[2][:1] not in ("x", "+"):
         raise InvalidInput.of("range", word, wanted)
-    start, stop, step = (whole_number("range", part) for part in (*parts[:2], parts[2][1:]))
+    start, stop, step = (_length("range", part) for part in (*parts[:2], parts[2][1:]))
     if start > stop or (parts[2][0] == "x" and step == 1):
         raise InvalidInput.of("range", word, f"{wanted}, ascending")
     grown = (start * step**i if parts[2][0] == "x" else start + step * i for i in range(MOST_SHAPES + 1))
     return takewhile(lambda size: size <= stop, grown)
+
+
+def _length(what: str, text: str) -> int:
+    number = read_length(text)
+    if not number:
+        raise InvalidInput.of(what, text, "whole numbers from 1, like 4096 or 4k")
+    return number
 
 
 def whole_number(what: str, text: str) -> int:

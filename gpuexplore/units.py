@@ -13,6 +13,7 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e
 _TIME = re.compile(rf"(?P<number>[0-9.eE+-]+)\s*(?P<unit>{'|'.join(_SECONDS)})")
 SMALLEST_PLAIN_PERCENT = 1e-3
 _WHOLE = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
+_LENGTH = re.compile("([0-9_]+) ?(k|m|)i?")
 _BINARY = {0: "", 1: "Ki", 2: "Mi", 3: "Gi", 4: "Ti", 5: "Pi"}
 _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 
@@ -21,6 +22,13 @@ def read_whole(text: str) -> int | None:
     """Return the whole number from 0 that was typed, e.g. ``4_096``; None where it is none, or beyond 19 digits."""
     typed = text.strip()
     return int(typed) if _WHOLE.fullmatch(typed) and len(typed) < 20 else None
+
+
+def read_length(text: str) -> int | None:
+    """Return the length of an axis that was typed, where ``4k`` is 4096; None as in `read_whole`."""
+    found = _LENGTH.fullmatch(text.strip().casefold())
+    number = read_whole(found[1]) if found else None
+    return None if found is None or number is None else number * 2 ** {"": 0, "k": 10, "m": 20}[found[2]]
 
 
 def read_number(text: str) -> float | None:

@@ -5,6 +5,7 @@ the parser is the standard library's.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -49,6 +50,7 @@ COMMANDS: Mapping[str, str] = {
     "worker": "lend this machine's devices to a Dask cluster",
 }
 EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
+SIZE = re.compile(r"[0-9][0-9_]*[kKmM]?[iI]?(:[\w+:]+)?[,;]?")
 
 
 class Command(Protocol):
@@ -98,9 +100,22 @@ def _run(words: Sequence[str], execute: Callable[[argparse.Namespace], int]) -> 
         if word.startswith("--") and word.endswith("=--"):  # argparse makes an empty list of it
             parser.error(f"argument {word.removesuffix('=--')}: invalid value: '--': expected a value")
     try:
-        return execute(parser.parse_args(words))
+        return execute(parser.parse_args(_sizes_joined(words)))
     finally:
         sys.stdout.flush()  # here, where it can still be told that it was not written
+
+
+def _sizes_joined(words: Sequence[str]) -> list[str]:
+    """Return words with what follows ``--size 256`` as part of it: 512 and 1k, but no operation and no option."""
+    joined: list[str] = []
+    is_size = False
+    for word in words:
+        if is_size and SIZE.fullmatch(word):
+            joined[-1] += f",{word}"
+            continue
+        is_size = word.startswith("--size=") or joined[-1:] == ["--size"]
+        joined.append(word)
+    return joined
 
 
 def _explained(error: BaseException) -> int:

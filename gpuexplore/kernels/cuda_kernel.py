@@ -13,9 +13,11 @@ from numba import config
 
 from gpuexplore.backends.quiet_cuda import cuda
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.geometry import Block, Geometry
 
 Kernel = Callable[..., None]
+MOST_BLOCKS_ALONG_Y_OR_Z = 65535
 # a call of a device function would make Numba compile it for the GPU at hand, if there is one
 inlined: Callable[[Callable[..., Any]], Callable[..., Any]] = cuda.jit(device=True, inline="always")
 
@@ -52,6 +54,9 @@ class CudaKernel:
         """Return a call that computes into `out` with blocks of the shape `block`; None: the default."""
         chosen = self.geometry.checked(block)
         launch = self.geometry.launch(tuple(out.shape), chosen)
+        if max(launch.grid[1:]) > MOST_BLOCKS_ALONG_Y_OR_Z:
+            most = f"a CUDA grid has at most {MOST_BLOCKS_ALONG_Y_OR_Z:,} blocks along y and z"
+            raise Unsupported(f"{most}, and this shape takes {max(launch.grid[1:]):,} of {chosen}")
         arrays = [array.reshape(array.size) if self.flat else array for array in (*inputs, out)]
         shared_bytes, dispatcher = self.dynamic_shared_bytes(dtype, chosen), _compiled(self, dtype, chosen)
         configured = dispatcher[launch.grid, launch.block, 0, shared_bytes]

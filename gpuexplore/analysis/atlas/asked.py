@@ -89,7 +89,7 @@ def _shape(question: Question) -> Shape:
     if not question.sizes and not question.shapes:
         raise InvalidInput("no size and no shape: give a size like 4096, or exact axes")
     operation = operation_named(question.operation)
-    shapes = shapes_of(Request(operation.name, sizes=question.sizes, shapes=question.shapes), operation)
+    shapes = shapes_of(Request(operation.name, sizes=question.sizes, shapes=question.shapes), operation, measured=False)
     if len(shapes) > 1:
         raise InvalidInput(f"{len(shapes)} shapes: GPUs are ranked for one")
     return shapes[0]

@@ -53,7 +53,7 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     operation = operation_named(question.operation)
     if not question.sizes and not question.shapes:
         raise InvalidInput("no size and no shape: give a size like 4096, or exact axes")
-    shapes = shapes_of(Request(operation.name, sizes=question.sizes, shapes=question.shapes), operation)
+    shapes = shapes_of(Request(operation.name, sizes=question.sizes, shapes=question.shapes), operation, measured=False)
     dtypes = [format_named(name).name for name in split(question.dtypes)]
     name = question.implementation
     implementation = operation.implementation_named(name) if name else operation.vendor_library

@@ -148,7 +148,7 @@ def transformer_block(*, batch: int, sequence: int, hidden: int, heads: int, fee
 def _checked(layer: Layer) -> Layer:
     """Return `layer` when its operation takes the shape."""
     try:
-        parse_shape(str(layer.shape), layer.contract)
+        parse_shape(str(layer.shape), layer.contract, measured=False)
     except InvalidInput as error:
         raise InvalidInput(f"{layer.name.lower()}: {error}") from error
     return layer
@@ -164,7 +164,7 @@ def _parse_layer(line: str) -> Layer:
     count = int(found["count"] or 1)
     if not 1 <= count <= MOST_TIMES:
         raise InvalidInput.of("count", count, f"x1 to x{MOST_TIMES}")
-    shape = parse_shape(found["shape"], operation)
+    shape = parse_shape(found["shape"], operation, measured=False)
     return Layer(f"{operation.title}, {shape_label(shape)}", operation.name, shape, count)
 
 

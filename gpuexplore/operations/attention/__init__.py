@@ -81,7 +81,7 @@ OPERATION = Operation(
     formula="softmax((b, h, s, d) @ (b, h, d, s) / √d) @ (b, h, s, d) → (b, h, s, d)",
     about="Two products with a softmax between them: arithmetic decides, if the scores stay on the chip.",
     axes=("b", "h", "s", "d"),
-    limits={"b": 1024, "h": 256, "s": 32768, "d": 256},
+    limits={"b": 4096, "h": 1024, "s": 32768, "d": 256},
     default_sizes=(32, 64, 128, 256),
     shape_of_size=lambda size: Shape.of(b=1, h=8, s=size, d=64),
     inputs=lambda shape: (tuple(shape),) * 3,

@@ -52,8 +52,7 @@ OPERATION = Operation(
     formula="(outer, inner, m, k) @ (k, n) or (outer, inner, k, n) → (outer, inner, m, n)",
     about="Many small products: their number fills the device, their size decides how often a number is used.",
     axes=("outer", "inner", "m", "k", "n", "right"),
-    # a CUDA grid has at most 65535 blocks along z: 255 x 256 matrices fit
-    limits={"outer": 255, "inner": 256, "m": 16384, "k": 16384, "n": 16384, "right": 255 * 256},
+    limits={"outer": 2**16, "inner": 2**16, "m": 2**17, "k": 2**17, "n": 2**18, "right": 2**20},
     default_sizes=(16, 32, 64, 128),
     shape_of_size=lambda size: Shape.of(outer=1, inner=16, m=size, k=size, n=size, right=16),
     inputs=_inputs,

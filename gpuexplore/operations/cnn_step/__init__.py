@@ -133,7 +133,7 @@ OPERATION = Operation(
     formula="loss and gradients of softmax(mean₂ₓ₂(max(0, x * W₁ + b₁)) W₂ + b₂), x (batch, channels, size, size)",
     about="A convolution and a linear layer, forward and backward: between the products, maps pass through memory.",
     axes=("batch", "channels", "size", "filters", "outputs"),
-    limits={"batch": 4096, "channels": 256, "size": 512, "filters": 1024, "outputs": 4096},
+    limits={"batch": 2**16, "channels": 4096, "size": 4096, "filters": 8192, "outputs": 2**17},
     default_sizes=(8, 16, 32, 64),
     shape_of_size=lambda size: Shape.of(batch=64, channels=3, size=size + size % 2, filters=16, outputs=10),
     inputs=lambda shape: (

@@ -89,7 +89,7 @@ OPERATION = Operation(
     formula="(b, c, h, w) * (o, c, r, r) → (b, o, h, w)",
     about="Every number is used many times: arithmetic decides, once an algorithm keeps the copies out of memory.",
     axes=("b", "c", "h", "w", "o", "r"),
-    limits={"b": 1024, "c": 4096, "h": 8192, "w": 8192, "o": 4096, "r": 31},
+    limits={"b": 4096, "c": 16384, "h": 16384, "w": 16384, "o": 16384, "r": 31},
     default_sizes=(14, 28, 56, 112),
     shape_of_size=lambda size: Shape.of(b=1, c=16, h=size, w=size, o=32, r=3),
     inputs=lambda shape: (

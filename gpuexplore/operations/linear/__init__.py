@@ -19,7 +19,7 @@ OPERATION = Operation(
     formula="(b, d) @ (d, k) → (b, k)",
     about="A layer of a network without its bias: the batch decides how often each weight is used.",
     axes=("b", "d", "k"),
-    limits={"b": 131072, "d": 262144, "k": 65536},
+    limits={"b": 2**20, "d": 2**21, "k": 2**18},
     default_sizes=(32, 64, 128, 192),
     shape_of_size=lambda size: Shape.of(b=2 * size, d=4 * size, k=size),  # the proportions of the notebook's
     inputs=lambda shape: ((shape["b"], shape["d"]), (shape["d"], shape["k"])),

@@ -153,7 +153,7 @@ OPERATION = Operation(
     formula="(m, k) @ (k, n) → (m, n)",
     about="Large products are limited by arithmetic, small ones by the cost of a call.",
     axes=("m", "k", "n"),
-    limits={"m": 65536, "k": 65536, "n": 65536},
+    limits={"m": 2**20, "k": 2**20, "n": 2**20},
     default_sizes=(64, 128, 256, 384),
     shape_of_size=lambda size: Shape.of(m=size, k=size, n=size),
     inputs=lambda shape: ((shape["m"], shape["k"]), (shape["k"], shape["n"])),

@@ -115,7 +115,7 @@ OPERATION = Operation(
     formula="loss and gradients of softmax(… max(0, x W₁ + b₁) … W_L + b_L), x (batch, inputs)",
     about="Forward and backward through linear layers with ReLU: 3·layers - 1 products, and many small calls.",
     axes=("batch", "inputs", "hidden", "outputs", "layers"),
-    limits={"batch": 65536, "inputs": 16384, "hidden": 16384, "outputs": 65536, "layers": 16},
+    limits={"batch": 65536, "inputs": 2**20, "hidden": 2**17, "outputs": 2**20, "layers": 128},
     default_sizes=(64, 128, 256, 512),
     shape_of_size=lambda size: Shape.of(batch=128, inputs=size, hidden=size, outputs=10, layers=2),
     inputs=lambda shape: (

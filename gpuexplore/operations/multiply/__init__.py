@@ -24,7 +24,7 @@ OPERATION = element_wise(
     formula="(m, n) ∘ (m, n) → (m, n)",
     about="One operation for every three numbers moved: memory bandwidth decides, arithmetic waits.",
     axes=("m", "n"),
-    limits={"m": 65536, "n": 65536},
+    limits={"m": 2**24, "n": 2**24},
     default_sizes=(100, 300, 1000, 2000),
     shape_of_size=lambda size: Shape.of(m=size, n=size),
     operands=2,

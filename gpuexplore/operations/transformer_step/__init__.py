@@ -119,7 +119,7 @@ OPERATION = Operation(
     formula="loss and gradients of softmax(norm(blocks(x)) W + b), x (batch, tokens, width)",
     about="Pre-norm blocks of attention and an MLP, forward and backward: three times the products of forward.",
     axes=("batch", "tokens", "width", "heads", "layers", "outputs"),
-    limits={"batch": 1024, "tokens": 8192, "width": 8192, "heads": 128, "layers": 64, "outputs": 131072},
+    limits={"batch": 1024, "tokens": 2**17, "width": 2**16, "heads": 1024, "layers": 256, "outputs": 2**18},
     default_sizes=(64, 128, 192, 256),
     shape_of_size=lambda size: Shape.of(
         batch=4, tokens=64, width=-(-max(LEAST_WIDTH, size) // 4) * 4, heads=4, layers=1, outputs=64

@@ -105,7 +105,7 @@ def choose() -> AtlasChoice:
 def _shape(operation: str, usual: Shape, problems: AbstractContextManager[object]) -> Shape:
     typed = url_widgets.shape(str(usual))
     try:
-        return parse_shape(typed, OPERATIONS[operation])
+        return parse_shape(typed, OPERATIONS[operation], measured=False)
     except InvalidInput as error:
         with problems:
             url_widgets.show_problem(error)

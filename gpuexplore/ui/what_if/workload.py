@@ -55,7 +55,7 @@ def _operation() -> Workload:
     with right:
         shape = url_widgets.shape(DEFAULT_SHAPE)
     st.caption(f"{operation.formula}. {operation.about}")
-    return of_operation(operation, parse_shape(shape, operation))
+    return of_operation(operation, parse_shape(shape, operation, measured=False))
 
 
 def _layers() -> Workload:
