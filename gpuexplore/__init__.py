@@ -14,7 +14,7 @@ from typing import Any
 
 from gpuexplore.pools import shorten_spinning
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "__version__",
     "atlas",
