@@ -211,3 +211,8 @@ def test_pairs_of_a_causal_mask_are_those_of_a_triangle(queries, keys):
     assert attended_pairs(queries, keys, causal=False) == queries * keys
     assert attended_pairs(queries, keys, causal=True) == np.tril(whole).sum()
     assert attended_pairs(queries, keys, causal=True, bottom_right=True) == np.tril(whole, keys - queries).sum()
+    for before in (0, 1, 9):
+        banded = np.triu(np.tril(whole, 2), -before)
+        last = np.triu(np.tril(whole, keys - queries), keys - queries - before)
+        assert attended_pairs(queries, keys, causal=False, window=(before, 2)) == banded.sum()
+        assert attended_pairs(queries, keys, causal=True, bottom_right=True, window=(before, None)) == last.sum()

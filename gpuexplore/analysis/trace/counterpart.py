@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.analysis.trace.events import Argument, Call
 from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, numbers
-from gpuexplore.analysis.trace.work.kinds import ATTENTION_FORWARD, PREFIX
+from gpuexplore.analysis.trace.work.kinds import FUSED_FORWARD, PREFIX
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Layout, Shape
@@ -217,7 +217,6 @@ MATCHES: Mapping[str, Match] = MappingProxyType(
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
             "bmm": _batched(0),
             "baddbmm": _batched(1),
-            **dict.fromkeys(ATTENTION_FORWARD, _attention),
             **dict.fromkeys(("add", "add_"), _add),
             **dict.fromkeys(("mul", "mul_"), _multiply),
             "_softmax": _softmax,
@@ -226,4 +225,5 @@ MATCHES: Mapping[str, Match] = MappingProxyType(
             **{name: _convolution(name) for name in CONVOLUTIONS},
         }.items()
     }
+    | dict.fromkeys(FUSED_FORWARD, _attention)
 )

@@ -1,22 +1,35 @@
-"""What a trace of torch.profiler holds: calls on the host, work on a GPU, and the devices there were.
+"""The events of a trace of torch.profiler: calls on the host, work on a GPU, and the devices there were.
 
 The format is that of Kineto's ChromeTraceLogger, https://github.com/pytorch/kineto: complete events (`ph` is `X`),
-times in microseconds. What an event lacks is None; an event without a name or a time is left out and counted. Python
-functions, which `with_stack=True` adds, are no operations: their time is not counted.
+times in microseconds, whatever unit it asks to display. Categories and names of arguments are those of today, and
+those that torch wrote before 2.0. What an event lacks is None; an event without a name or a time is left out and
+counted. Python functions, which `with_stack=True` adds, are no operations: their time is not counted.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
+from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.analysis.trace.file import LONGEST_NAME, MOST_BYTES, open_trace
 from gpuexplore.errors import InvalidInput
 from gpuexplore.typed_text import readable
 
-HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host
+OPERATIONS = ("cpu_op", "user_annotation")
+HOST = (*OPERATIONS, "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+BEFORE_2_0 = MappingProxyType(  # what these categories were called
+    {
+        "Operator": "cpu_op",
+        "Runtime": "cuda_runtime",
+        "Kernel": "kernel",
+        "Memcpy": "gpu_memcpy",
+        "Memset": "gpu_memset",
+    }
+)
+Lane = tuple[str, int | None]  # what a kernel's event gives as its process, and its device
 LONGEST_OPERATION = 200  # characters of an operation's name: C++ templates are longer
 LARGEST_LENGTH = 2**62  # of an axis
 MOST_AXES = 64  # of a tensor, as in torch
@@ -52,6 +65,7 @@ class Call:
 
     name: str
     category: str
+    process: str
     thread: str
     start_ns: int
     end_ns: int
@@ -65,11 +79,16 @@ class Kernel:
     """Work on a GPU: a kernel, a copy or a fill.
 
     Attributes:
+        process: of its event, which Kineto gives the number of the GPU.
         device: the number of the GPU.
+        in_graph: it is a node of a graph.
     """
 
     name: str
+    process: str
     device: int | None
+    stream: str
+    in_graph: bool
     start_ns: int
     end_ns: int
     external_id: int | None
@@ -79,6 +98,11 @@ class Kernel:
     def time_ns(self) -> int:
         """How long it took."""
         return self.end_ns - self.start_ns
+
+    @property
+    def lane(self) -> Lane:
+        """The GPU, and whatever a tool that merges traces has added to its process."""
+        return self.process, self.device
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +121,7 @@ class Trace:
     """What was read of a file.
 
     Attributes:
-        gpus: those that something ran on.
+        gpus: those that something ran on, as far as they are told apart.
         has_shapes: whether arguments were recorded, with `record_shapes=True`.
         left_out: events that have no name or no time.
     """
@@ -124,11 +148,12 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Trace
     data = open_trace(name, content, most_bytes)
     events = data["traceEvents"]
     timed = [event for event in events if isinstance(event, Mapping) and event.get("ph") == "X"]
-    calls = [_call(event) for event in timed if event.get("cat") in HOST]
-    kernels = [_kernel(event) for event in timed if event.get("cat") in GPU]
-    found, work = tuple(filter(None, calls)), tuple(filter(None, kernels))
+    calls = [_call(event, category) for event in timed if (category := _category(event)) in HOST]
+    kernels = [_kernel(event) for event in timed if _category(event) in GPU]
+    found = tuple(filter(None, calls))
+    work = tuple(filter(None, kernels))
     short = name[:LONGEST_NAME]
-    if not any(call.category == "cpu_op" for call in found):
+    if not work and not any(call.category == "cpu_op" for call in found):
         raise InvalidInput(
             f"{short}: a trace without operations of torch: profile with ProfilerActivity.CPU among them"
         )
@@ -154,19 +179,25 @@ def _check_span(name: str, timed: Iterable[Call | Kernel]) -> None:
         raise InvalidInput.of(f"time between the events of {name}", "more", f"up to {LONGEST_S:,.0f} s")
 
 
-def _call(event: Mapping[str, Any]) -> Call | None:
+def _category(event: Mapping[str, Any]) -> str:
+    category = event.get("cat")
+    return BEFORE_2_0.get(category, category) if isinstance(category, str) else ""
+
+
+def _call(event: Mapping[str, Any], category: str) -> Call | None:
     span, name, own = _span(event), event.get("name"), _args(event)
     if span is None or not isinstance(name, str) or not name:
         return None
     return Call(
         name=_shown(name, LONGEST_OPERATION),
-        category=event["cat"],
+        category=category,
+        process=str(event.get("pid")),
         thread=f"{event.get('pid')}/{event.get('tid')}",
         start_ns=span[0],
         end_ns=span[1],
-        external_id=_whole(own.get("External id")) or None,  # Kineto writes 0 for none
+        external_id=_whole(own.get("External id", own.get("external id"))) or None,  # Kineto writes 0 for none
         correlation=_whole(own.get("correlation")) or None,
-        arguments=_arguments(own) if event["cat"] == "cpu_op" else None,
+        arguments=_arguments(own) if category == "cpu_op" else None,
     )
 
 
@@ -176,10 +207,13 @@ def _kernel(event: Mapping[str, Any]) -> Kernel | None:
         return None
     return Kernel(
         name=_shown(name, LONGEST_OPERATION),
+        process=str(event.get("pid")),
         device=_whole(own.get("device")),
+        stream="" if (stream := own.get("stream", event.get("tid"))) is None else str(stream),
+        in_graph=bool(_whole(own.get("graph node id"))),
         start_ns=span[0],
         end_ns=span[1],
-        external_id=_whole(own.get("External id")) or None,
+        external_id=_whole(own.get("External id", own.get("external id"))) or None,
         correlation=_whole(own.get("correlation")) or None,
     )
 
@@ -212,7 +246,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _arguments(own: Mapping[str, Any]) -> tuple[Argument, ...] | None:
-    dims = own.get("Input Dims")
+    dims = own.get("Input Dims", own.get("Input dims"))
     if not isinstance(dims, list):
         return None
     kinds, strides, values = (_list(own.get(name)) for name in ("Input type", "Input Strides", "Concrete Inputs"))
@@ -241,9 +275,13 @@ def _list(value: Any) -> list[Any]:
 
 
 def _gpus(properties: Any, used: set[int | None]) -> tuple[TracedGpu, ...]:
-    """Return the GPUs that something ran on: the trace lists all that were visible."""
-    described = [_gpu(entry) for entry in _list(properties) if isinstance(entry, Mapping)]
-    return tuple(gpu for gpu in described if gpu is not None and gpu.number in used)
+    """Return the GPUs that something ran on: the trace lists all that were visible.
+
+    Kernels of ROCm name their device by another number than its description: then all that are described.
+    """
+    described = [gpu for entry in _list(properties) if isinstance(entry, Mapping) and (gpu := _gpu(entry))]
+    is_complete = used <= {gpu.number for gpu in described}
+    return tuple(gpu for gpu in described if gpu.number in used or not is_complete)
 
 
 def _gpu(entry: Mapping[str, Any]) -> TracedGpu | None:

@@ -47,9 +47,7 @@ def _unpacked(name: str, content: bytes, most_bytes: int) -> bytes:
 
 def _parsed(name: str, text: bytes) -> Any:
     try:
-        return json.loads(text.decode("utf-8"), parse_constant=_unknown)
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
+        return json.loads(_decoded(name, text), parse_constant=_unknown, strict=False)  # names hold control characters
     except json.JSONDecodeError as error:
         is_cut = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
         hint = ", so it may have been cut off" if is_cut else ""
@@ -58,6 +56,15 @@ def _parsed(name: str, text: bytes) -> Any:
         raise InvalidInput(f"{name}: brackets are nested too deep to be a trace") from error
     except ValueError as error:  # a whole number of thousands of digits
         raise InvalidInput(f"{name}: a number that cannot be read: {error}") from error
+
+
+def _decoded(name: str, text: bytes) -> str:
+    """Return the text of a file; where it begins as JSON, bytes that are no UTF-8 are marked: names hold such."""
+    is_json = text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    try:
+        return text.decode("utf-8-sig", "replace" if is_json else "strict")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
 
 
 def _unknown(_: str) -> None:

@@ -1,14 +1,20 @@
-"""What a trace says in sentences: where the time goes, and what is unknown."""
+"""Sentences on a trace: where the time goes, and what is unknown."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuexplore.analysis.trace.table import Row, TraceTable
+from gpuexplore.analysis.trace.work.kinds import ATTENTION
 from gpuexplore.units import format_percent, format_seconds
 
 MOST_NAMED = 3  # operations in the headline
+LONGEST_NAME = 60  # characters of a kernel's name in a sentence
 NEARLY_ALL = 0.95  # of the time: the rest is worth no word
+WITHOUT_OPERATIONS = (
+    "No operation of torch is in this trace, so the kernels' work and roofs are unknown: profile with "
+    "ProfilerActivity.CPU among the activities, and record_shapes=True."
+)
 WITHOUT_SHAPES = "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
 
 
@@ -56,13 +62,16 @@ def headline(table: TraceTable) -> str:
     if not table.total_s or not part.time_s:
         return f"The events of this trace took no {what}."
     share = format_percent(part.time_s / table.total_s)
-    where = f"{part.title} ({_names(part)})" if part.is_kind else part.title
+    where = f"{part.title} ({_listed(part.operations)})" if part.is_kind else _listed([part.title])
     return f"{share} of {format_seconds(table.total_s)} of {what} is in {where}; {_roof(part)}."
 
 
-def _names(part: Part) -> str:
-    more = len(part.operations) - MOST_NAMED
-    return ", ".join(part.operations[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _listed(operations: Sequence[str]) -> str:
+    more = len(operations) - MOST_NAMED
+    names = (
+        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in operations[:MOST_NAMED]
+    )
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def _roof(part: Part) -> str:
@@ -77,7 +86,8 @@ def _roof(part: Part) -> str:
 
 def notes(table: TraceTable) -> tuple[str, ...]:
     """Return what a reader has to know of the figures, a sentence each."""
-    return tuple(filter(None, (judge(table) for judge in (_device, _shapes, _busy, _unknown, _above, _left_out))))
+    judges = (_device, _shapes, _busy, _unknown, _uncounted, _masked, _above, _processes, _contradicted, _left_out)
+    return tuple(filter(None, (judge(table) for judge in judges)))
 
 
 def _device(table: TraceTable) -> str | None:
@@ -87,6 +97,8 @@ def _device(table: TraceTable) -> str | None:
 
 
 def _shapes(table: TraceTable) -> str | None:
+    if not table.processes:
+        return WITHOUT_OPERATIONS
     return None if table.has_shapes else WITHOUT_SHAPES
 
 
@@ -104,18 +116,61 @@ def _unknown(table: TraceTable) -> str | None:
     share = unknown_s / table.total_s
     if share < 1 - NEARLY_ALL:
         return None
-    why = "the work or its peak is unknown, or its data fit a cache"
+    why = "the work or its peak is unknown, or its data fit a cache or came from another memory"
     return f"For {format_percent(share)} of the time no roof is known: {why}."
 
 
+def _uncounted(table: TraceTable) -> str | None:
+    """Name attention whose work is unknown; on a CPU an operation of torch may have left it to another one."""
+    rows = [row for row in table.rows if row.kind == "attention" and row.time_s and row.shapes is not None]
+    unknown = [row for row in rows if row.flop_count is None and (row.gpu_s or row.operation not in ATTENTION)]
+    if not unknown:
+        return None
+    names = _listed(list(dict.fromkeys(row.operation for row in unknown)))
+    return f"No FLOPs known for {names}: what is known of the arguments does not say how many keys each query sees."
+
+
+def _masked(table: TraceTable) -> str | None:
+    """Name attention whose mask is not in the trace."""
+    rows = [row for row in table.rows if row.may_be_masked and row.roof_share]
+    if not rows:
+        return None
+    names = _listed(list(dict.fromkeys(row.operation for row in rows)))
+    found = f"Counted without a mask, which the trace does not say: {names}; a causal one leaves about half of the work"
+    above = [row for row in rows if _is_possible_with_mask(row)]
+    shares = ", ".join(format_percent(row.roof_share / 2) for row in above[:MOST_NAMED] if row.roof_share)
+    return f"{found}{f': what is above the roof would then reach {shares}' if above else ''}."
+
+
+def _is_possible_with_mask(row: Row) -> bool:
+    return row.may_be_masked and 1 < (row.roof_share or 0) <= 2
+
+
 def _above(table: TraceTable) -> str | None:
-    above = [row for row in table.rows if (row.roof_share or 0) > 1]
+    above = [row for row in table.rows if (row.roof_share or 0) > 1 and not _is_possible_with_mask(row)]
     if not above:
         return None
     names = ", ".join(dict.fromkeys(row.operation for row in above))
     return (
         f"Above the roof: {names}. What cannot be was computed in another dtype than its arguments have, came from a "
-        "cache, or ran on another device."
+        "cache, as a tensor that is two of the arguments does, or ran on another device."
+    )
+
+
+def _processes(table: TraceTable) -> str | None:
+    if table.processes < 2:
+        return None
+    return f"{table.processes} processes are in this trace: kernels are put down to the calls of their own."
+
+
+def _contradicted(table: TraceTable) -> str | None:
+    count = table.contradicted
+    if not count:
+        return None
+    they = "kernel ends" if count == 1 else "kernels end"
+    return (
+        f"{count:,} {they} after the next one on the same stream began, which cannot be: "
+        f"counted until then, {format_seconds(table.contradicted_s)} less than their stamps say."
     )
 
 

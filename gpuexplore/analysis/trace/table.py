@@ -1,16 +1,17 @@
 """A trace as a table: one row for the calls of an operation with equal shapes and dtype."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpuexplore.analysis.trace.attribution import busy_ns, kernels_by_call
+from gpuexplore.analysis.trace.attribution import attribute, busy_ns
 from gpuexplore.analysis.trace.counterpart import Counterpart, counterpart
 from gpuexplore.analysis.trace.events import Call, Kernel, Trace
 from gpuexplore.analysis.trace.nesting import Nested, nest
 from gpuexplore.analysis.trace.roof import LeastTime, TracedOn, arithmetic, least_time
-from gpuexplore.analysis.trace.work.flops import flop_count
+from gpuexplore.analysis.trace.work.flops import flop_count, may_be_masked
 from gpuexplore.analysis.trace.work.kinds import MULTIPLIES, kind_of
 from gpuexplore.analysis.trace.work.moved import byte_count
 
@@ -18,16 +19,16 @@ Dims = tuple[int, ...]
 DTYPES: Mapping[str, str] = MappingProxyType(  # our names of torch's types
     {"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16", "c10::Float8_e4m3fn": "fp8"}
 )
-OF_NO_CALL = "(kernels of no known operation)"
+CROSSES = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies over a link, not within a memory
 NS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The calls of an operation that are alike.
+    """The calls of an operation that are alike; or the kernels of one name that no operation of torch launched.
 
     Attributes:
-        operation: torch's name.
+        operation: torch's name, or that of the kernels.
         kind: that the headline sums it up under; None: it is of none.
         shapes: of its tensors; None where arguments were not recorded.
         dtypes: of its tensors, each once.
@@ -39,6 +40,7 @@ class Row:
         byte_count: that one call moves at least.
         least: the least time of one call on the device.
         counterpart: which of our operations computes the same.
+        may_be_masked: of its pairs of queries and keys, fewer may count than its FLOPs say.
     """
 
     operation: str
@@ -53,6 +55,7 @@ class Row:
     byte_count: int | None = None
     least: LeastTime | None = None
     counterpart: Counterpart | None = None
+    may_be_masked: bool = False
 
     @property
     def time_s(self) -> float:
@@ -88,6 +91,9 @@ class TraceTable:
         span_s: from the start of the first event to the end of the last.
         has_shapes: whether arguments were recorded.
         left_out: events without a name or a time.
+        contradicted: kernels that end long after the next one on their stream began, which count until then.
+        contradicted_s: the time that does not count.
+        processes: that operations of torch were called in.
     """
 
     name: str
@@ -99,6 +105,9 @@ class TraceTable:
     span_s: float
     has_shapes: bool
     left_out: int
+    contradicted: int
+    contradicted_s: float
+    processes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,7 @@ class _Work:
     flop_count: int | None
     byte_count: int | None
     counterpart: Counterpart | None
+    may_be_masked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +129,14 @@ class _Times:
     """The times of the calls of a trace, by their index: on the host, and of what they launched on a GPU."""
 
     self_ns: Sequence[int]
-    launched: Mapping[int | None, Sequence[Kernel]]
+    launched: Mapping[int | str, Sequence[Kernel]]
     has_gpu: bool
     total_s: float
 
     def self_cpu_s(self, calls: Sequence[int]) -> float:
         return sum(self.self_ns[index] for index in calls) * NS
 
-    def gpu_s(self, calls: Sequence[int | None]) -> float | None:
+    def gpu_s(self, calls: Sequence[int | str]) -> float | None:
         kernels = [kernel for index in calls for kernel in self.launched.get(index, ())]
         return _total_s(kernels) if self.has_gpu else None
 
@@ -134,25 +144,31 @@ class _Times:
 def table_of(trace: Trace, on: TracedOn) -> TraceTable:
     """Return the table of a trace that was taken on `on`."""
     nested = nest(trace.calls)
-    launched = kernels_by_call(trace, nested)
+    attribution = attribute(trace, nested)
+    launched = attribution.kernels
+    kernels = [kernel for each in launched.values() for kernel in each]
     self_cpu_s = sum(nested.self_ns) * NS
-    total_s = _total_s(trace.kernels) if trace.kernels else self_cpu_s
-    times = _Times(nested.self_ns, launched, bool(trace.kernels), total_s)
+    total_s = _total_s(kernels) if kernels else self_cpu_s
+    times = _Times(nested.self_ns, launched, bool(kernels), total_s)
     groups: dict[_Work, list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, _counted(trace.calls, nested), strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)
-    rows = [*(_row(work, calls, times, on) for work, calls in groups.items()), *_of_no_call(times)]
-    events: list[Call | Kernel] = [*trace.calls, *trace.kernels]
+    rows = [_row(work, calls, times, on) for work, calls in groups.items()]
+    rows += [_of_kernels(name, times) for name in launched if isinstance(name, str)]
+    events: list[Call | Kernel] = [*trace.calls, *kernels]
     return TraceTable(
         name=trace.name,
         on=on,
         rows=tuple(sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))),
         total_s=total_s,
         self_cpu_s=self_cpu_s,
-        busy_s=busy_ns(trace.kernels) * NS if trace.kernels else None,
+        busy_s=busy_ns(kernels) * NS if kernels else None,
         span_s=(max(each.end_ns for each in events) - min(each.start_ns for each in events)) * NS,
         has_shapes=trace.has_shapes,
         left_out=trace.left_out,
+        contradicted=attribution.contradicted,
+        contradicted_s=attribution.contradicted_ns * NS,
+        processes=attribution.processes,
     )
 
 
@@ -185,6 +201,7 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: tuple[int | None, int 
     tensors = [argument for argument in call.arguments or () if argument.dims is not None]
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
     computes_in = arithmetic(dtypes[0] if dtypes else None, kernels) if call.name in MULTIPLIES else None
+    crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
     has_work = counted != (None, None)
     return _Work(
         operation=call.name,
@@ -192,8 +209,9 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: tuple[int | None, int 
         dtypes=dtypes,
         arithmetic=computes_in,
         flop_count=counted[0],
-        byte_count=counted[1],
+        byte_count=None if crosses else counted[1],
         counterpart=counterpart(call, computes_in or (dtypes[0] if len(dtypes) == 1 else None)) if has_work else None,
+        may_be_masked=has_work and may_be_masked(call),
     )
 
 
@@ -213,13 +231,12 @@ def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
         byte_count=work.byte_count,
         least=least_time(on.device, work.arithmetic, work.flop_count, work.byte_count),
         counterpart=work.counterpart,
+        may_be_masked=work.may_be_masked,
     )
 
 
-def _of_no_call(times: _Times) -> list[Row]:
-    """Return the row of the kernels that no call is known to have launched, if there are any."""
-    kernels, gpu_s = times.launched.get(None, ()), times.gpu_s([None])
-    if not kernels or gpu_s is None:
-        return []
+def _of_kernels(name: str, times: _Times) -> Row:
+    """Return the row of the kernels of one name that no operation of torch launched."""
+    gpu_s = times.gpu_s([name]) or 0.0
     share = gpu_s / times.total_s if times.total_s else None
-    return [Row(OF_NO_CALL, None, None, (), len(kernels), 0.0, gpu_s, share)]
+    return Row(name, None, None, (), len(times.launched[name]), 0.0, gpu_s, share)

@@ -25,19 +25,37 @@ TILED_ROWS = Geometry(  # 16 rows a warp, of every head whole spans
 )
 
 
-def attended_pairs(queries: int, keys: int, *, causal: bool, bottom_right: bool = False) -> int:
-    """Return how many pairs of a query and a key have a score: all, or those that a causal mask leaves.
+def attended_pairs(
+    queries: int,
+    keys: int,
+    *,
+    causal: bool,
+    bottom_right: bool = False,
+    window: tuple[int | None, int | None] = (None, None),
+) -> int:
+    """Return how many pairs of a query and a key have a score: all, or those that a mask leaves.
 
     Args:
         bottom_right: the mask ends at the last query and the last key, as flash-attn's from 2.1 on; else it begins at
             the first of both, as torch's `is_causal`. They differ where `queries` and `keys` do.
+        window: how many keys before its own position a query sees, and how many after it; None: all.
     """
-    if not causal:
-        return queries * keys
-    both = min(queries, keys)
-    beside = max(keys - queries, 0) if bottom_right else 0
-    below = 0 if bottom_right else max(queries - keys, 0)
-    return both * (both + 1) // 2 + queries * beside + below * keys
+    own = keys - queries if bottom_right else 0
+    before, after = window
+
+    after = 0 if causal else after
+
+    def triangle(rows: int) -> int:
+        """Sum min(row, keys) over the rows from 1 on."""
+        corner = min(max(rows, 0), keys)
+        return corner * (corner + 1) // 2 + max(rows - keys, 0) * keys
+
+    def up_to(shift: int) -> int:
+        """Count the pairs whose key's number is at most that of the query plus `shift`."""
+        return triangle(queries + shift) - triangle(shift)
+
+    seen = queries * keys if after is None else up_to(own + after)
+    return seen if before is None else seen - up_to(own - before - 1)
 
 
 def _products(shape: Shape) -> tuple[Product, ...]:

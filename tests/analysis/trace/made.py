@@ -16,6 +16,13 @@ H100 = {
     "maxThreadsPerBlock": 1024,
     "numSms": 132,
 }
+A100 = H100 | {"name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 85_174_190_080, "computeMajor": 8, "numSms": 108}
+MI300X = H100 | {
+    "name": "AMD Instinct MI300X",
+    "totalGlobalMem": 206_141_652_992,
+    "computeMinor": 4,
+    "numSms": 304,
+}
 
 
 def event(category, name, start_us, time_us, **args):
@@ -35,14 +42,25 @@ def operation(name, start_us, time_us, number, *dims, kind="c10::BFloat16", valu
     return event("cpu_op", name, start_us, time_us, **args)
 
 
-def launch(start_us, correlation, number=None):
-    known = {} if number is None else {"External id": number}
-    return event("cuda_runtime", "cudaLaunchKernel", start_us, 2.0, correlation=correlation, **known)
+def called(name, *arguments, start_us=0.0, number=1):
+    """Return the event of an operation whose arguments are tensors, (dims, kind), or values as torch writes them."""
+    made = operation(name, start_us, 20.0, number)
+    made["args"] |= {
+        "Input Dims": [list(each[0]) if isinstance(each, tuple) else [] for each in arguments],
+        "Input type": [each[1] if isinstance(each, tuple) else "Scalar" if each else "" for each in arguments],
+        "Concrete Inputs": ["" if isinstance(each, tuple) else each or "" for each in arguments],
+    }
+    return made
 
 
-def kernel(name, start_us, time_us, correlation, number=None, category="kernel", device=0):
+def launch(start_us, correlation, number=None, name="cudaLaunchKernel"):
     known = {} if number is None else {"External id": number}
-    return event(category, name, start_us, time_us, device=device, stream=7, correlation=correlation, **known)
+    return event("cuda_runtime", name, start_us, 2.0, correlation=correlation, **known)
+
+
+def kernel(name, start_us, time_us, correlation, number=None, category="kernel", device=0, stream=7):
+    known = {} if number is None else {"External id": number}
+    return event(category, name, start_us, time_us, device=device, stream=stream, correlation=correlation, **known)
 
 
 def gpu_trace(**changes):

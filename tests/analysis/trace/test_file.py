@@ -25,6 +25,7 @@ BAD = {
         "ProfilerActivity.CPU",
     ),
     "cut off": (GOOD[:-20], "no JSON from line 1 on"),
+    "a comma after the last": (GOOD.replace(b"]}", b",]}"), "no JSON from line 1 on"),
     "cut off in a text": (GOOD[: GOOD.index(b"aten") + 2], "so it may have been cut off"),
     "digits": (b'{"traceEvents": [' + b"9" * 5000 + b"]}", "a number that cannot be read"),
     "nested": (b"[" * 200_000, "nested too deep"),
@@ -63,6 +64,13 @@ def test_a_rate_that_is_infinite_or_no_number_does_no_harm():
     trace = read_trace("t", as_bytes(gpu_trace(bandwidth=float("inf"), traceEvents=events)))
 
     assert trace.left_out == 1
+
+
+def test_names_with_odd_bytes_do_no_harm():
+    odd = GOOD.replace(b"sm90_xmma", b"sm90\xff\x01xmma")
+
+    assert len(read_trace("t", odd).kernels) == 3
+    assert read_trace("t", b"\xef\xbb\xbf" + GOOD) == read_trace("t", GOOD)
 
 
 def test_a_name_that_cannot_be_shown_is_refused():

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.trace import headline, notes, read_trace, report, table_of, traced_on
-from gpuexplore.analysis.trace.table import OF_NO_CALL
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.errors import InvalidInput
 from tests.analysis.made import device
@@ -53,7 +52,7 @@ def test_a_kernel_of_no_known_operation_has_a_row_of_its_own():
     stray = kernel("lost", 500.0, 100.0, 99)
     found = table(gpu_trace(traceEvents=[*gpu_trace()["traceEvents"], stray]))
 
-    assert rows(found)[OF_NO_CALL].gpu_s == pytest.approx(100e-6)
+    assert rows(found)["lost"].gpu_s == pytest.approx(100e-6)
     assert found.total_s == pytest.approx(500e-6)
 
 
@@ -116,7 +115,7 @@ def test_what_is_above_the_roof_is_named_with_what_may_explain_it():
         ([], "the trace does not name its GPU"),
         ([H100 | {"name": "Nobody's card"}], "no row is called"),
         ([H100 | {"numSms": 114}], "the driver counts 114 multiprocessors"),
-        ([H100 | {"id": 3}], "the trace does not name its GPU"),
+        ([H100 | {"id": 3}, H100 | {"id": 4, "name": "Tesla T4"}], "unlike GPUs in one trace have no common roof"),
         ("nonsense", "the trace does not name its GPU"),
         ([{}, None, {"id": "x"}], "the trace does not name its GPU"),
     ],

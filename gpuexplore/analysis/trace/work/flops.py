@@ -1,8 +1,9 @@
 """FLOPs of an operation of torch from the shapes of its arguments.
 
 The formulas are those of `torch.utils.flop_counter`, a multiply-add counted as 2:
-https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py. Tests compare them with it. A causal mask
-halves nothing there, and so nothing here. The backward of a convolution counts its forward once for each gradient.
+https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py. Tests compare them with it. Of attention
+only the pairs of a query and a key that its causal flag and its window leave are counted, where torch counts all of
+them. The backward of a convolution counts its forward once for each gradient.
 """
 
 import re
@@ -13,15 +14,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuexplore.analysis.trace.events import Argument, Call
-from gpuexplore.analysis.trace.work.kinds import (
-    ATTENTION_BACKWARD,
-    ATTENTION_BACKWARD_BY_TOKENS,
-    ATTENTION_BY_TOKENS,
-    ATTENTION_FORWARD,
-    PREFIX,
-)
+from gpuexplore.analysis.trace.work.kinds import ATTENTION, PREFIX, Attention
+from gpuexplore.operations.attention import attended_pairs
 
 Arguments = Sequence[Argument]
+Dims = tuple[int, ...]
 Formula = Callable[[Arguments], int | None]
 LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
@@ -62,7 +59,7 @@ def sensible(count: Callable[[], int | None]) -> int | None:
     """Return what `count` returns; None where an argument is missing, has other axes, or makes it more than can be."""
     try:
         found = count()
-    except (ArithmeticError, IndexError, TypeError, ValueError):
+    except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return found if found is not None and 0 <= found < LARGEST_WORK else None
 
@@ -94,25 +91,70 @@ def _linear(arguments: Arguments) -> int | None:
     return 2 * prod(rows) * d * k if d == other_d else None
 
 
-def _attention(*, place: int, products: int, by_tokens: bool) -> Formula:
-    """Return the formula of attention whose query is argument `place`: so many products of the scores' size.
-
-    Args:
-        place: of the query; key and value follow.
-        products: 2 forward; 5 backward, which computes the scores again.
-        by_tokens: whether the tokens come before the heads.
-    """
-
+def _attention(places: Attention) -> Formula:
     def formula(arguments: Arguments) -> int | None:
-        query, key, value = (_dims(arguments, place + offset) for offset in range(3))
-        tokens, heads = (1, 2) if by_tokens else (2, 1)
-        if not len(query) == len(key) == len(value) == 4 or query[heads] % key[heads] or query[3] != key[3]:
+        query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
+        sizes = _sequences(arguments, places, query, key)
+        if sizes is None or len(query) != len(key) or query[-1] != key[-1]:
             return None
-        pairs = query[0] * query[heads] * query[tokens] * key[tokens]
-        by_value = products // 2  # dimensions of query and value may differ
-        return 2 * pairs * ((products - by_value) * query[3] + by_value * value[3])
+        if len(query) == 4 and query[1 + places.by_tokens] % key[1 + places.by_tokens]:
+            return None
+        count, queries, keys = sizes
+        causal, bottom_right = causal_of(arguments, places)
+        window = _limit(arguments, places, 0), _limit(arguments, places, 1)
+        pairs = count * attended_pairs(queries, keys, causal=bool(causal), bottom_right=bottom_right, window=window)
+        if places.is_backward:
+            return 2 * pairs * (3 * query[-1] + 2 * value[-1])
+        return 2 * pairs * (query[-1] + value[-1])
 
     return formula
+
+
+def _sequences(arguments: Arguments, places: Attention, query: Dims, key: Dims) -> tuple[int, int, int] | None:
+    """Return how many products of scores there are, each of how many queries and keys; None where that is unknown.
+
+    Sequences of unlike lengths that follow one another are known where there is but one, or all are of the longest's.
+    """
+    if any(_has_elements(arguments, place) for place in places.unknown):
+        return None
+    if places.lengths is None or len(query) != 3 or not _has_elements(arguments, places.lengths[0]):
+        tokens = len(query) - (3 if places.by_tokens else 2)
+        return prod(query[:-1]) // query[tokens], query[tokens], key[tokens]
+    (total, heads, _), (total_keys, *_) = query, key
+    sequences = _dims(arguments, places.lengths[0])[0] - 1
+    longest, longest_keys = (int(arguments[places.lengths[2] + side].value or -1) for side in (0, 1))
+    if sequences == 1:
+        return heads, total, total_keys
+    is_even = (total, total_keys) == (sequences * longest, sequences * longest_keys)
+    return (sequences * heads, longest, longest_keys) if is_even else None
+
+
+def _has_elements(arguments: Arguments, place: int) -> bool:
+    return place < len(arguments) and bool(arguments[place].dims) and 0 not in (arguments[place].dims or ())
+
+
+def causal_of(arguments: Arguments, places: Attention) -> tuple[bool | None, bool]:
+    """Return whether a causal mask was asked for, None where the trace is silent, and whether it ends bottom right."""
+    value = arguments[places.causal].value if places.causal < len(arguments) else ""
+    causal = {"True": True, "False": False, "0": False, "1": True, "2": True}.get(value)  # 0 to 2 are kinds of masks
+    return causal, places.last_rows or value == "2"
+
+
+def may_be_masked(call: Call) -> bool:
+    """Return whether fewer pairs than were counted may have a score: by a flag that is unknown, or by a tensor."""
+    places = ATTENTION.get(call.name)
+    if places is None or call.arguments is None:
+        return False
+    by_tensor = places.mask is not None and _has_elements(call.arguments, places.mask)
+    return by_tensor or causal_of(call.arguments, places)[0] is None
+
+
+def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
+    """Return how many keys on one side a query sees; None, which stands as a negative number or not at all, is all."""
+    if places.window is None or places.window + side >= len(arguments):
+        return None
+    value = arguments[places.window + side].value
+    return int(value) if value.isdigit() else None
 
 
 def _convolution(places: Places) -> Formula:
@@ -158,14 +200,11 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
         f"{PREFIX}{name}": formula
         for name, formula in {
             **dict.fromkeys(("mm", "bmm", "_scaled_mm"), _product(0)),
-            **dict.fromkeys(("addmm", "_addmm_activation", "baddbmm"), _product(1)),
+            **dict.fromkeys(("addmm", "addmm_", "_addmm_activation", "baddbmm", "baddbmm_"), _product(1)),
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
-            **dict.fromkeys(ATTENTION_FORWARD, _attention(place=0, products=2, by_tokens=False)),
-            **dict.fromkeys(ATTENTION_BY_TOKENS, _attention(place=0, products=2, by_tokens=True)),
-            **dict.fromkeys(ATTENTION_BACKWARD, _attention(place=1, products=5, by_tokens=False)),
-            **dict.fromkeys(ATTENTION_BACKWARD_BY_TOKENS, _attention(place=1, products=5, by_tokens=True)),
             **{name: _convolution(places) for name, places in CONVOLUTIONS.items()},
             "convolution_backward": _convolution_backward,
         }.items()
     }
+    | {name: _attention(places) for name, places in ATTENTION.items()}
 )

@@ -1,31 +1,18 @@
-"""What operations of torch are of one kind: which take part in the headline as one, and which write what they read.
+"""The operations of torch that are known by name: their kinds, which the headline sums up, and how attention is called.
 
-Names are those of `aten/src/ATen/native/native_functions.yaml`, without their overload.
+Names and places of arguments are those of `aten/src/ATen/native/native_functions.yaml` and of the packages' schemas.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
-PRODUCTS = ("mm", "addmm", "_addmm_activation", "bmm", "baddbmm", "linear", "mkldnn_linear", "_scaled_mm")
-ATTENTION_FORWARD = (
-    "scaled_dot_product_attention",
-    "_scaled_dot_product_flash_attention",
-    "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_efficient_attention",
-    "_scaled_dot_product_cudnn_attention",
-    "_cudnn_attention_forward",
+PREFIX = "aten::"
+PRODUCTS = (
+    *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear", "mkldnn_linear"),
+    "_scaled_mm",
 )
-ATTENTION_BACKWARD = (
-    "_scaled_dot_product_flash_attention_backward",
-    "_scaled_dot_product_flash_attention_for_cpu_backward",
-    "_scaled_dot_product_efficient_attention_backward",
-    "_scaled_dot_product_cudnn_attention_backward",
-)
-ATTENTION_BY_TOKENS = (  # (batch, tokens, heads, head dimension): the kernels inside those above
-    "_flash_attention_forward",
-    "_efficient_attention_forward",
-)
-ATTENTION_BACKWARD_BY_TOKENS = ("_flash_attention_backward", "_efficient_attention_backward")
 CONVOLUTIONS = (
     "conv1d",
     "conv2d",
@@ -37,38 +24,136 @@ CONVOLUTIONS = (
     "_slow_conv2d_forward",
     "convolution_backward",
 )
-SAME_AS_INPUT = (  # one input, an output of its shape
-    *("abs", "neg", "exp", "log", "sqrt", "rsqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid", "erf", "pow"),
-    *("relu", "gelu", "silu", "leaky_relu", "elu", "hardtanh", "clamp", "clamp_min", "clamp_max", "clone"),
+
+
+class Attention(NamedTuple):
+    """The places of the arguments of an attention.
+
+    Attributes:
+        causal: of the flag, or of the type of mask as a number.
+        query: key and value follow it.
+        mask: of a tensor of scores that are added, or that are let through.
+        window: of the keys seen to the left of a query's own position; those to the right follow.
+        lengths: of the starts of packed sequences, of queries and of keys; their longest follow as two numbers.
+        unknown: of tensors that say how many keys there are, or where they lie: with one the work is unknown.
+        by_tokens: tokens come before heads.
+        is_backward: five products instead of two, as the scores are computed again.
+        last_rows: a causal mask lets the last query see the last key, where their numbers differ.
+    """
+
+    causal: int
+    query: int = 0
+    mask: int | None = None
+    window: int | None = None
+    lengths: tuple[int, int, int] | None = None
+    unknown: tuple[int, ...] = ()
+    by_tokens: bool = False
+    is_backward: bool = False
+    last_rows: bool = False
+
+
+_PACKAGED = Attention(5, window=6, by_tokens=True, last_rows=True)  # flash-attn, whose order others took over
+_PACKED = _PACKAGED._replace(causal=9, window=10, lengths=(3, 4, 5), unknown=(15, 16, 17))
+_FLASH_3 = _PACKAGED._replace(causal=24, window=25, lengths=(7, 8, 12), unknown=(3, 10, 11, 14, 16))
+_XFORMERS = _PACKAGED._replace(causal=10, window=11, lengths=(3, 4, 6), unknown=(5, 14))
+_BACKWARD = _PACKAGED._replace(causal=11, query=1, window=12, is_backward=True)
+ATTENTION: Mapping[str, Attention] = MappingProxyType(
+    {
+        f"{PREFIX}{name}": places
+        for name, places in {
+            **dict.fromkeys(
+                ("scaled_dot_product_attention", "_scaled_dot_product_attention_math"), Attention(5, mask=3)
+            ),
+            "_scaled_dot_product_flash_attention": Attention(4, last_rows=True),
+            "_scaled_dot_product_flash_attention_for_cpu": Attention(4, mask=5),
+            "_scaled_dot_product_efficient_attention": Attention(6, mask=3),
+            "_scaled_dot_product_cudnn_attention": Attention(6, mask=3),
+            "_scaled_dot_product_fused_attention_overrideable": Attention(5, mask=3),
+            "_cudnn_attention_forward": Attention(10, mask=3, lengths=(4, 5, 6)),
+            "_scaled_dot_product_flash_attention_backward": Attention(
+                11, 1, lengths=(6, 7, 8), is_backward=True, last_rows=True
+            ),
+            "_scaled_dot_product_flash_attention_for_cpu_backward": Attention(7, 1, mask=8, is_backward=True),
+            "_scaled_dot_product_efficient_attention_backward": Attention(11, 1, mask=4, is_backward=True),
+            "_scaled_dot_product_cudnn_attention_backward": Attention(
+                14, 1, mask=8, lengths=(9, 10, 11), is_backward=True
+            ),
+            "_scaled_dot_product_fused_attention_overrideable_backward": Attention(13, 1, mask=4, is_backward=True),
+            "_cudnn_attention_backward": Attention(14, 1, mask=8, lengths=(9, 10, 11), is_backward=True),
+            # the kernels inside those above
+            "_flash_attention_forward": _PACKAGED._replace(causal=8, window=11, lengths=(3, 4, 5), unknown=(13, 15)),
+            "_efficient_attention_forward": Attention(9, mask=3, lengths=(4, 5, 6), unknown=(12,), by_tokens=True),
+            "_flash_attention_backward": _BACKWARD._replace(window=15, lengths=(6, 7, 8)),
+            "_efficient_attention_backward": Attention(
+                14, 1, mask=4, lengths=(6, 7, 8), by_tokens=True, is_backward=True
+            ),
+        }.items()
+    }
+    | {
+        f"{package}::{name}": places
+        for package in ("flash_attn", "flashattn")
+        for name, places in {
+            "_flash_attn_forward": _PACKAGED,
+            "_flash_attn_varlen_forward": _PACKED,
+            "_flash_attn_backward": _BACKWARD,
+            "_flash_attn_varlen_backward": _BACKWARD._replace(causal=15, window=16, lengths=(9, 10, 11)),
+        }.items()
+    }
+    | {
+        **dict.fromkeys(("aiter::_flash_attn_forward", "aiter::mha_fwd", "aiter::fmha_v3_fwd"), _PACKAGED),
+        **dict.fromkeys(("flash_attn_3::fwd", "flash_attn_3::_flash_attn_forward", "_vllm_fa3_C::fwd"), _FLASH_3),
+        **dict.fromkeys(("xformers_flash::flash_fwd", "xformers_flash3::flash_fwd"), _XFORMERS),
+        "xformers_flash::flash_bwd": _BACKWARD._replace(causal=12, window=13, lengths=(6, 7, 8)),
+        "_vllm_fa2_C::varlen_fwd": _PACKED._replace(causal=15, window=16, lengths=(4, 5, 10), unknown=(6, 7, 8)),
+        "aiter::_flash_attn_backward": _BACKWARD._replace(causal=12, window=13),
+        "FlashAttnFunc": _PACKAGED._replace(window=None),
+        "FlashAttnVarlenFunc": _PACKED._replace(window=None, unknown=()),
+    }
 )
-BROADCAST = (  # several inputs, an output of the shape they broadcast to
-    *("add", "sub", "mul", "div", "maximum", "minimum", "where", "addcmul", "addcdiv", "lerp"),
-    *("threshold_backward", "gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward"),
+FUSED_FORWARD = tuple(name for name, places in ATTENTION.items() if not (places.by_tokens or places.is_backward))
+LIKE_ATTENTION = re.compile(r"^(?!aten::|autograd::).*(attn|attention|fmha|\bmha_)(?!.*Backward)", re.IGNORECASE)
+
+ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # by inputs, and the type of the output
+    {
+        (1, "as the first"): (
+            *("abs", "neg", "relu", "gelu", "silu", "leaky_relu", "elu", "hardtanh", "sign", "square", "floor"),
+            *("ceil", "round", "trunc", "hardswish", "mish", "softplus", "bitwise_not", "nan_to_num"),
+        ),
+        (1, "floating"): (
+            *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos"),
+            *("tan", "tanh", "sigmoid", "erf", "erfc", "atan"),
+        ),
+        (1, "bool"): ("logical_not", "isnan", "isinf", "isfinite"),
+        (2, "promoted"): (
+            *("add", "sub", "rsub", "mul", "maximum", "minimum", "fmax", "fmin", "remainder", "fmod", "floor_divide"),
+            *("pow", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp_min", "clamp_max", "threshold_backward"),
+            *("gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward", "hardtanh_backward"),
+        ),
+        (2, "floating"): ("div", "true_divide", "atan2", "xlogy", "logaddexp"),
+        (2, "bool"): ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"),
+        (3, "promoted"): ("addcmul", "addcdiv", "lerp", "clamp"),
+        (3, "of the last two"): ("where",),
+        (3, "as the first"): ("masked_fill",),
+    }
 )
 BY_ROWS = ("_softmax", "_log_softmax", "native_layer_norm", "_softmax_backward_data", "_log_softmax_backward_data")
-ONLY_MOVES = ("copy_", "fill_", "zero_")  # nothing of the first argument is read
-REDUCTIONS = ("sum", "mean", "amax", "amin")  # the output is small beside the input
-PREFIX = "aten::"
+REDUCTIONS = ("sum", "mean", "amax", "amin")
 
 
 def _named(names: Iterable[str]) -> frozenset[str]:
     return frozenset(f"{PREFIX}{name}" for name in names)
 
 
-def _and_in_place(names: Iterable[str]) -> frozenset[str]:
-    return _named(names) | _named(f"{name}_" for name in names)
-
-
 KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "matrix products": _named(PRODUCTS),
-        "attention": _named(
-            (*ATTENTION_FORWARD, *ATTENTION_BACKWARD, *ATTENTION_BY_TOKENS, *ATTENTION_BACKWARD_BY_TOKENS)
-        ),
+        "attention": frozenset(ATTENTION),
         "convolutions": _named(CONVOLUTIONS),
-        "element-wise operations": _and_in_place((*SAME_AS_INPUT, *BROADCAST)) - _named(("clone",)),
+        "element-wise operations": _named(
+            name for names in ELEMENT_WISE.values() for each in names for name in (each, f"{each}_")
+        ),
         "softmax and normalisation": _named((*BY_ROWS, "native_layer_norm_backward", "native_batch_norm")),
-        "copies": _named((*ONLY_MOVES, "clone", "cat")),
+        "copies": _named(("copy_", "fill_", "zero_", "clone", "cat")),
         "sums": _named(REDUCTIONS),
     }
 )
@@ -77,4 +162,5 @@ MULTIPLIES = KINDS["matrix products"] | KINDS["attention"] | KINDS["convolutions
 
 def kind_of(name: str) -> str | None:
     """Return the kind of an operation; None where it is of none."""
-    return next((kind for kind, names in KINDS.items() if name in names), None)
+    found = next((kind for kind, names in KINDS.items() if name in names), None)
+    return found or ("attention" if LIKE_ATTENTION.search(name) else None)

@@ -1,129 +1,280 @@
-"""Bytes that an operation of torch moves at least: each input read once, each output written once.
+"""The bytes that an operation of torch moves at least: each input read once, each output written once.
 
-Only operations whose output has a shape that is known by rule: of others, views among them, it is unknown.
+Types are promoted as in torch: a number, or a tensor without axes, widens no tensor of its own category; what is
+written in place or to `out=` has that tensor's type. Tests compare shapes and types with torch's meta tensors. Only
+operations whose output has a shape that is known by rule: of others, views among them, it is unknown.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import zip_longest
 from math import prod
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from gpuexplore.analysis.trace.events import Argument, Call
-from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, convolved, sensible
-from gpuexplore.analysis.trace.work.kinds import (
-    ATTENTION_FORWARD,
-    BROADCAST,
-    BY_ROWS,
-    ONLY_MOVES,
-    PREFIX,
-    REDUCTIONS,
-    SAME_AS_INPUT,
-)
+from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, convolved, numbers, sensible
+from gpuexplore.analysis.trace.work.kinds import ATTENTION, ELEMENT_WISE, PREFIX, REDUCTIONS, Attention
 
+Arguments = Sequence[Argument]
 Dims = tuple[int, ...]
-Rule = Callable[[Sequence[Argument]], Dims | None]
-ITEMSIZES: Mapping[str, int] = MappingProxyType(  # by torch's name of a type
+DEFAULT = "float"  # torch's default type of floating-point numbers
+WHOLE, FLOATING, COMPLEX = 1, 2, 3
+TYPES: Mapping[str, tuple[int, int]] = MappingProxyType(  # torch's name: category, of which bool is 0, and bytes
     {
-        "double": 8,
-        "float": 4,
-        "c10::Half": 2,
-        "c10::BFloat16": 2,
-        "c10::Float8_e4m3fn": 1,
-        "c10::Float8_e5m2": 1,
-        "c10::complex<float>": 8,
-        "c10::complex<double>": 16,
-        "long int": 8,
-        "long": 8,
-        "int": 4,
-        "short": 2,
-        "signed char": 1,
-        "unsigned char": 1,
-        "bool": 1,
+        "bool": (0, 1),
+        **dict.fromkeys(("unsigned char", "signed char"), (WHOLE, 1)),
+        **dict.fromkeys(("short", "short int", "short unsigned int"), (WHOLE, 2)),
+        **dict.fromkeys(("int", "unsigned int"), (WHOLE, 4)),
+        **dict.fromkeys(("long", "long int", "long unsigned int"), (WHOLE, 8)),
+        **{f"c10::Float8_{form}": (FLOATING, 1) for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
+        **dict.fromkeys(("c10::BFloat16", "c10::Half"), (FLOATING, 2)),
+        "float": (FLOATING, 4),
+        "double": (FLOATING, 8),
+        "c10::complex<c10::Half>": (COMPLEX, 4),
+        "c10::complex<float>": (COMPLEX, 8),
+        "c10::complex<double>": (COMPLEX, 16),
     }
 )
+BY_NUMBER = {"5": "c10::Half", "6": "float", "7": "double", "15": "c10::BFloat16"}  # c10::ScalarType
+
+
+class Moves(NamedTuple):
+    """What an operation moves.
+
+    Attributes:
+        inputs: those of the arguments that are read; a tensor after them is `out`.
+        shape: of what is written.
+        kind: its type.
+    """
+
+    inputs: slice
+    shape: Callable[[Arguments], Dims | None]
+    kind: Callable[[Arguments], str]
 
 
 def byte_count(call: Call) -> int | None:
     """Return the bytes a call moves at least; None where shapes, types or the rule of its output are unknown."""
-    rule = OUTPUTS.get(call.name)
-    if rule is None or call.arguments is None:
+    moves = MOVES.get(call.name)
+    if moves is None or not call.arguments:
         return None
-    tensors = [argument for argument in call.arguments if argument.dims is not None]
-    if not tensors or any(argument.kind not in ITEMSIZES for argument in tensors):
+    arguments = call.arguments
+    tensors = [argument for argument in arguments if argument.dims is not None]
+    if not tensors or any(argument.kind not in TYPES for argument in tensors):
         return None
-    return sensible(lambda: _moved(tensors, rule(call.arguments or ())))
+    return sensible(lambda: _read(arguments[moves.inputs]) + _written(call.name, arguments, moves))
 
 
-def _moved(tensors: Sequence[Argument], output: Dims | None) -> int | None:
-    if output is None:
-        return None
-    widest = max(ITEMSIZES[argument.kind] for argument in tensors)  # what types are promoted to
-    return sum(map(_size_bytes, tensors)) + prod(output) * widest
+def _read(inputs: Arguments) -> int:
+    return sum(_size_bytes(argument) for argument in inputs if argument.dims is not None)
 
 
 def _size_bytes(argument: Argument) -> int:
     """Return the bytes of a tensor; along an axis of stride 0 every element is the same."""
     dims, strides = argument.dims or (), argument.strides
     if strides is None or len(strides) != len(dims):
-        return prod(dims) * ITEMSIZES[argument.kind]
-    return prod(length for length, stride in zip(dims, strides, strict=True) if stride) * ITEMSIZES[argument.kind]
+        return prod(dims) * TYPES[argument.kind][1]
+    return prod(length for length, stride in zip(dims, strides, strict=True) if stride) * TYPES[argument.kind][1]
 
 
-def _first(arguments: Sequence[Argument]) -> Dims | None:
+def _written(name: str, arguments: Arguments, moves: Moves) -> int:
+    """Return the bytes of the output.
+
+    Raises:
+        ValueError: its shape is unknown.
+    """
+    if name.endswith("_"):
+        return prod(arguments[0].dims or ()) * TYPES[arguments[0].kind][1]
+    rest = () if name in ATTENTION else arguments[moves.inputs.stop :]
+    out = next((argument for argument in rest if argument.dims is not None), None)
+    kind = out.kind if out else moves.kind(arguments)
+    shape = out.dims if out and prod(out.dims or ()) else moves.shape(arguments)  # an empty `out` becomes as large
+    if shape is None:
+        raise ValueError("an output of an unknown shape")
+    return prod(shape) * TYPES[kind][1]
+
+
+def promoted(inputs: Arguments) -> str:
+    """Return the type that `inputs` are computed in: tensors with axes first, then those without, then numbers.
+
+    A number is recorded as a tensor without axes of type double or long.
+
+    Raises:
+        ValueError: none of them is a tensor or a number.
+    """
+    with_axes, without = "", ""
+    for argument in inputs:
+        if argument.dims:
+            with_axes = _wider(with_axes, argument.kind)
+        elif kind := _kind_of_number(argument):
+            without = _wider(without, kind)
+    if not with_axes or not without:
+        found = with_axes or without
+        if not found:
+            raise ValueError("no tensor and no number")
+        return found
+    category, other = TYPES[with_axes][0], TYPES[without][0]
+    if category >= other:
+        return with_axes
+    return _as_complex(with_axes) if (category, other) == (FLOATING, COMPLEX) else without
+
+
+def _kind_of_number(argument: Argument) -> str:
+    if argument.dims is not None:
+        return {"double": DEFAULT, "c10::complex<double>": f"c10::complex<{DEFAULT}>"}.get(argument.kind, argument.kind)
+    if argument.kind != "Scalar" or not argument.value:
+        return ""
+    if argument.value in ("True", "False"):
+        return "bool"
+    if "j" in argument.value:
+        return f"c10::complex<{DEFAULT}>"
+    return "long int" if argument.value.lstrip("-").isdigit() else DEFAULT
+
+
+def _as_complex(kind: str) -> str:
+    return f"c10::complex<{kind if kind in ('c10::Half', 'double') else 'float'}>"
+
+
+def _wider(one: str, other: str) -> str:
+    """Return the type that two tensors with axes are promoted to."""
+    if not one or one == other:
+        return other
+    narrow, wide = sorted((one, other), key=TYPES.__getitem__)
+    if {narrow, wide} == {"unsigned char", "signed char"}:
+        return "short int"
+    if {narrow, wide} == {"c10::BFloat16", "c10::Half"}:
+        return "float"
+    if (TYPES[narrow][0], TYPES[wide][0]) == (FLOATING, COMPLEX):
+        return max(wide, _as_complex(narrow), key=TYPES.__getitem__)
+    return wide
+
+
+def _floating(inputs: Arguments) -> str:
+    kind = promoted(inputs)
+    return kind if TYPES[kind][0] >= FLOATING else DEFAULT
+
+
+def _as_first(inputs: Arguments) -> str:
+    return inputs[0].kind
+
+
+def _softmax_kind(place: int) -> Callable[[Arguments], str]:
+    """Return the type of a softmax, that of its input but where the argument at `place` says another."""
+
+    def kind(arguments: Arguments) -> str:
+        said = arguments[place].value if place < len(arguments) else ""
+        return DEFAULT if said == "True" else BY_NUMBER.get(said, arguments[0].kind)
+
+    return kind
+
+
+def _first(arguments: Arguments) -> Dims | None:
     return arguments[0].dims
 
 
-def _nothing(_: Sequence[Argument]) -> Dims | None:
-    """Return an output of no bytes: what is written is among the arguments, or small beside them."""
-    return (0,)
-
-
-def _broadcast(arguments: Sequence[Argument]) -> Dims | None:
+def _broadcast(arguments: Arguments) -> Dims | None:
     shapes = [argument.dims[::-1] for argument in arguments if argument.dims is not None]
-    return tuple(max(lengths) for lengths in zip_longest(*shapes, fillvalue=1))
+    pairs = zip_longest(*shapes, fillvalue=1)
+    return tuple(0 if 0 in lengths else max(lengths) for lengths in pairs)[::-1]
 
 
-def _product(place: int) -> Rule:
-    def rule(arguments: Sequence[Argument]) -> Dims | None:
+def _reduced(arguments: Arguments) -> Dims | None:
+    """Return what is left of the first argument without the axes of the second; without a list all of them go."""
+    dims = arguments[0].dims or ()
+    axes = numbers(arguments[1]) if len(arguments) > 1 and arguments[1].value.startswith("[") else ()
+    gone = {axis % len(dims) for axis in axes} if dims else set()
+    return tuple(length for axis, length in enumerate(dims) if axis not in gone) if gone else ()
+
+
+def _product(place: int) -> Callable[[Arguments], Dims | None]:
+    def shape(arguments: Arguments) -> Dims | None:
         left, right = arguments[place].dims, arguments[place + 1].dims
         return None if left is None or right is None else (*left[:-1], right[-1])
 
-    return rule
+    return shape
 
 
-def _linear(arguments: Sequence[Argument]) -> Dims | None:
+def _linear(arguments: Arguments) -> Dims | None:
     rows, weight = arguments[0].dims, arguments[1].dims
     return None if rows is None or weight is None else (*rows[:-1], weight[0])
 
 
-def _attention(arguments: Sequence[Argument]) -> Dims | None:
-    query, value = arguments[0].dims, arguments[2].dims
-    return None if query is None or value is None else (*query[:-1], value[-1])
+def _attention(places: Attention) -> Callable[[Arguments], Dims | None]:
+    def shape(arguments: Arguments) -> Dims | None:
+        query, value = arguments[0].dims, arguments[2].dims
+        is_unknown = any(
+            argument.dims is not None for place in places.unknown for argument in arguments[place : place + 1]
+        )
+        return None if query is None or value is None or is_unknown else (*query[:-1], value[-1])
+
+    return shape
 
 
-def _convolution(name: str) -> Rule:
-    def rule(arguments: Sequence[Argument]) -> Dims | None:
+def _convolution(name: str) -> Callable[[Arguments], Dims | None]:
+    def shape(arguments: Arguments) -> Dims | None:
         image, weight, places = arguments[0].dims, arguments[1].dims, CONVOLUTIONS[name]
         transposed = places.transposed is not None and arguments[places.transposed].value == "True"
         if image is None or weight is None or transposed:
             return None
         return (image[0], weight[0], *convolved(arguments, places))
 
-    return rule
+    return shape
 
 
-OUTPUTS: Mapping[str, Rule] = MappingProxyType(
+def _element_wise() -> Iterator[tuple[str, Moves]]:
+    """Yield what the operations by elements move, each also as it is called in place."""
+    kinds: Mapping[str, Callable[[Arguments], str]] = {
+        "as the first": _as_first,
+        "floating": _floating,
+        "promoted": promoted,
+        "of the last two": lambda inputs: promoted(inputs[1:]),
+        "bool": lambda _: "bool",
+    }
+    for (count, result), names in ELEMENT_WISE.items():
+        inputs = slice(0, count)
+        moves = Moves(inputs, partial(_of_inputs, _broadcast, inputs), partial(_of_inputs, kinds[result], inputs))
+        for name in names:
+            yield name, moves
+            yield f"{name}_", moves
+
+
+def _of_inputs(find: Callable[[Arguments], Any], inputs: slice, arguments: Arguments) -> Any:
+    return find(arguments[inputs])
+
+
+def _divided(arguments: Arguments) -> str:
+    """Return the type of a quotient; with a rounding mode, which stands third, it is that of the operands."""
+    has_mode = len(arguments) > 2 and arguments[2].dims is None
+    return (promoted if has_mode else _floating)(arguments[:2])
+
+
+MOVES: Mapping[str, Moves] = MappingProxyType(
     {
-        f"{PREFIX}{name}": rule
-        for name, rule in {
-            **dict.fromkeys(("mm", "bmm"), _product(0)),
-            **dict.fromkeys(("addmm", "_addmm_activation", "baddbmm"), _product(1)),
-            **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
-            **dict.fromkeys(ATTENTION_FORWARD, _attention),
-            **{name: _convolution(name) for name in CONVOLUTIONS},
-            **dict.fromkeys((*SAME_AS_INPUT, *BY_ROWS, *(f"{name}_" for name in SAME_AS_INPUT)), _first),
-            **dict.fromkeys((*BROADCAST, *(f"{name}_" for name in BROADCAST)), _broadcast),
-            **dict.fromkeys((*ONLY_MOVES, *REDUCTIONS), _nothing),
+        f"{PREFIX}{name}": moves
+        for name, moves in {
+            **dict.fromkeys(("mm", "bmm"), Moves(slice(0, 2), _product(0), promoted)),
+            **dict.fromkeys(
+                ("addmm", "_addmm_activation", "baddbmm", "addmm_", "baddbmm_"),
+                Moves(slice(0, 3), _product(1), promoted),
+            ),
+            **dict.fromkeys(("linear", "mkldnn_linear"), Moves(slice(0, 3), _linear, promoted)),
+            **{name: Moves(slice(0, 4), _convolution(name), promoted) for name in CONVOLUTIONS},
+            **dict(_element_wise()),
+            "div": Moves(slice(0, 2), partial(_of_inputs, _broadcast, slice(0, 2)), _divided),
+            **dict.fromkeys(("_softmax", "_log_softmax"), Moves(slice(0, 3), _first, _softmax_kind(2))),
+            **dict.fromkeys(
+                ("_softmax_backward_data", "_log_softmax_backward_data"), Moves(slice(0, 4), _first, _softmax_kind(3))
+            ),
+            "native_layer_norm": Moves(slice(0, 5), _first, _as_first),
+            "clone": Moves(slice(0, 1), _first, _as_first),
+            **dict.fromkeys(REDUCTIONS, Moves(slice(0, 1), _reduced, _as_first)),
+            "copy_": Moves(slice(1, 2), _first, _as_first),
+            **dict.fromkeys(("fill_", "zero_"), Moves(slice(0, 0), _first, _as_first)),
         }.items()
+    }
+    | {
+        name: Moves(slice(0, 3), _attention(places), _as_first)
+        for name, places in ATTENTION.items()
+        if not places.is_backward
     }
 )

@@ -1,0 +1,110 @@
+"""The share of the roof of one call whose time on the GPU makes it a round one, or a known one."""
+
+import pytest
+
+from gpuexplore.analysis.trace import notes, read_trace, table_of, traced_on
+from gpuexplore.devices import accelerator_named, as_device
+from tests.analysis.trace.made import A100, H100, MI300X, as_bytes, called, kernel, launch
+
+BF16, HALF, FP32 = "c10::BFloat16", "c10::Half", "float"
+ROOF = {gpu["name"]: as_device(accelerator_named(gpu["name"])) for gpu in (H100, A100, MI300X)}
+
+
+def table(made, time_us, gpu=H100, device=0, kernel_name="k"):
+    """Return the table of a call that launched one kernel."""
+    events = [made, launch(5.0, 11, 1), kernel(kernel_name, 40.0, time_us, 11, 1, device=device)]
+    read = read_trace("t", as_bytes({"deviceProperties": [gpu], "traceEvents": events}))
+    return table_of(read, traced_on(read))
+
+
+def share(*arguments, **options):
+    return max(table(*arguments, **options).rows, key=lambda row: row.time_s).roof_share
+
+
+WIDE, LONG = (8192, 16384), (8192, 8192)
+
+
+@pytest.mark.parametrize(
+    ("made", "byte_count", "gpu"),
+    [
+        (called("aten::mul", (WIDE, BF16), ((), "double")), 2 * 2 * 8192 * 16384, H100),
+        (called("aten::mul", (LONG, FP32), ((), "double"), (LONG, FP32)), 2 * 4 * 8192**2, A100),
+        (called("aten::div_", (LONG, FP32), ((), "long int")), 2 * 4 * 8192**2, A100),
+        (called("aten::add_", (WIDE, HALF), (WIDE, FP32), "1"), (2 + 2 + 4) * 8192 * 16384, A100),
+        (called("aten::lt", (WIDE, FP32), "0.5"), (4 + 1) * 8192 * 16384, MI300X),
+        (called("aten::clamp_min_", (WIDE, BF16), "0."), 2 * 2 * 8192 * 16384, H100),
+    ],
+    ids=lambda value: value["name"] if isinstance(value, dict) else "",
+)
+def test_what_moves_its_bytes_at_nine_tenths_of_the_bandwidth_says_so(made, byte_count, gpu):
+    time_us = byte_count / ROOF[gpu["name"]].bandwidth.bytes_per_s / 0.9 * 1e6
+
+    assert share(made, time_us, gpu=gpu) == pytest.approx(0.9, rel=1e-5)
+
+
+TENSOR = (2, 16, 16384, 128)
+BY_TOKENS = ((2, 16384, 16, 128), BF16)
+
+
+def causal(flag):
+    return called("aten::_scaled_dot_product_flash_attention", *[(TENSOR, BF16)] * 3, "0.", flag, "False", "")
+
+
+def test_attention_under_a_causal_mask_does_half_of_the_work():
+    assert share(causal("True"), 3435.9738) == pytest.approx(0.647, abs=5e-4)
+    assert share(causal("False"), 3435.9738 * 2) == pytest.approx(0.647, abs=5e-4)
+    assert not [note for note in notes(table(causal("True"), 3436.0)) if "mask" in note or "Above" in note]
+
+
+def test_what_only_a_mask_could_explain_is_named_so():
+    unsaid = " ".join(notes(table(causal(""), 3435.9738)))
+    masked = called(
+        "aten::scaled_dot_product_attention", *[(TENSOR, BF16)] * 3, ((16384, 16384), "bool"), "0.", "False"
+    )
+    impossible = " ".join(notes(table(causal(""), 1000.0)))
+
+    assert "what is above the roof would then reach 64.7 %" in unsaid
+    assert "Above the roof:" not in unsaid
+    assert "64.7 %" in " ".join(notes(table(masked, 3435.9738)))
+    assert "Above the roof: aten::_scaled_dot_product_flash_attention" in impossible
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        called("flash_attn::_flash_attn_forward", *[BY_TOKENS] * 3, "0.", "0.0884", "True"),
+        called("FlashAttnFunc", *[BY_TOKENS] * 3, "0.", "", "True", ""),
+        called("xformers_flash::flash_fwd", *[BY_TOKENS] * 3, *[""] * 5, "0.", "0.0884", "True", "-1", "-1"),
+        called("aiter::mha_fwd", *[BY_TOKENS] * 3, "0.", "0.0884", "True", "-1", "0"),
+    ],
+    ids=lambda made: made["name"],
+)
+def test_attention_of_packages_has_its_flops(made):
+    assert share(made, 3440.0) == pytest.approx(0.646, abs=5e-4)
+
+
+@pytest.mark.parametrize("name", ["vllm::unified_attention", "transformer_engine::fused_attn_fwd", "NewAttnFunc"])
+def test_attention_that_is_not_known_is_named_with_no_flops(name):
+    found = table(called(name, *[BY_TOKENS] * 3), 3440.0)
+
+    assert share(called(name, *[BY_TOKENS] * 3), 3440.0) is None
+    assert f"No FLOPs known for {name}" in " ".join(notes(found))
+
+
+def test_a_gpu_that_kernels_number_otherwise_is_the_one_that_is_described():
+    product = called("aten::mm", *[((4096, 4096), BF16)] * 2)
+    found = table(product, 230.0, gpu=MI300X, device=2)
+
+    assert found.on.name == "Instinct MI300X"
+    assert "which numbers it otherwise than its kernels do" in " ".join(notes(found))
+    assert share(product, 230.0, gpu=MI300X, device=2) == pytest.approx(2 * 4096**3 / 230e-6 / 1307.4e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "name", ["Memcpy HtoD (Pinned -> Device)", "CopyDeviceToHost", "Memcpy PtoP (Device -> Device)"]
+)
+def test_a_copy_over_a_link_is_not_compared_with_a_memory(name):
+    copy = called("aten::copy_", (LONG, FP32), (LONG, FP32), "False")
+
+    assert share(copy, 10_000.0, kernel_name=name) is None
+    assert share(copy, 10_000.0, kernel_name="Memcpy DtoD (Device -> Device)") > 0
