@@ -135,11 +135,11 @@ def _as_complex(kind: str) -> str:
     return f"c10::complex<{kind if kind in ('c10::Half', 'double') else 'float'}>"
 
 
-def _wider(one: str, other: str) -> str:
+def _wider(first: str, second: str) -> str:
     """Return the type that two tensors with axes are promoted to."""
-    if not one or one == other:
-        return other
-    narrow, wide = sorted((one, other), key=TYPES.__getitem__)
+    if not first or first == second:
+        return second
+    narrow, wide = sorted((first, second), key=TYPES.__getitem__)
     if {narrow, wide} == {"unsigned char", "signed char"}:
         return "short int"
     if {narrow, wide} == {"c10::BFloat16", "c10::Half"}:
