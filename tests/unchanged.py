@@ -18,14 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "passed.json"
 PACKAGE = "gpuexplore"
 MARKER = "unchanged"
-DATA = (".csv", ".json", ".toml")  # what modules read from the folders they lie in, and from those called data
 
 
 def heavy(*modules, files=(), text=""):
     """Return the mark of a heavy test.
 
     Args:
-        modules: what it loads by name; what its file imports is found.
+        modules: what it loads by name, `package.*` for all below; what its file imports is found.
         files: below the root, which it reads; where they are scripts, with what they import.
         text: what else decides what it does.
     """
@@ -84,7 +83,9 @@ def graph():
 
 def modules_reached(names):
     """Return what is imported, and what that imports: modules of the package, and names of libraries."""
-    known, reached, ahead = graph().modules, set(), {name for name in names if name in graph().modules}
+    known, reached = graph().modules, set()
+    below = tuple(name.removesuffix("*") for name in names if name.endswith(".*"))
+    ahead = {name for name in known if name in names or name.startswith(below)}
     while ahead:
         name = ahead.pop()
         reached.add(name)
@@ -119,13 +120,13 @@ def _imports(script):
 
 
 def _files_of(name):
-    """Return the file of a module of the package, and the data that lie beside it."""
+    """Return the file of a module of the package, and the data that lie beside it and in a folder of that name."""
     stem = ROOT.joinpath(*name.split("."))
     if not name.startswith(PACKAGE):
         return set()
     file = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
     beside = [*file.parent.glob("*"), *(file.parent / "data").glob("*")]
-    return {file, *(path for path in beside if path.suffix in DATA)}
+    return {file, *(path for path in beside if path.is_file() and path.suffix != ".py")}
 
 
 def _versions(names):

@@ -70,6 +70,14 @@ def test_a_test_rests_on_what_it_imports_at_any_distance_and_on_the_data_beside_
     assert (ROOT / path in rests_on(AGREEMENT, SOFTMAX)[0]) is found
 
 
+def test_all_below_a_package_may_be_meant():
+    found = rests_on(AGREEMENT, ("gpuexplore.selftest.*",))[0]
+    below = set((ROOT / "gpuexplore/selftest").rglob("*.py"))
+
+    assert below <= found
+    assert not below & rests_on(AGREEMENT)[0]
+
+
 def test_versions_of_libraries_count_without_the_part_that_names_the_hardware(monkeypatch):
     versions = unchanged._versions({"torch.nn", "numpy", "json"})
     assert [name.partition(" ")[0] for name in versions] == ["numpy", "torch"]

@@ -14,6 +14,7 @@ from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.matmul import numba_cpu_vector as vector
+from tests.unchanged import heavy_with
 
 MATMUL = OPERATIONS["matmul"]
 BACKEND = load_backend("numba_cpu")
@@ -25,7 +26,13 @@ AVX512 = frozenset({"sse2", "avx", "avx2", "fma", "avx512f", "avx512bf16"})
 AVX2 = frozenset({"sse2", "avx", "avx2", "fma"})
 NEON = frozenset({"neon", "bf16"})
 
-EACH_DTYPE = pytest.mark.parametrize("dtype", [DTYPES[name] for name in NAMES], ids=NAMES)
+EACH_DTYPE = pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(DTYPES[name], id=name, marks=[] if name == "fp32" else heavy_with(MATMUL, *RUNGS, BEST))
+        for name in NAMES
+    ],
+)
 EACH_RUNG = pytest.mark.parametrize("rung", RUNGS, ids=[rung.name for rung in RUNGS])
 
 

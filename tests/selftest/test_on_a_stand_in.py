@@ -12,8 +12,10 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.recorded import validate
 from gpuexplore.selftest.checks import CHECKS
 from tests.selftest import stand_in
+from tests.unchanged import heavy
 
-pytestmark = pytest.mark.long  # its clock is the stand-in's own
+LOADED = (f"gpuexplore.{name}" for name in ("__main__", "backends.*", "measure.*", "operations.*", "selftest.*"))
+pytestmark = [pytest.mark.long, heavy(*LOADED, files=["tests/selftest/worker.py"])]  # its clock is the stand-in's own
 LIMIT_S = 300
 
 

@@ -16,6 +16,7 @@ from gpuexplore.analysis.prediction.gpu.estimate import from_data
 from gpuexplore.analysis.prediction.gpu.facts import Batch
 from gpuexplore.analysis.prediction.gpu.observations import observations
 from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
+from tests.unchanged import heavy
 
 LEFT_OUT = ("a100-sxm4-80gb", "v100-sxm2-16gb", "gb300")
 ALL = observations()
@@ -34,6 +35,7 @@ def without():
     return found
 
 
+@heavy()
 @pytest.mark.long
 def test_a_device_that_was_left_out_is_not_seen(without):
     for key, (predictor, errors, _) in without.items():
@@ -41,6 +43,7 @@ def test_a_device_that_was_left_out_is_not_seen(without):
         assert len(errors) > 100
 
 
+@heavy()
 @pytest.mark.long
 def test_devices_that_were_left_out_are_predicted_about_as_well_as_two_teams_agree(without):
     wrong = np.concatenate([np.abs(np.expm1(errors)) for _, errors, _ in without.values()])
@@ -48,12 +51,14 @@ def test_devices_that_were_left_out_are_predicted_about_as_well_as_two_teams_agr
     assert np.quantile(wrong, 0.9) < 0.4
 
 
+@heavy()
 @pytest.mark.long
 def test_intervals_hold_for_devices_that_were_left_out(without):
     held = np.concatenate([np.abs(errors) <= DEVIATIONS * deviations for _, errors, deviations in without.values()])
     assert 0.85 <= held.mean() <= 0.98
 
 
+@heavy()
 @pytest.mark.long
 def test_what_ships_is_what_the_measurements_give():
     shipped, found = fitted().coefficients.values, dict(coefficients_of(ALL))
