@@ -27,7 +27,7 @@ ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help install run lock check test browser measuring nightly faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
+.PHONY: help install run lock check test browser measuring heavy nightly faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -42,7 +42,7 @@ check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one r
 	@$(MAKE) --no-print-directory --jobs=3 lint
 	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged",-m "not long and not slow and not browser and not gpu and not faults and not ptx")
 
-test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of faults: on WORKERS processes, then a browser's beside those that measure
+test: lint $(VENV)/.cuda130  ## lint, then every test but faults and what rests on nothing that has changed: on WORKERS processes, then a browser's beside those that measure
 	@sh scripts/servers.sh
 	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged"
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser measuring
@@ -55,9 +55,10 @@ browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one, then
 measuring: $(VENV)/.dev  ## the tests that measure or watch processes, and those of a GPU, one by one
 	$(BIN)/pytest -q -m "(slow or gpu) and not browser" $$(grep -rlE "mark\.(slow|gpu)" tests --include="test_*.py" | sort | grep -vF "$$(printf '%s\n' $(INSTALL))")
 
-nightly: $(VENV)/.dev  ## every test, those too that rest on nothing that has changed; note in tests/passed.json which passed
+heavy: $(VENV)/.dev $(VENV)/.cuda130  ## run every heavy test, and note in tests/passed.json which passed: make test leaves these out
 	$(BIN)/pytest $(PARALLEL) -m heavy --note-passed
-	@$(MAKE) --no-print-directory test faults ptx
+
+nightly: heavy test faults ptx  ## every test there is, whatever has changed; two hours
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh

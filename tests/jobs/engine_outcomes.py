@@ -16,7 +16,7 @@ from gpuexplore.serialization import encode
 from gpuexplore.store.database import URL_VARIABLE
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 GPU = Device("cuda:1", "cuda", "a GPU", uuid="GPU-1234")
 
 
@@ -78,7 +78,6 @@ def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of
         ("touch-nothing", "the worker was ended by SIGSEGV"),
     ],
 )
-@pytest.mark.faults
 def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, reason):
     with engine_with() as engine:
         results = measured(engine, cases_of("fine", implementation, "fine-too", operation="crash-test"))
@@ -88,7 +87,6 @@ def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, rea
     wait_until_gone("crash-test")
 
 
-@pytest.mark.faults
 def test_crash_while_implementations_take_turns_is_put_down_to_the_right_one(engine_with, cases_of):
     with engine_with() as engine:
         results = measured(engine, cases_of("crashes-in-turns", "takes-turns"))
@@ -114,7 +112,6 @@ def test_first_pass_is_reported_before_any_final_result(engine_with, cases_of):
     ]
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize(
     ("guilty", "status"), [("passes-and-crashes", Status.CRASHED), ("passes-and-hangs", Status.TIMEOUT)]
 )
@@ -140,7 +137,6 @@ def test_cancelled_run_keeps_its_first_pass_though_its_worker_hears_nothing(engi
     assert [(result.case, result.status) for result in final] == [(case, Status.OK) for case in cases]
 
 
-@pytest.mark.faults
 def test_hang_ends_as_timeout_with_all_its_descendants(engine_with, cases_of):
     with engine_with(build_s=0.4) as engine:
         results = measured(engine, cases_of("hang", "fine", operation="hang-test"))
@@ -151,7 +147,6 @@ def test_hang_ends_as_timeout_with_all_its_descendants(engine_with, cases_of):
 
 
 @pytest.mark.parametrize("implementation", ["hang-in-c", "hang-in-python"])
-@pytest.mark.faults
 def test_loop_that_hears_nothing_ends_as_timeout(engine_with, cases_of, implementation):
     with engine_with(build_s=0.4) as engine:
         results = measured(engine, cases_of("fine", implementation, "fine-too"))
@@ -163,7 +158,6 @@ def test_loop_that_hears_nothing_ends_as_timeout(engine_with, cases_of, implemen
     assert results["fine"].status is results["fine-too"].status is Status.OK
 
 
-@pytest.mark.faults
 def test_hang_costs_the_limit_of_its_own_turn_and_is_put_down_to_its_case(engine_with, cases_of):
     with engine_with(build_s=60, round_s=0.2, per_round=10) as engine:
         results = measured(engine, cases_of("takes-turns", "hangs-in-its-round", "fine"))
@@ -175,7 +169,6 @@ def test_hang_costs_the_limit_of_its_own_turn_and_is_put_down_to_its_case(engine
     assert results["takes-turns"].status is results["fine"].status is Status.OK
 
 
-@pytest.mark.faults
 def test_memory_that_is_exhausted_between_cases_is_called_so(engine_with, cases_of):
     with engine_with() as engine:
         result = measured(engine, cases_of("exhaust-memory"))["exhaust-memory"]
@@ -183,7 +176,6 @@ def test_memory_that_is_exhausted_between_cases_is_called_so(engine_with, cases_
     assert (result.status, result.reason) == (Status.OUT_OF_MEMORY, "Unable to allocate 8 GiB")
 
 
-@pytest.mark.faults
 def test_what_a_good_case_left_behind_is_ended_and_the_next_one_starts_clean(engine_with, cases_of):
     with engine_with() as engine:
         first = measured(engine, cases_of("fine-with-children", operation="orphans-test"))["fine-with-children"]
@@ -201,7 +193,6 @@ def test_child_that_ended_by_itself_leaves_the_worker_warm(engine_with, cases_of
     assert first.measurement == second.measurement
 
 
-@pytest.mark.faults
 def test_flood_of_output_is_cut_and_flagged_with_its_case_alone(engine_with, cases_of):
     with engine_with() as engine:
         results = measured(engine, cases_of("print-a-line", "flood", "fine"))
@@ -214,7 +205,6 @@ def test_flood_of_output_is_cut_and_flagged_with_its_case_alone(engine_with, cas
     assert "more than 64 kB" in results["flood"].flags[0].evidence
 
 
-@pytest.mark.faults
 def test_result_with_too_many_samples_keeps_the_first_and_says_so(engine_with, cases_of):
     with engine_with() as engine:
         result = measured(engine, cases_of("sample-too-often"))["sample-too-often"]
@@ -235,7 +225,6 @@ def test_cancel_stops_between_rounds_and_leaves_the_worker_warm(engine_with, cas
     assert before == after
 
 
-@pytest.mark.faults
 def test_worker_that_ignores_a_cancel_is_killed(engine_with, cases_of):
     with engine_with() as engine:
         results = measured(engine, cases_of("hang", "fine", operation="deaf-test"), cancelled=Later(3))
@@ -309,7 +298,6 @@ def test_illegal_access_ends_its_own_case_and_the_others_are_measured_in_a_fresh
     assert {result.status for name, result in results.items() if name != guilty} == {Status.OK}
 
 
-@pytest.mark.faults
 def test_worker_that_dies_between_two_groups_is_replaced(engine_with, cases_of):
     with engine_with() as engine:
         worker = psutil.Process(int(measured(engine, cases_of("fine"))["fine"].measurement.min_s))

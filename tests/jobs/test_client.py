@@ -64,7 +64,7 @@ def end(found):
     process.wait(DEADLINE_S)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_that_look_at_once_start_one(stand_in, home):
     watches = [Watch() for _ in range(8)]
     threads = [threading.Thread(target=each.look) for each in watches]
@@ -80,7 +80,7 @@ def test_many_that_look_at_once_start_one(stand_in, home):
     assert holder() is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_that_was_killed_is_replaced_at_the_next_look(stand_in):
     keeper = Watch()
     keeper.look()
@@ -93,7 +93,7 @@ def test_one_that_was_killed_is_replaced_at_the_next_look(stand_in):
     keeper.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
     frozen, now_s = stand_in("--frozen"), [0.0]
     keeper = Watch(clock=lambda: now_s[0])
@@ -111,7 +111,7 @@ def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
     keeper.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_that_works_is_left_alone_for_ever(stand_in):
     working, now_s, lock = stand_in(), [0.0], supervisor_lock(database_url())
     keeper = Watch(clock=lambda: now_s[0])
@@ -124,7 +124,7 @@ def test_one_that_works_is_left_alone_for_ever(stand_in):
     assert working.poll() is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_of_another_version_is_replaced(stand_in):
     same, keeper = stand_in(), Watch()
     keeper.replace_other_version()
@@ -139,7 +139,7 @@ def test_one_of_another_version_is_replaced(stand_in):
     keeper.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_watch_ends_what_it_started(stand_in):
     stop = threading.Event()
     watching = threading.Thread(target=watch, args=(stop,))
@@ -175,7 +175,7 @@ def test_held_lock_is_enough(monkeypatch):
     assert keeper._started is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_database_is_passed_on_without_showing_in_the_list_of_processes(monkeypatch, home):
     url = f"sqlite:///{home}/other.sqlite3"
     monkeypatch.setattr(
@@ -198,7 +198,7 @@ def test_second_supervisor_says_so_and_ends_well(caplog):
     assert "serves this database already" in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_supervisor_ends_well_when_it_is_told_to(home):
     command = [sys.executable, "-m", "gpuexplore.jobs.supervisor"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -212,7 +212,7 @@ def test_supervisor_ends_well_when_it_is_told_to(home):
     assert "Traceback" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_supervisor_logs_to_a_file_that_rotates(home):
     log = home / "supervisor.log"
 

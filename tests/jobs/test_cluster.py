@@ -14,7 +14,7 @@ from gpuexplore.store import open_store
 from tests.jobs.dask_cluster import Cluster
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

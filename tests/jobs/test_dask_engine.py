@@ -24,7 +24,7 @@ from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import measured
 from tests.waiting import DEADLINE_S, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 TOGETHER_S = 0.5  # in which one that does not wait would have begun
 
 

@@ -22,7 +22,7 @@ from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import Later, measured
 from tests.waiting import DEADLINE_S, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 NAMED = Device("fake", "fake", "broken")
 
 

@@ -62,7 +62,7 @@ def test_one_gpu_is_locked_under_whatever_number_a_process_has_for_it():
         device_lock(replace(ANOTHER, id="cuda:0")).acquire(timeout=0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lock_is_the_hosts_and_ends_with_the_process_that_holds_it(hold_gpu):
     """Each home had locks of its own: two users measured on one GPU at once."""
     with hold_gpu() as holder:
