@@ -363,7 +363,7 @@ def test_activity_whose_worker_dies_fails_and_the_next_one_is_done(engine_with, 
 def test_activity_that_reports_nothing_is_ended(engine_with, cases_of):
     with engine_with(start_s=5) as engine:
         measured(engine, cases_of("fine"))  # its worker is warm
-        with pytest.raises(GpuExploreError, match="nothing was reported within 5"):
+        with pytest.raises(GpuExploreError, match="within 5"):
             performed(engine, cases_of("fine"), "hang")
 
 

@@ -34,6 +34,8 @@ with supervisor_lock(database_url()) as lock:
 def stand_in(monkeypatch):
     """Let a program that only holds the lock stand in for the supervisor; return how to start one beside."""
     monkeypatch.setattr(client, "COMMAND", (sys.executable, "-c", STAND_IN))
+    for limit in ("START_S", "STOP_S"):
+        monkeypatch.setattr(client, limit, DEADLINE_S)
     started = []
 
     def start(*words):
