@@ -29,6 +29,7 @@ def test_without_a_file_three_lines_say_how_to_make_one(page):
     assert "record_shapes=True" in code.value
     assert len([line for line in code.value.splitlines() if line]) == 3
     assert not app.dataframe
+    assert "`gpuexplore trace FILE` takes up to 200 MB" in texts(app.caption)
 
 
 def test_a_trace_of_a_cpu_has_a_headline_a_chart_and_a_table_and_no_roof(uploaded):
@@ -58,6 +59,7 @@ def test_a_trace_of_a_gpu_has_its_roof_and_ways_to_the_same_here(uploaded):
     (command,) = {line for block in app.code for line in block.value.splitlines() if "predict linear" in line}
     assert command.startswith("gpuexplore predict linear --gpu h100-sxm5-80gb")
     assert command.endswith("--calls graph")
+    assert any(block.value.startswith("gpuexplore trace gpu.json") for block in app.code)
 
 
 @pytest.mark.parametrize("column", ["Measure", "Predict"])
@@ -122,8 +124,7 @@ def test_a_larger_trace_than_a_server_reads_is_refused_and_the_command_named(upl
     monkeypatch.setattr(upload, "MOST_BYTES", 100)
     app = uploaded("gpu.json", as_bytes(gpu_trace()))
 
-    assert "at most 100 bytes unpacked" in texts(app.error)
-    assert "gpuexplore trace FILE" in app.file_uploader[0].help
+    assert "at most 100 bytes unpacked; `gpuexplore trace FILE` takes 200,000,000" in texts(app.error)
 
 
 def test_names_in_a_trace_are_shown_as_they_are(uploaded):

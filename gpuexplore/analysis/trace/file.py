@@ -32,7 +32,8 @@ def open_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> dict[
         raise InvalidInput(f"{short}: the file is empty")
     text = _unpacked(short, content, most_bytes) if content.startswith(GZIP) else content
     if len(text) > most_bytes:
-        raise InvalidInput.of(f"trace {short}", "a larger one", f"at most {most_bytes:,} bytes unpacked")
+        more = f"; `gpuexplore trace FILE` takes {MOST_BYTES:,}" if most_bytes < MOST_BYTES else ""
+        raise InvalidInput.of(f"trace {short}", "a larger one", f"at most {most_bytes:,} bytes unpacked{more}")
     return _as_trace(short, _parsed(short, text))
 
 

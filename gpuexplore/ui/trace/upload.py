@@ -1,4 +1,4 @@
-"""The file of a trace on a page: taken, refused with a sentence, or asked for with the lines that make one."""
+"""The upload of a trace: taken, refused with a sentence, or asked for with the lines that make one."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -6,6 +6,7 @@ from hashlib import sha256
 import streamlit as st
 
 from gpuexplore.analysis.trace import TraceTable, read_trace, table_of, traced_on
+from gpuexplore.analysis.trace.file import MOST_BYTES as MOST_COMMAND_BYTES
 from gpuexplore.analysis.trace.file import SUFFIXES
 from gpuexplore.analysis.trace.roof import CPU
 from gpuexplore.devices import ACCELERATORS
@@ -25,18 +26,17 @@ with torch.profiler.profile(record_shapes=True) as prof:
     step()  # a few calls of what you want to look at, after some to warm up
 prof.export_chrome_trace("trace.json.gz")
 """
-HELP = (
-    f"Packed by gzip a trace is about a tenth as large. Up to {MOST_BYTES // 1_000_000} MB unpacked; "
-    "`gpuexplore trace FILE` takes up to 200. The file is read, and not kept."
-)
 
 
 def choose_trace() -> TraceTable | None:
     """Draw the field of the file and the choice of the device; return the table, None without one that can be read."""
-    file = st.file_uploader(
-        "Trace of torch.profiler", type=[suffix.removeprefix(".") for suffix in SUFFIXES], key=KEY, help=HELP
-    )
+    file = st.file_uploader("Trace of torch.profiler", type=[suffix.removeprefix(".") for suffix in SUFFIXES], key=KEY)
     if file is None:
+        st.caption(
+            f"Up to {st.get_option('server.maxUploadSize')} MB as it is sent (packed by gzip, about a tenth as "
+            f"large) and {MOST_BYTES // 1_000_000} MB unpacked. From a shell `gpuexplore trace FILE` takes up to "
+            f"{MOST_COMMAND_BYTES // 1_000_000} MB, and prints JSON. The file is read, and not kept."
+        )
         _explain()
         return None
     content = file.getvalue()

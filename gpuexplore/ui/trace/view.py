@@ -1,5 +1,6 @@
 """A trace on a page: the headline, a bar for each operation, and a table with ways to measure and predict the same."""
 
+import shlex
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -87,10 +88,8 @@ def predict_link(table: TraceTable, row: Row) -> str | None:
 
 
 def _show_commands(table: TraceTable, rows: list[Row]) -> None:
-    ours = [row for row in rows[:MOST_ROWS] if row.counterpart]
-    if not ours:
-        return
     with st.expander("The same from a shell", icon=":material/terminal:"):
-        commands = [(row.counterpart.run_command, predict_command(table, row)) for row in ours if row.counterpart]
-        lines = dict.fromkeys(command for pair in commands for command in pair if command)
+        ours = [(row.counterpart, predict_command(table, row)) for row in rows[:MOST_ROWS]]
+        commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]
+        lines = dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))
         st.code("\n".join(lines), language="bash")
