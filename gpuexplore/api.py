@@ -259,13 +259,16 @@ def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] |
     return found
 
 
-def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -> Possibility:
-    """Return whether a time that somebody states is possible; true unless it is above a limit of the GPU.
+def is_possible(
+    operation: str, gpu: str, time: float | str | None = None, *, rate: float | str | None = None, **further: Words
+) -> Possibility:
+    """Return whether a time or a rate that somebody states is possible; true unless it is above a limit of the GPU.
 
     Args:
         operation: a name that `gpuexplore list` prints.
         gpu: a driver name or key of `specs`, or the id of a device of this machine.
         time: of one call: seconds, or text like ``90us``.
+        rate: instead of a time: FLOP/s, or text like ``1.2PFLOP/s`` or ``3TB/s``.
         **further: `sizes` or `shapes`, of one case; `dtypes` (default: fp32), `implementation`, and `calls` as of
             `predict`.
 
@@ -275,10 +278,12 @@ def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -
     """
     texts = _texts("is_possible", ("sizes", "shapes", "dtypes", "implementation", "calls"), further)
     asked = Question(name_typed("operation", operation), name_typed("gpu", gpu), **{"dtypes": "fp32"} | texts)
-    if isinstance(time, bool) or not isinstance(time, str | Real):
+    if isinstance(time, bool) or not isinstance(time, str | Real | None):
         raise InvalidInput.of("time", time, "seconds, or text with the unit: 90us")
+    if isinstance(rate, bool) or not isinstance(rate, str | Real | None):
+        raise InvalidInput.of("rate", rate, "FLOP/s, or text with the unit: 1.2PFLOP/s")
     here = [ensure_ceiling(device) if device.id == asked.gpus else device for device in discover()]
-    found = judged_time(asked, time, here)
+    found = judged_time(asked, time, here, rate=rate)
     _warn_of_readings(asked.gpus)
     return found
 

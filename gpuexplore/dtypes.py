@@ -1,5 +1,6 @@
 """The number formats, one row each: adding one is adding a row."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ class DType:
         matrix_only: exists only in matrix units (no element-wise arithmetic).
         cut_from_fp32: an fp32 with low significand bits rounded off.
         largest: the largest value, of formats that products of usual numbers can overflow.
+        also: further names that people type.
         output_format: of its products' outputs, and of operations it does not exist for; None: itself.
     """
 
@@ -39,6 +41,7 @@ class DType:
     cut_from_fp32: bool = False
     output_format: str | None = None
     largest: float | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def storage(self) -> np.dtype:
@@ -94,8 +97,24 @@ def _rounded_bits(values: npt.NDArray[np.float32], count: int) -> npt.NDArray[np
 
 
 _ROWS = (
-    DType("fp64", "float64", 64, 53, "fp64", "double precision: 11-bit exponent, 53-bit significand"),
-    DType("fp32", "float32", 32, 24, "fp32", "single precision: 8-bit exponent, 24-bit significand"),
+    DType(
+        "fp64",
+        "float64",
+        64,
+        53,
+        "fp64",
+        "double precision: 11-bit exponent, 53-bit significand",
+        also=("double", "f64"),
+    ),
+    DType(
+        "fp32",
+        "float32",
+        32,
+        24,
+        "fp32",
+        "single precision: 8-bit exponent, 24-bit significand",
+        also=("float", "single", "f32"),
+    ),
     DType(
         "tf32",
         "float32",
@@ -106,9 +125,19 @@ _ROWS = (
         matrix_only=True,
         cut_from_fp32=True,
         output_format="fp32",
+        also=("tensorfloat32",),
     ),
     DType("bf16", "bfloat16", 16, 8, "fp32", "bfloat16: fp32's range with 8 significand bits", cut_from_fp32=True),
-    DType("fp16", "float16", 16, 11, "fp32", "half precision: 11 significand bits, up to 65504", largest=65504.0),
+    DType(
+        "fp16",
+        "float16",
+        16,
+        11,
+        "fp32",
+        "half precision: 11 significand bits, up to 65504",
+        largest=65504.0,
+        also=("half", "f16"),
+    ),
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
 _NOT_MEASURED = (
@@ -122,9 +151,23 @@ _NOT_MEASURED = (
         matrix_only=True,
         output_format="bf16",
         largest=448.0,
+        also=("float8", "f8", "e4m3", "fp8e4m3", "fp8e4m3fn", "float8e4m3"),
     ),
 )
 FORMATS: dict[str, DType] = DTYPES | {row.name: row for row in _NOT_MEASURED}  # fp8 has peaks, but no kernel here
+
+
+_SPELLINGS = {
+    name.casefold().replace("_", ""): row.name
+    for row in FORMATS.values()
+    for name in (row.name, *(() if row.matrix_only and row.cut_from_fp32 else (row.array_name,)), *row.also)
+}
+
+
+def spelled(name: str) -> str:
+    """Return our name of a dtype: fp16 for float16, half and torch.float16; any other text as it is."""
+    spelling = re.sub(r"^(torch|np|numpy|jnp)\.|[_-]", "", name.strip().casefold())
+    return _SPELLINGS.get(spelling, name)
 
 
 def format_named(name: str) -> DType:
@@ -133,9 +176,9 @@ def format_named(name: str) -> DType:
     Raises:
         InvalidInput: no such format.
     """
-    if name not in FORMATS:
+    if spelled(name) not in FORMATS:
         raise InvalidInput.of("dtype", name, FORMATS)
-    return FORMATS[name]
+    return FORMATS[spelled(name)]
 
 
 def dtype_named(name: str) -> DType:
@@ -144,6 +187,6 @@ def dtype_named(name: str) -> DType:
     Raises:
         InvalidInput: no such dtype.
     """
-    if name not in DTYPES:
+    if spelled(name) not in DTYPES:
         raise InvalidInput.of("dtype", name, DTYPES)
-    return DTYPES[name]
+    return DTYPES[spelled(name)]

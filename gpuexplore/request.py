@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import dtype_named
+from gpuexplore.dtypes import dtype_named, spelled
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import operation_named
@@ -56,6 +56,11 @@ class Request:
     block: str = ""
     layout: str = "NN"
     repeat: str = ""
+
+    def __post_init__(self) -> None:
+        names = [spelled(name) for name in self.dtypes.split(",")]
+        if names != self.dtypes.split(","):
+            object.__setattr__(self, "dtypes", ",".join(dict.fromkeys(names)))
 
 
 # the short names of the command line and the URL

@@ -14,6 +14,10 @@ _TIME = re.compile(rf"(?P<number>[0-9.eE+-]+)\s*(?P<unit>{'|'.join(_SECONDS)})")
 SMALLEST_PLAIN_PERCENT = 1e-3
 _WHOLE = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
 _LENGTH = re.compile("([0-9_]+) ?(k|m|)i?")
+_RATE = re.compile(
+    r"(?P<number>[0-9][0-9.,]*(?:e[+-]?[0-9]+)?)\s*(?P<prefix>[kKmMgGtTpPeE]?)(?P<binary>i?)\s*"
+    r"(?:(?P<flop>(?i:flops?|ops?|f(?=\s*/)))|B|(?i:bytes?))(?:\s*/\s*s(?:ec(?:ond)?)?|ps|(?<=[sS]))"
+)
 _BINARY = {0: "", 1: "Ki", 2: "Mi", 3: "Gi", 4: "Ti", 5: "Pi"}
 _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 
@@ -45,6 +49,20 @@ def read_seconds(text: str) -> float | None:
     found = _TIME.fullmatch(text.strip())
     number = read_number(found["number"]) if found else None
     return None if found is None or number is None else number * _SECONDS[found["unit"]]
+
+
+def read_rate(text: str) -> tuple[float, str] | None:
+    """Return the rate that was typed, and FLOP/s or B/s: ``1.2PFLOP/s``, ``900 tflops``, ``3.35 TB/s``; None: none.
+
+    Gb/s and Gbps are taken for neither bits nor bytes.
+    """
+    found = _RATE.fullmatch(text.strip())
+    number = read_number(found["number"].replace(",", "")) if found else None
+    if found is None or number is None:
+        return None
+    power = "kmgtpe".index(found["prefix"].casefold()) + 1 if found["prefix"] else 0
+    base = 1024 if found["binary"] else 1000
+    return number * base**power, "FLOP/s" if found["flop"] else "B/s"
 
 
 def format_si(value: float | None, unit: str, digits: int = 3) -> str:

@@ -118,3 +118,24 @@ def test_a_format_that_is_only_predicted_is_no_dtype_to_measure():
     assert format_named("fp8").unit_roundoff == float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).eps) / 2
     with pytest.raises(InvalidInput, match="dtype 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"):
         format_named("fp4")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fp64", "float64 double f64 FP64 torch.float64"),
+        ("fp32", "float32 float single f32 Float32 np.float32"),
+        ("tf32", "TF32 tensorfloat32 tf-32"),
+        ("bf16", "bfloat16 BF16 torch.bfloat16 bfloat-16"),
+        ("fp16", "float16 half f16 torch.half FP-16"),
+        ("fp8", "float8 fp8_e4m3 E4M3 float8_e4m3fn torch.float8_e4m3fn"),
+    ],
+)
+def test_formats_have_the_names_that_people_and_libraries_give_them(name, said):
+    assert {format_named(word).name for word in said.split()} == {name}
+
+
+@pytest.mark.parametrize("other", ["fp4", "e5m2", "float8_e5m2", "int8", "fp16x2", ""])
+def test_a_format_that_is_not_here_is_no_other(other):
+    with pytest.raises(InvalidInput, match="accepted are fp64, fp32"):
+        format_named(other)

@@ -241,7 +241,7 @@ def test_shapes_replace_the_sizes():
         ("operation", "fft", "operation 'fft': accepted are matmul, batched_matmul, linear, matvec"),
         ("operation", "", "operation '': accepted are matmul"),
         ("dtypes", "fp8", "dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"),
-        ("dtypes", "FP32", "dtype 'FP32': accepted are"),
+        ("dtypes", "FP31", "dtype 'FP31': accepted are"),
         ("dtypes", "", "no dtype: give at least one of fp64, fp32, tf32, bf16, fp16"),
         ("dtypes", " , ", "no dtype: give at least one of"),
         ("implementations", "jax", "implementation of matmul 'jax': accepted are numpy, numba-cpu"),

@@ -151,3 +151,19 @@ def test_times_are_read_with_their_unit(text, seconds):
 def test_an_interval_has_both_ends_in_words():
     assert units.format_interval((1e-3, 2e-3), units.format_seconds) == "1.00 ms to 2.00 ms"
     assert units.format_interval(None, units.format_seconds) == units.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        *((f"1.2{unit}", (1.2e15, "FLOP/s")) for unit in ("PFLOP/s", " PFLOP/s", " pflops", "P FLOPS", "e15flops")),
+        *((f"900{unit}", (9e11, "FLOP/s")) for unit in ("GFLOPs", " gflop/s", " GF/s", " GFLOP/sec", "GOPS")),
+        *((f"3.35{unit}", (3.35e12, "B/s")) for unit in ("TB/s", " tB/s", "TBps", " TBytes/s", "e12 B/s")),
+        *((text, (1.2e15, "FLOP/s")) for text in ("1,200TFLOPS", "1200 TFLOP/s")),
+        ("2GiB/s", (2.0**31, "B/s")),
+        *((text, None) for text in ("", "900", "900Gbps", "900 Gb/s", "5 foo", "PFLOP/s", "-1 TFLOP/s", "1.2.3TB/s")),
+        *((text, None) for text in ("3TB", "9TF", "9 T", "1e999FLOP/s")),
+    ],
+)
+def test_rates_are_read_as_people_write_them(text, rate):
+    assert units.read_rate(text) == (rate and (pytest.approx(rate[0]), rate[1]))

@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_operation(parser)
     add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`, or cpu, cuda:0 of this machine")
-    add("--time", required=True, metavar="TIME", help="that a call is said to take: 90us, 1.25ms, 2s")
+    add("--time", metavar="TIME", help="that a call is said to take: 90us, 1.25ms, 2s")
+    add("--rate", metavar="RATE", help="that it is said to reach, instead: 1.2PFLOP/s, 900TFLOPS, 3TB/s")
     add("--size", default="", metavar="N", help="every axis is of this size")
     add("--shape", default="", metavar="m=..|PRESET", help="exact axes, or a preset, instead of a size")
     add("--dtype", default="fp32", metavar="NAME", help=f"one of {', '.join(FORMATS)} (default: %(default)s)")
@@ -42,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
         calls=arguments.calls,
     )
     here = [ensure_ceiling(device) if device.id == asked.gpus.strip() else device for device in discover()]
-    found = is_possible(asked, arguments.time, here, measured_here(here)[::-1])  # newest last
+    found = is_possible(asked, arguments.time, here, measured_here(here)[::-1], rate=arguments.rate)  # newest last
     if arguments.json:
         print_json(_json(found) | {"readings": list(readings([asked.gpus]))})
     else:

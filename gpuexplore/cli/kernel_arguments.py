@@ -1,5 +1,6 @@
 """Arguments that name a CUDA kernel of ours and its dtype."""
 
+from gpuexplore.dtypes import spelled
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -15,7 +16,7 @@ def dtype_of(text: str | None, operation: Operation) -> str:
     Raises:
         InvalidInput: the operation does not have it.
     """
-    dtype = DEFAULT_DTYPE if text is None else text
+    dtype = DEFAULT_DTYPE if text is None else spelled(text)
     if dtype not in operation.dtypes:
         raise InvalidInput.of(f"dtype of {operation.name}", dtype, operation.dtypes)
     return dtype

@@ -46,7 +46,7 @@ def add_calls(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calls",
         default=USUAL_CALLS,
-        metavar="KIND",
+        metavar="LIST",
         help=f"{'; '.join(f'{name}: {about}' for name, about in CALLS.items())} (default: %(default)s)",
     )
 
@@ -124,7 +124,11 @@ def nearest_json(nearest: Nearest) -> dict[str, Any]:
 
 def _print(found: Sequence[Prediction]) -> None:
     heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
-    print_columns([heading, *map(_columns, found)])
+    rows = [heading, *map(_columns, found)]
+    if len({prediction.calls for prediction in found}) > 1:
+        kinds = ["calls", *(prediction.calls for prediction in found)]
+        rows = [(*row[:3], calls, *row[3:]) for calls, row in zip(kinds, rows, strict=True)]
+    print_columns(rows)
     for sentence in filter(None, (_ratio_sentence(prediction, found) for prediction in found)):
         print(sentence)
     for reason in dict.fromkeys(
@@ -146,8 +150,8 @@ def _print(found: Sequence[Prediction]) -> None:
 
 def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, Span] | None:
     """Return the first dtype that was predicted for the same call, and how many times as fast this one is."""
-    device, shape = prediction.device, prediction.case.shape
-    first = next((each for each in found if (each.device, each.case.shape) == (device, shape)), prediction)
+    of = (prediction.device, prediction.case.shape, prediction.calls)
+    first = next((each for each in found if (each.device, each.case.shape, each.calls) == of), prediction)
     if first.case.dtype == prediction.case.dtype or first.interval_s is None or prediction.interval_s is None:
         return None
     times = [Span(each.time_s or 0.0, *(each.interval_s or ())) for each in (first, prediction)]
@@ -161,6 +165,8 @@ def _ratio_sentence(prediction: Prediction, found: Sequence[Prediction]) -> str 
     baseline, speedup = ratio
     interval = format_interval((speedup.low, speedup.high), format_multiple)
     of_shape = f" at {shape_label(prediction.case.shape)}" if len({each.case.shape for each in found}) > 1 else ""
+    if len({each.calls for each in found}) > 1:
+        of_shape += f" in {CALLS_WORDS[prediction.calls]}"
     return (
         f"On {prediction.device.title}{of_shape}, {prediction.case.dtype} is {format_multiple(speedup.value)} times "
         f"as fast as {baseline} (9 in 10 within {interval})."

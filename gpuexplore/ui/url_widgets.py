@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 import streamlit as st
 
 from gpuexplore.devices import accelerator_named, readings
+from gpuexplore.dtypes import spelled
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
@@ -184,7 +185,9 @@ def show_problem(error: GpuExploreError) -> None:
 
 
 def _read(name: str, given: str, accepted: Sequence[str]) -> str:
-    """Return the key of a GPU for a text like `h100`, where GPUs are chosen from."""
+    """Return what a text like `h100` or `float16` stands for, where GPUs or dtypes are chosen from."""
+    if spelled(given) in accepted:
+        return spelled(given)
     row = None if given in accepted else accelerator_named(given, among=accepted)
     if row is None:
         return given

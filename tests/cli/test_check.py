@@ -64,3 +64,41 @@ def test_python_asks_the_same():
         gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", True, sizes=4096)
     with pytest.raises(TypeError, match=r"is_possible\(\) has no setting 'gpus'"):
         gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", 1.0, gpus="x")
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict"),
+    [
+        ("1.2PFLOP/s", "above the roof"),
+        ("1.2 PFLOP/s", "above the roof"),
+        ("700 TFLOPS", "as good as known"),
+        ("3tflop/s", "possible"),
+    ],
+)
+def test_a_rate_is_checked_as_the_time_it_stands_for(answered, rate, verdict):
+    words = ("check", "matmul", "--size", "8k", "--gpu", "h100", "--dtype", "half", "--json")
+    told = answered(*words, "--rate", rate)[1]
+    assert told["verdict"] == verdict
+    in_time = answered(*words, "--time", f"{told['time_s']}s")[1]
+    assert (in_time["verdict"], in_time["flop_per_s"]) == (verdict, pytest.approx(told["flop_per_s"]))
+
+
+def test_a_rate_of_bytes_moves_every_array_once(answered):
+    told = answered("check", "vector_add", "--size", "1M", "--gpu", "4090", "--rate", "1TB/s", "--json")[1]
+    assert told["time_s"] == pytest.approx(3 * 4 * 2**20 / 1e12)
+    assert gx.is_possible("matmul", "l4", rate="9TFLOP/s", sizes=4096).time_s == pytest.approx(2 * 4096**3 / 9e12)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--rate", "9 foo"), "rate '9 foo': accepted are FLOP/s and B/s with the prefixes k, M, G, T and P"),
+        (("--rate", "900Gbps"), "1.2PFLOP/s, 900 TFLOPS, 3.35TB/s"),
+        (("--rate", "0 TFLOP/s"), "where a call takes 1 ns to 1,000,000 s"),
+        ((), "give exactly one of time, like 90us, and rate"),
+        (("--rate", "1TFLOP/s", "--time", "1ms"), "give exactly one of time, like 90us, and rate"),
+    ],
+)
+def test_a_rate_that_cannot_be_read_names_what_can(capsys, words, said):
+    assert main(("check", "matmul", "--size", "512", "--gpu", "l4", *words)) == EXIT_UNUSABLE
+    assert said in capsys.readouterr().err

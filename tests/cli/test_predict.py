@@ -74,7 +74,7 @@ def test_this_machines_cpu_can_be_asked(answered):
         ("matmul --size 8 --gpu t4 --dtype fp4", "dtype 'fp4': accepted are fp64"),
         ("matmul --gpu t4", "no size and no shape"),
         ("matmul --size 8 --gpu t4 --calls fast", "calls 'fast': accepted are graph, queued, single"),
-        ("matmul --size 8 --gpu t4 --calls graph,single", "calls 'graph,single': accepted are graph, queued, single"),
+        ("matmul --size 8 --gpu t4 --calls graph,fast", "calls 'fast': accepted are graph, queued, single"),
         ("matmul --size 8 --gpu t4 --calls=", "calls '': accepted are graph, queued, single"),
         ("matmul --size x --gpu t4", "size 'x'"),
         ("fft --size 8 --gpu t4", "operation 'fft'"),
@@ -116,3 +116,16 @@ def test_arrays_that_do_not_fit_the_memory_are_told(answered, capsys):
     assert answered(*T4, "--json")[1]["predictions"][0]["fits"] is True
     assert main(words) == EXIT_OK
     assert "the arrays need 48.0 GiB, and Tesla T4 has 16.0 GiB: it would not fit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "said", ["graph,single", "graphs, one at a time", "CUDA graph,sync", "cuda-graphs,single calls"]
+)
+def test_several_kinds_of_calls_have_a_prediction_each(answered, capsys, said):
+    words = ("predict", "matmul", "--size", "256", "512", "--gpu", "t4", "--dtype", "float16,half,f32", "--calls", said)
+    told = answered(*words, "--json")[1]["predictions"]
+    assert [(one["dtype"], one["calls"]) for one in told] == [
+        *[("fp16", "graph"), ("fp16", "single"), ("fp32", "graph"), ("fp32", "single")] * 2
+    ]
+    assert main(words) == EXIT_OK
+    assert capsys.readouterr().out.splitlines()[0].split()[:4] == ["gpu", "shape", "dtype", "calls"]

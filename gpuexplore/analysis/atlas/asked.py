@@ -33,7 +33,7 @@ def points_asked(operation: str | None, gpus: str = "", dtypes: str = "", source
         InvalidInput: names what cannot be used and what is accepted.
     """
     keys = [target_named(name, ()).id for name in _some("gpu", gpus, "names and keys of `specs`")]
-    found = points(operation, keys, _some("dtype", dtypes, FORMATS))
+    found = points(operation, keys, [format_named(name).name for name in _some("dtype", dtypes, FORMATS)])
     if not source:
         return found
     names = {citation.name.casefold(): citation.name for citation in citations(points())}
@@ -58,7 +58,7 @@ def choices_asked(
         InvalidInput: names what cannot be used and what is accepted.
     """
     operation, known_here = operation_named(question.operation), tuple(here)
-    dtypes = [format_named(name).name for name in _some("dtype", question.dtypes, FORMATS)]
+    dtypes = list(dict.fromkeys(format_named(name).name for name in _some("dtype", question.dtypes, FORMATS)))
     asked = _some("gpu", question.gpus, "names and keys of `specs`")
     devices = tuple(dict.fromkeys(target_named(name, known_here) for name in asked)) or usual_devices()
     names = {row.key for row in ACCELERATORS} | {device.id for device in devices}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from gpuexplore.analysis.prediction import Prediction
@@ -14,7 +15,14 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
 from gpuexplore.model import Device, PeakKind, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_interval, format_seconds, read_seconds
+from gpuexplore.units import (
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_interval,
+    format_seconds,
+    read_rate,
+    read_seconds,
+)
 
 Verdict = Literal["above the roof", "as good as known", "possible", "unknown"]
 SHORTEST_S, LONGEST_S = 1e-9, 1e6
@@ -52,24 +60,33 @@ class Possibility:
 
 
 def is_possible(
-    question: Question, time: float | str, here: Iterable[Device], own: Sequence[Result] = ()
+    question: Question,
+    time: float | str | None,
+    here: Iterable[Device],
+    own: Sequence[Result] = (),
+    *,
+    rate: float | str | None = None,
 ) -> Possibility:
-    """Return what is to be thought of a time.
+    """Return what is to be thought of a time, or of a rate.
 
     Args:
         question: one operation, shape, dtype and device.
-        time: of a call, seconds or text like ``90us``.
+        time: of a call, seconds or text like ``90us``; None where a rate is given.
+        rate: FLOP/s, or text like ``1.2PFLOP/s`` or ``3TB/s``; None where a time is given.
         here: this machine's devices, a CPU with its ceilings.
         own: results of this machine to calibrate on.
 
     Raises:
         InvalidInput: names what cannot be used and what is accepted.
     """
-    time_s = _seconds(time)
+    if (time is None) == (rate is None):
+        raise InvalidInput("give exactly one of time, like 90us, and rate, like 1.2PFLOP/s or 3TB/s")
+    stated_s = None if time is None else _seconds(time)
     found = predictions(question, here, own)
     if len(found) > 1:
-        raise InvalidInput(f"{len(found)} cases for one time: give one shape, one dtype and one gpu")
+        raise InvalidInput(f"{len(found)} cases for one time: give one shape, one dtype, one gpu and one kind of calls")
     (prediction,) = found
+    time_s = _seconds_at(rate, prediction) if stated_s is None else stated_s
     verdict, reason = _judged(prediction, time_s)
     return Possibility(prediction, time_s, verdict, reason)
 
@@ -79,6 +96,23 @@ def _seconds(time: float | str) -> float:
     if found is None or not SHORTEST_S <= found <= LONGEST_S:
         raise InvalidInput.of("time", time, "1ns to 1000000s, with the unit: 90us, 1.25 ms, 2s")
     return float(found)
+
+
+def _seconds_at(rate: float | str | None, prediction: Prediction) -> float:
+    """Return the time of a call at a rate of arithmetic, or of its arrays moved once each."""
+    operation = prediction.case.operation
+    stated = read_rate(rate) if isinstance(rate, str) else (float(rate or 0), "FLOP/s")
+    if stated is None:
+        units = "FLOP/s and B/s with the prefixes k, M, G, T and P: 1.2PFLOP/s, 900 TFLOPS, 3.35TB/s"
+        raise InvalidInput.of("rate", rate, units)
+    amount = _flop_count(prediction) if stated[1] == "FLOP/s" else _byte_count(prediction)
+    if not amount:
+        raise InvalidInput.of("rate", rate, f"bytes a second, like 3TB/s: {operation} computes nothing")
+    found = amount / stated[0] if stated[0] > 0 else inf
+    if not SHORTEST_S <= found <= LONGEST_S:
+        least, most = (f"{amount / seconds:.3g} {stated[1]}" for seconds in (LONGEST_S, SHORTEST_S))
+        raise InvalidInput.of("rate", rate, f"{least} to {most}, where a call takes 1 ns to 1,000,000 s")
+    return found
 
 
 def _judged(prediction: Prediction, time_s: float) -> tuple[Verdict, str]:

@@ -15,6 +15,7 @@ from gpuexplore.analysis.memory.setup import (
     read_count,
 )
 from gpuexplore.analysis.memory.training import Memory, training_memory
+from gpuexplore.dtypes import spelled
 from gpuexplore.errors import InvalidInput
 from gpuexplore.units import read_number
 
@@ -57,12 +58,12 @@ class Question:
         tokens = read_count("tokens", self.tokens, 1, LARGEST_TOKENS) if self.tokens else 0
         if self.serves:
             self._refuse("training", ("optimizer", "mixed", "checkpoints", "accumulation"))
-            return Serving(self.dtype or Serving().dtype, self.cache_dtype, tokens)
+            return Serving(spelled(self.dtype) or Serving().dtype, spelled(self.cache_dtype), tokens)
         self._refuse("serving", ("cache_dtype",))
         return Training(
-            dtype=self.dtype or Training().dtype,
+            dtype=spelled(self.dtype) or Training().dtype,
             optimizer=self.optimizer or Training().optimizer,
-            mixed=self.mixed or Training().mixed,
+            mixed=spelled(self.mixed) or Training().mixed,
             checkpoints=read_count("checkpoints", self.checkpoints, 0, MOST_CHECKPOINTS) if self.checkpoints else 0,
             accumulation=read_count("accumulation", self.accumulation, 1, MOST_ACCUMULATED) if self.accumulation else 1,
             tokens=tokens,

@@ -1,7 +1,9 @@
 """What a person asks to be predicted, in the texts they type, on the command line and from Python."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions, Prediction, calibrate, predict_each
 from gpuexplore.devices import target_named
@@ -17,6 +19,15 @@ from gpuexplore.shapes import split
 USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
 
 
+CALLS_SAID: Mapping[Calls, tuple[str, ...]] = MappingProxyType(
+    {
+        "graph": ("graphs", "graphed"),
+        "queued": ("queue", "stream", "async", "asynchronous", "backtoback"),
+        "single": ("oneatatime", "oneshot", "sync", "synchronous"),
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Texts as a person types them; several values of a field are separated by commas, shapes by semicolons.
@@ -28,7 +39,7 @@ class Question:
         shapes: exact axes, or presets.
         dtypes: formats of FORMATS.
         implementation: empty is the vendor's library.
-        calls: how calls follow one another, a key of CALLS.
+        calls: how calls follow one another, keys of CALLS.
     """
 
     operation: str
@@ -41,7 +52,7 @@ class Question:
 
 
 def predictions(question: Question, here: Iterable[Device], own: Sequence[Result] = ()) -> tuple[Prediction, ...]:
-    """Return the predictions, GPU by GPU, shape by shape, in the order of the dtypes asked for.
+    """Return the predictions, GPU by GPU, shape by shape, in the order of the dtypes and kinds of calls asked for.
 
     Args:
         here: this machine's devices, a CPU with its ceilings.
@@ -54,10 +65,10 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     if not question.sizes and not question.shapes:
         raise InvalidInput("no size and no shape: give a size like 4096, or exact axes")
     shapes = shapes_of(Request(operation.name, sizes=question.sizes, shapes=question.shapes), operation, measured=False)
-    dtypes = [format_named(name).name for name in split(question.dtypes)]
+    dtypes = list(dict.fromkeys(format_named(name).name for name in split(question.dtypes)))
     name = question.implementation
     implementation = operation.implementation_named(name) if name else operation.vendor_library
-    calls, known = calls_named(question.calls), tuple(here)
+    known = tuple(here)
     targets = tuple(dict.fromkeys(target_named(name, known) for name in split(question.gpus)))
     if not dtypes or not targets:
         raise InvalidInput(f"nothing to predict: give at least one gpu and one dtype of {', '.join(FORMATS)}")
@@ -70,16 +81,19 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
         for shape in shapes
         for dtype in dtypes
     ]
-    return predict_each(asked, calibration, Conditions(calls))
+    kinds = dict.fromkeys(map(calls_named, split(question.calls) or ("",)))
+    in_each = [predict_each(asked, calibration, Conditions(calls)) for calls in kinds]
+    return tuple(prediction for of_case in zip(*in_each, strict=True) for prediction in of_case)
 
 
 def calls_named(text: str) -> Calls:
-    """Return the kind of calls of this name.
+    """Return the kind of calls of this name, or of one that people say: graphs, CUDA graph, one at a time.
 
     Raises:
         InvalidInput: there is none; names those that there are.
     """
-    found = next((calls for calls in CALLS if calls == text.strip()), None)
+    said = re.sub(r"[\s_-]+|^cuda", "", text.strip().casefold()).removesuffix("calls")
+    found = next((calls for calls, names in CALLS_SAID.items() if said in (calls, *names)), None)
     if found is None:
         raise InvalidInput.of("calls", text, CALLS)
     return found
