@@ -89,13 +89,17 @@ def tracked_step(
 def _tracked(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer) -> TrackedStep:
     mode = FakeTensorMode(allow_non_fake_inputs=True)  # what a loss brings along is taken as it is
     copied, arguments = _without_numbers(module, mode), tuple(tree_map(partial(_fake, mode), value) for value in inputs)
-    copied.train()
+    if not copied.training:  # a part may be kept from it on purpose: frozen batch normalization
+        copied.train()
+    attributes = _attributes(copied)
     with mode:
         stepping, given = optimizer(list(copied.parameters())), loss or _sum
         step = partial(_phases, copied, arguments, stepping, given)
         deque(step(), maxlen=0)  # from now on the optimizer has its state
-        tracker = MemTracker()
-        tracker.track_external(copied, stepping, *(leaf for leaf in tree_leaves(arguments) if torch.is_tensor(leaf)))
+        tracker, given_tensors = MemTracker(), [leaf for leaf in tree_leaves(arguments) if torch.is_tensor(leaf)]
+        kept = [leaf.grad for leaf in given_tensors if leaf.grad is not None]  # as is what a forward pass remembers
+        kept += [value for key, value in _attributes(copied).items() if key not in attributes]
+        tracker.track_external(copied, stepping, *given_tensors, *kept)
         with tracker:
             totals = {phase: _peak(tracker)[TOTAL] for phase in step()}
         peak = _peak(tracker)
@@ -113,6 +117,12 @@ def _tracked(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | Non
         parameters_bytes=trained_bytes + frozen_bytes,
         trained_bytes=trained_bytes,
     )
+
+
+def _attributes(module: torch.nn.Module) -> dict[int, torch.Tensor]:
+    """Return the tensors that a module holds as plain attributes, by their identity."""
+    values = (value for part in module.modules() for value in vars(part).values())
+    return {id(value): value for value in values if torch.is_tensor(value)}
 
 
 def _phases(module: torch.nn.Module, arguments: Sequence[Any], optimizer: Any, loss: Loss) -> Iterator[str]:
@@ -136,14 +146,16 @@ def _peak(tracker: MemTracker) -> dict[str, int]:
 def _without_numbers(module: torch.nn.Module, mode: FakeTensorMode) -> torch.nn.Module:
     """Return a copy of a module whose tensors have no numbers; what it shares, the copy shares.
 
-    Frozen parameters become buffers: the tracker would wait for their gradients, which torch refuses.
+    Frozen parameters become buffers: the tracker would wait for their gradients, which torch refuses. Hooks of a
+    gradient go along: those that mask a part of it need room for another.
     """
     known: dict[int, Any] = {}
     for weight in module.parameters():
         made = _fake(mode, weight.detach())
         known[id(weight)] = torch.nn.Parameter(made) if weight.requires_grad else made
-    others = (value for part in module.modules() for value in vars(part).values() if torch.is_tensor(value))
-    for tensor in (*module.buffers(), *others):
+        for hook in (weight._backward_hooks or {}).values():
+            known[id(weight)].register_hook(hook)
+    for tensor in (*module.buffers(), *_attributes(module).values()):
         known[id(tensor)] = _fake(mode, tensor)
     copied = deepcopy(module, known)
     for part in copied.modules():
@@ -161,7 +173,8 @@ def _fake(mode: FakeTensorMode, value: Any) -> Any:
     if value.device.type != "meta":
         return mode.from_tensor(value)
     with mode:
-        return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="cpu")
+        made = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="cpu")
+        return made.requires_grad_(value.requires_grad)
 
 
 def _sum(output: Any) -> Any:
@@ -170,4 +183,4 @@ def _sum(output: Any) -> Any:
         raise TypeError(
             f"what it returns, {type(output).__name__}, has no tensor with a gradient: a loss has to be given"
         )
-    return torch.stack([leaf.sum() for leaf in numbers]).sum()
+    return torch.stack([leaf.sum() for leaf in numbers]).sum() if len(numbers) > 1 else numbers[0].sum()

@@ -5,6 +5,8 @@ import re
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed._tools.mem_tracker import MemTracker
 from torch.nn.functional import cross_entropy
 
 import gpuexplore as gx
@@ -110,6 +112,84 @@ def test_weights_that_are_shared_or_frozen_count_once_or_have_no_gradient():
     assert found.arithmetic["gradients"] == 4 * 64_000
     assert found.tracked["parameters"] == found.arithmetic["parameters"] == 4 * (64_000 + 64 * 64 + 64)
     assert "buffers" not in found.tracked
+
+
+class Adapted(nn.Module):
+    """A frozen linear layer with a low-rank adapter that is trained."""
+
+    def __init__(self, width, rank):
+        super().__init__()
+        self.base = nn.Linear(width, width, bias=False).requires_grad_(False)
+        self.down = nn.Linear(width, rank, bias=False)
+        self.up = nn.Linear(rank, width, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+def adapted():
+    return nn.Sequential(*[part for _ in range(3) for part in (Adapted(256, 8), nn.ReLU())]), torch.zeros(64, 256)
+
+
+class PartlyTrained(nn.Module):
+    """A table whose first rows get no gradient, a list of weights of which one is frozen, and a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.mask = nn.Embedding(2000, 64), torch.ones(2000, 1)
+        self.mask[:1500] = 0
+        self.table.weight.register_hook(lambda gradient: gradient * self.mask)
+        self.weights = nn.ParameterList(
+            [nn.Parameter(torch.ones(64, 64), requires_grad=is_it) for is_it in (False, True)]
+        )
+        self.register_buffer("shift", torch.zeros(64))
+
+    def forward(self, tokens):
+        found = self.table(tokens).mean(1)
+        for weight in self.weights:
+            found = torch.tanh(found @ weight) + self.shift
+        return found
+
+
+def partly_trained():
+    return PartlyTrained(), torch.zeros(8, 32, dtype=torch.long)
+
+
+def frozen_statistics():
+    """Return a network whose normalization keeps its statistics, under inputs that get a gradient themselves."""
+    made = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 900, 10))
+    images = torch.zeros(8, 3, 32, 32)
+    made[1].eval().requires_grad_(False)
+    made[4].requires_grad_(False)
+    return made, images.requires_grad_()
+
+
+def unless_frozen(put):
+    """Return a method of a tensor that puts a hook on it, and on another where it gets no gradient."""
+    return lambda tensor, hook: put(tensor if tensor.requires_grad else torch.ones(1, requires_grad=True), hook)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("making", [adapted, partly_trained, frozen_statistics])
+def test_peak_of_a_partly_frozen_module_is_that_of_torchs_own_tracker(making, optimizer, monkeypatch):
+    """The tracker puts a hook on every weight, which torch refuses of frozen ones: here it leaves them out."""
+    found = gx.memory_of(*making(), optimizer=IN_TORCH[optimizer])
+    for name in ("register_hook", "register_post_accumulate_grad_hook"):
+        monkeypatch.setattr(torch.Tensor, name, unless_frozen(getattr(torch.Tensor, name)))
+    with FakeTensorMode():
+        module, inputs = making()
+        stepping = IN_TORCH[optimizer]([weight for weight in module.parameters() if weight.requires_grad])
+        tracker = MemTracker()
+        tracker.track_external(module, stepping, inputs)
+        with tracker:
+            for _ in range(2):
+                module(inputs).sum().backward()
+                stepping.step()
+                stepping.zero_grad()
+                tracker.reset_mod_stats()
+    (peak,) = tracker.get_tracker_snapshot("peak").values()
+
+    assert found.peak_bytes == pytest.approx(peak["Total"], abs=8)  # the loss, which one of them forgets
 
 
 def test_inputs_may_be_many_and_nested_and_the_optimizer_anybodys():
