@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuexplore.analysis.trace.file import LONGEST_NAME
 from gpuexplore.analysis.trace.table import Row, TraceTable
 from gpuexplore.analysis.trace.work.kinds import ATTENTION
 from gpuexplore.units import format_percent, format_seconds
 
 MOST_NAMED = 3  # operations in the headline
-LONGEST_NAME = 60  # characters of a kernel's name in a sentence
+OF_LISTS = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")  # their arguments are lists of tensors
 NEARLY_ALL = 0.95  # of the time: the rest is worth no word
 WITHOUT_OPERATIONS = (
     "No operation of torch is in this trace, so the kernels' work and roofs are unknown: profile with "
@@ -86,7 +87,19 @@ def _roof(part: Part) -> str:
 
 def notes(table: TraceTable) -> tuple[str, ...]:
     """Return what a reader has to know of the figures, a sentence each."""
-    judges = (_device, _shapes, _busy, _unknown, _uncounted, _masked, _above, _processes, _contradicted, _left_out)
+    judges = (
+        _device,
+        _shapes,
+        _busy,
+        _unknown,
+        _uncounted,
+        _of_lists,
+        _masked,
+        _above,
+        _processes,
+        _contradicted,
+        _left_out,
+    )
     return tuple(filter(None, (judge(table) for judge in judges)))
 
 
@@ -128,6 +141,14 @@ def _uncounted(table: TraceTable) -> str | None:
         return None
     names = _listed(list(dict.fromkeys(row.operation for row in unknown)))
     return f"No FLOPs known for {names}: what is known of the arguments does not say how many keys each query sees."
+
+
+def _of_lists(table: TraceTable) -> str | None:
+    rows = [row for row in table.rows if row.operation.startswith(OF_LISTS) and row.gpu_s and row.shapes is not None]
+    if not rows:
+        return None
+    names = _listed(list(dict.fromkeys(row.operation for row in rows)))
+    return f"No bytes known for {names}: a trace does not say the types of lists of tensors."
 
 
 def _masked(table: TraceTable) -> str | None:

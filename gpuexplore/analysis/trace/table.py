@@ -216,8 +216,11 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: tuple[int | None, int 
 
 
 def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
-    self_cpu_s, gpu_s = times.self_cpu_s(calls), times.gpu_s(calls)
+    self_cpu_s = times.self_cpu_s(calls)
+    gpu_s = times.gpu_s(calls)
     time_s = self_cpu_s if gpu_s is None else gpu_s
+    is_unknown = work.operation in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
+    least = least_time(on.device, work.arithmetic, work.flop_count, work.byte_count)
     return Row(
         operation=work.operation,
         kind=kind_of(work.operation),
@@ -229,7 +232,7 @@ def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
         share=time_s / times.total_s if times.total_s else None,
         flop_count=work.flop_count,
         byte_count=work.byte_count,
-        least=least_time(on.device, work.arithmetic, work.flop_count, work.byte_count),
+        least=None if is_unknown else least,
         counterpart=work.counterpart,
         may_be_masked=work.may_be_masked,
     )

@@ -91,6 +91,18 @@ def test_attention_that_is_not_known_is_named_with_no_flops(name):
     assert f"No FLOPs known for {name}" in " ".join(notes(found))
 
 
+def test_what_has_no_known_work_has_no_roof_of_its_bytes():
+    packed = ((32768, 16, 128), BF16)
+    uneven = called("flash_attn::_flash_attn_varlen_forward", *[packed] * 3, *[((9,), "int")] * 2, "8192", "8192")
+    lists = called("aten::_foreach_add_", "", "1.")
+    lists["args"] |= {"Input Dims": [[list(WIDE), list(WIDE)], []], "Input type": ["TensorList", "Scalar"]}
+
+    assert share(uneven, 900.0) is None
+    assert "No FLOPs known for flash_attn::_flash_attn_varlen_forward" in " ".join(notes(table(uneven, 900.0)))
+    assert share(lists, 900.0) is None
+    assert "No bytes known for aten::_foreach_add_" in " ".join(notes(table(lists, 900.0)))
+
+
 def test_a_gpu_that_kernels_number_otherwise_is_the_one_that_is_described():
     product = called("aten::mm", *[((4096, 4096), BF16)] * 2)
     found = table(product, 230.0, gpu=MI300X, device=2)

@@ -19,7 +19,9 @@ from gpuexplore.analysis.trace.work.kinds import ATTENTION, ELEMENT_WISE, PREFIX
 Arguments = Sequence[Argument]
 Dims = tuple[int, ...]
 DEFAULT = "float"  # torch's default type of floating-point numbers
-WHOLE, FLOATING, COMPLEX = 1, 2, 3
+WHOLE = 1
+FLOATING = 2
+COMPLEX = 3
 TYPES: Mapping[str, tuple[int, int]] = MappingProxyType(  # torch's name: category, of which bool is 0, and bytes
     {
         "bool": (0, 1),
