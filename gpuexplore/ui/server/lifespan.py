@@ -14,6 +14,7 @@ import streamlit as st
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
+from gpuexplore.served import PACKAGE
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
 
@@ -30,6 +31,8 @@ GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python woul
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """Keep a supervisor alive while the server runs, and end the one that was started with it."""
+    # What it starts finds the package too: hosts of apps install none, and may start the server from any folder
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     stop = threading.Event()
     threads = [
         threading.Thread(target=watch, args=(stop,), name="supervisor-watch"),
