@@ -253,6 +253,14 @@ def test_behind_a_proxy_its_name_is_answered_and_its_pages_may_be_framed(tmp_pat
     assert headers["content-security-policy"] == f"{policy}; {OWN_PICTURES}"
 
 
+def test_a_secret_of_the_top_level_sets_the_names_where_a_host_offers_no_variables(tmp_path):
+    (tmp_path / "secrets.toml").write_text('GPUEXPLORE_ALLOWED_HOSTS = "ada.streamlit.app"\n')
+    settings = {"STREAMLIT_SECRETS_FILES": str(tmp_path / "secrets.toml"), "GPUEXPLORE_SUPERVISOR": "external"}
+    with served(tmp_path, warm=False, settings=settings) as address:
+        assert raw(address, "ada.streamlit.app", "/_stcore/health") == (200, "ok")
+        assert raw(address, "eve.streamlit.app", "/_stcore/health")[0] == 400
+
+
 def test_a_space_of_hugging_face_answers_to_its_name_and_may_be_framed_by_its_page(tmp_path):
     space = "ada-gpuexplore.hf.space"  # Hugging Face sets it
     with served(tmp_path, warm=False, settings={"SPACE_HOST": space, "GPUEXPLORE_SUPERVISOR": "external"}) as address:
