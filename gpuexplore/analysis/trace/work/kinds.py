@@ -111,7 +111,9 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
     }
 )
 FUSED_FORWARD = tuple(name for name, places in ATTENTION.items() if not (places.by_tokens or places.is_backward))
-LIKE_ATTENTION = re.compile(r"^(?!aten::|autograd::).*(attn|attention|fmha|\bmha_)(?!.*Backward)", re.IGNORECASE)
+LIKE_ATTENTION = re.compile(
+    r"^(?!aten::|autograd::|triton_(poi|red|per)_).*(attn|attention|fmha|\bmha_)(?!.*Backward)", re.IGNORECASE
+)
 
 ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # by inputs, and the type of the output
     {

@@ -192,6 +192,7 @@ def test_keys_in_pages_have_no_known_number():
         ("_rocm_C::paged_attention", "attention"),
         ("aten::_native_multi_head_attention", None),
         ("autograd::engine::evaluate_function: FlashAttnFuncBackward", None),
+        ("triton_poi_fused__scaled_dot_product_flash_attention_cat_3", None),
         ("aten::relu_", "element-wise operations"),
     ],
 )
