@@ -119,7 +119,9 @@ def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("heading", level=1, name="Time per call")).to_be_visible()
     page.keyboard.press("Escape")
+    settle(page)  # what is redrawn closes what is open
     hand.button("Export")
+    settle(page)
     with page.expect_download() as downloading:
         hand.button("Report")
     downloading.value.save_as(tmp_path / "run.html")
