@@ -70,3 +70,10 @@ def test_rows_to_be_shared_alike_say_so_beside_them():
 
     assert "SPDX-License-Identifier: CC-BY-SA-4.0\n" in path.with_name(f"{path.name}.license").read_text("utf-8")
     assert "Attribution-ShareAlike 4.0" in (ROOT / "LICENSES" / "CC-BY-SA-4.0.txt").read_text("utf-8")
+
+
+def test_no_font_script_or_binary_of_others_ships_unnoticed():
+    packed = [path for path in (ROOT / "gpuexplore").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    ours = {".css", ".csv", ".jinja", ".json", ".jsonl", ".license", ".mako", ".md", ".py", ".svg", ".toml", ".typed"}
+
+    assert [path.name for path in packed if path.suffix not in ours] == []
