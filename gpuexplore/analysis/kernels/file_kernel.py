@@ -83,7 +83,8 @@ def registers_in_words(code: MachineCode) -> str:
     at_launch = f"{code.registers_per_thread} registers per thread"
     if not code.reallocated:
         return at_launch
-    asked, ignored = " and ".join(map(str, code.reallocated)), f" ({code.ignored})" if code.ignored else ""
+    asked = " and ".join(map(str, code.reallocated))
+    ignored = f" ({code.ignored})" if code.ignored else ""
     return f"{at_launch} at launch, {asked} after setmaxnreg{ignored}"
 
 

@@ -131,10 +131,12 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     rate = cycles[work] / cycles[slowest] * peak
     roofline = attainable_flop_per_s(intensity, peak, gpu.bandwidth_bytes_per_s or math.inf)
     if gpu.bandwidth_bytes_per_s and intensity * gpu.bandwidth_bytes_per_s < rate:
-        rate, slowest = intensity * (loads.bytes_per_s or gpu.bandwidth_bytes_per_s), "global_memory"
+        rate = intensity * (loads.bytes_per_s or gpu.bandwidth_bytes_per_s)
+        slowest = "global_memory"
         evidence = _memory_evidence(intensity, cycles[work] / max(cycles.values()) * peak, gpu, loads)
     else:
-        loads, evidence = InstructionBound(), _evidence(facts, cycles, full, words)
+        loads = InstructionBound()
+        evidence = _evidence(facts, cycles, full, words)
     return replace(
         loads,
         flop_per_s=rate,
@@ -166,7 +168,8 @@ def _rates(gpu: Accelerator, unit: str) -> _Rates:
     if factor != 1.0:
         words = f"{words} without block scales (at {factor:g} of the peak with them)"
     if dense != unit:
-        factor, words = 2 * factor, f"{words} with 2:4 sparsity (twice the dense rate, for its zeros count)"
+        factor *= 2
+        words = f"{words} with 2:4 sparsity (twice the dense rate, for its zeros count)"
     peak = gpu.rates.get(column)
     per_clock = next((row.rate(column) for row in RATE_CLASSES if row.name == gpu.rate_class), None)
     return _Rates(peak and factor * peak, per_clock and factor * per_clock, words)
@@ -237,10 +240,10 @@ def _by_loads(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> Instructio
 def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupancy, words: str) -> str:
     """Return the sentence on what takes most cycles."""
     slowest = max(cycles, key=lambda name: cycles[name])
-    if "tensor_cores" in cycles:
-        work, what, alone = facts.tensor, "tensor-core instructions", cycles["tensor_cores"]
-    else:
-        work, what, alone = facts.multiply_adds, "multiply-adds", cycles["multiply_adds"]
+    is_tensor = "tensor_cores" in cycles
+    work = facts.tensor if is_tensor else facts.multiply_adds
+    what = "tensor-core instructions" if is_tensor else "multiply-adds"
+    alone = cycles["tensor_cores" if is_tensor else "multiply_adds"]
     beside = f"; the {facts.multiply_adds} multiply-adds beside them do not" if work != facts.multiply_adds > 0 else ""
     largest = (
         f". The tile of {facts.open_tiles} is known at launch only: the largest counts" if facts.open_tiles else ""

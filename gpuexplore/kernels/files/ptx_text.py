@@ -111,7 +111,8 @@ def _kernels(bare: str) -> Iterator[PtxKernel]:
         if entry := _ENTRY.match(part):
             name, head = entry.groups()
             uses = by_functions or bool(_names(part) & opened)
-            block, asked = _block(head), tuple(sorted({int(count) for count in _REALLOCATED.findall(part)}))
+            block = _block(head)
+            asked = tuple(sorted({int(count) for count in _REALLOCATED.findall(part)}))
             registers = _launch_registers(head, block, asked) if asked else None
             yield PtxKernel(name, block, tuple(_PARAMETER.findall(head)), uses, asked, registers)
 

@@ -110,7 +110,8 @@ def facts_of(code: Sequence[Instruction]) -> LoopFacts:
     """Return the facts of a kernel's machine code."""
     loop = main_loop(code)
     body = loop.instructions if loop else tuple(code)
-    mix, work = mix_of(body), _work(body)
+    mix = mix_of(body)
+    work = _work(body)
     return LoopFacts(
         is_loop=loop is not None,
         instructions=mix.instructions,

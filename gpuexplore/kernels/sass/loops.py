@@ -10,7 +10,9 @@ from gpuexplore.kernels.sass.dataflow import bytes_in_flight
 from gpuexplore.kernels.sass.instruction import Instruction
 
 INNER_PASSES = 4  # that an inner loop is taken to run in one pass of the outer one
-_DESCRIPTOR, _UNIFORM, _NUMBER = re.compile(r"idesc\[(UR\d+)\]"), re.compile(r"UR(\d+)"), re.compile(r",(0x[0-9a-f]+)$")
+_DESCRIPTOR = re.compile(r"idesc\[(UR\d+)\]")
+_UNIFORM = re.compile(r"UR(\d+)")
+_NUMBER = re.compile(r",(0x[0-9a-f]+)$")
 
 
 @dataclass(frozen=True, slots=True)

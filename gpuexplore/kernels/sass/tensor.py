@@ -88,7 +88,8 @@ def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None)
     k = _LONGEST[letter] // (2 if unit == "tf32_tensor" else 1) * (2 if is_sparse else 1)
     if letter == "O" and bits >> 31 & 1:
         k = 96
-    m, n = (bits >> 24 & 31) << 4, (bits >> 17 & 63) << 3
+    m = (bits >> 24 & 31) << 4
+    n = (bits >> 17 & 63) << 3
     if descriptor is None or not m or not n:
         m, n = LARGEST_TILE
     elif "2CTA" in modifiers:

@@ -96,7 +96,8 @@ def _tracked(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | Non
         stepping, given = optimizer(list(copied.parameters())), loss or _sum
         step = partial(_phases, copied, arguments, stepping, given)
         deque(step(), maxlen=0)  # from now on the optimizer has its state
-        tracker, given_tensors = MemTracker(), [leaf for leaf in tree_leaves(arguments) if torch.is_tensor(leaf)]
+        tracker = MemTracker()
+        given_tensors = [leaf for leaf in tree_leaves(arguments) if torch.is_tensor(leaf)]
         kept = [leaf.grad for leaf in given_tensors if leaf.grad is not None]  # as is what a forward pass remembers
         kept += [value for key, value in _attributes(copied).items() if key not in attributes]
         tracker.track_external(copied, stepping, *given_tensors, *kept)
