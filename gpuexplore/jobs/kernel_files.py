@@ -20,6 +20,8 @@ from gpuexplore.kernels.files.machine_code import (
     lines_of_kernel,
     reallocated,
 )
+from gpuexplore.kernels.sass import Line
+from gpuexplore.kernels.sass.tensor import as_tf32
 from gpuexplore.serialization import decode
 from gpuexplore.units import format_seconds
 
@@ -51,6 +53,7 @@ def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: st
             spill_bytes=made.spill_bytes.get(name),
             block=found.block or written.block,
             has_open_array=written.has_open_array,
+            lines=tuple(map(_in_tf32, found.lines)) if written.is_tf32 else found.lines,
             **_reallocation(found, written),
         )
     check_fits(file, compute_capability)
@@ -74,6 +77,14 @@ def assembled(module: PtxText, compute_capability: str) -> Assembled:
     if "reason" in answer:
         raise Unsupported(answer["reason"])
     return decode(Assembled, answer["assembled"])
+
+
+def _in_tf32(line: Line) -> Line:
+    """Return a line whose product of tensor memory, if it is one, is in tf32."""
+    if line.instruction.name != "UTCHMMA":
+        return line
+    descriptor = as_tf32(line.instruction.descriptor)
+    return replace(line, instruction=replace(line.instruction, descriptor=descriptor))
 
 
 def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:

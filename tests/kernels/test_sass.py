@@ -9,6 +9,7 @@ from gpuexplore.kernels.sass import Instruction, disassembler, loops, main_loop,
 from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.kernels.sass.loops import with_descriptors
+from gpuexplore.kernels.sass.tensor import as_tf32
 
 
 def code(*lines):
@@ -107,6 +108,14 @@ def test_a_descriptor_tells_the_tile_and_format_of_a_product_of_tensor_memory(op
     found = Instruction(0, opcode, descriptor=descriptor).product
 
     assert (found.unit, found.flops, found.is_open) == (unit, flops, False)
+
+
+def test_ptx_says_tf32_where_the_machine_code_does_not():
+    unknown = Instruction(0, "UTCHMMA", descriptor=as_tf32(None)).product
+    known = Instruction(0, "UTCHMMA", descriptor=as_tf32(8 << 24 | 16 << 17 | 1 << 7)).product
+
+    assert (unknown.unit, unknown.is_open) == ("tf32_tensor", True)
+    assert (known.unit, known.is_open, known.flops) == ("tf32_tensor", False, 2 * 128 * 128 * 8)
 
 
 PRODUCT = "UTCHMMA gdesc[UR4],gdesc[UR6],tmem[UR9],tmem[UR10],idesc[UR11],UP2"

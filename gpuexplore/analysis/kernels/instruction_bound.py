@@ -245,9 +245,9 @@ def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupa
     what = "tensor-core instructions" if is_tensor else "multiply-adds"
     alone = cycles["tensor_cores" if is_tensor else "multiply_adds"]
     beside = f"; the {facts.multiply_adds} multiply-adds beside them do not" if work != facts.multiply_adds > 0 else ""
-    largest = (
-        f". The tile of {facts.open_tiles} is known at launch only: the largest counts" if facts.open_tiles else ""
-    )
+    format_too = ", and fp16, twice as fast as tf32" if "fp16_tensor" in facts.flops else ""
+    open_tiles = f". The tile of {facts.open_tiles} is known at launch only: the largest counts{format_too}"
+    largest = open_tiles if facts.open_tiles else ""
     if slowest == "tensor_cores":
         return f"The {words} are the limit: {work} of {facts.instructions} instructions use them{beside}{largest}"
     if slowest == "multiply_adds":

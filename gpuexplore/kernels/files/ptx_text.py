@@ -21,6 +21,7 @@ _NAME = re.compile(r"[\w$%]+")
 _THREADS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _LAUNCH = re.compile(r"\.(maxnreg|minnctapersm)\s+(\d+)")
 _REALLOCATED = re.compile(r"\bsetmaxnreg\.(?:inc|dec)\.\S+\s+(\d+)")
+_KIND = re.compile(r"\btcgen05\.mma\.\S*kind::(f16|tf32)\b")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
 _OPEN_ARRAY = re.compile(r"\.extern\s+\.shared(?:\s+(?!\.extern)\.\w+|\s+\d+)*\s+([\w$%]+)\s*\[\s*\]")
 _FUNCTION = re.compile(r"(?=\.entry\s|\.func\s)")
@@ -36,6 +37,7 @@ class PtxKernel:
         parameters: the type of each, e.g. `u64`; a structure is `b8`.
         has_open_array: whether it uses shared memory whose size only a launch knows, itself or by a function.
         reallocated: registers of a thread that its warps ask for while they run (`setmaxnreg`), ascending.
+        is_tf32: whether its products of tensor memory are in tf32, which opcodes of machine code do not tell from fp16.
         launch_registers: of a thread of a kernel that asks so; None: it does not say, and `setmaxnreg` does nothing.
     """
 
@@ -45,6 +47,7 @@ class PtxKernel:
     has_open_array: bool
     reallocated: tuple[int, ...] = ()
     launch_registers: int | None = None
+    is_tf32: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,9 @@ def _kernels(bare: str) -> Iterator[PtxKernel]:
             uses = by_functions or bool(_names(part) & opened)
             block = _block(head)
             asked = tuple(sorted({int(count) for count in _REALLOCATED.findall(part)}))
+            is_tf32 = set(_KIND.findall(part)) == {"tf32"}
             registers = _launch_registers(head, block, asked) if asked else None
-            yield PtxKernel(name, block, tuple(_PARAMETER.findall(head)), uses, asked, registers)
+            yield PtxKernel(name, block, tuple(_PARAMETER.findall(head)), uses, asked, registers, is_tf32)
 
 
 def _names(text: str) -> set[str]:

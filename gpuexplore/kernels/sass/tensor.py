@@ -17,6 +17,7 @@ _TILE = re.compile(r"\.(8|16)(8)(\d+)(?:\.|$)|\.(\d+)x(\d+)x(\d+)(?:\.|$)")
 _UNITS = {"B": "binary_tensor", "D": "fp64_tensor", "I": "int8_tensor_tops", "O": "fp4_tensor", "Q": "fp8_tensor"}
 _BITS = {"B": 1, "D": 64, "H": 16, "I": 8, "O": 4, "Q": 8}
 _LONGEST = {"H": 16, "I": 32, "O": 64, "Q": 32}  # terms of a tcgen05.mma: 32 bytes of each row
+_FORMAT = 7  # lowest of three bits of a descriptor: 2 is tf32 where a factor may have 16 bits
 _QUADS = 4  # of a warp's threads, each pair with a tile of its own in an HMMA.884
 
 
@@ -68,6 +69,11 @@ def product_of(opcode: str, descriptor: int | None = None) -> Product | None:
     return Product(flops, unit, tuple(max(1, part // (32 * 32)) for part in parts))  # type: ignore[arg-type]
 
 
+def as_tf32(descriptor: int | None) -> int:
+    """Return a descriptor whose factors are tf32: PTX says so where the machine code's own is not known."""
+    return (descriptor or 0) & ~(7 << _FORMAT) | 2 << _FORMAT
+
+
 def _unit(letter: str, modifiers: list[str]) -> str:
     if letter == "H":
         wide = next((dtype for dtype in ("TF32", "BF16") if dtype in modifiers), None)
@@ -83,15 +89,16 @@ def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None)
     """Return what a tcgen05.mma computes: format of the first factor in bits 7 to 9, 2 of 16 and 32 bits are tf32."""
     bits = descriptor or 0
     formats = ("fp16_tensor", "bf16_tensor", "tf32_tensor")
-    unit = formats[min(bits >> 7 & 7, 2)] if letter == "H" else _UNITS[letter]
+    unit = formats[min(bits >> _FORMAT & 7, 2)] if letter == "H" else _UNITS[letter]
     is_sparse = bool(bits >> 2 & 1)
     k = _LONGEST[letter] // (2 if unit == "tf32_tensor" else 1) * (2 if is_sparse else 1)
     if letter == "O" and bits >> 31 & 1:
         k = 96
     m = (bits >> 24 & 31) << 4
     n = (bits >> 17 & 63) << 3
-    if descriptor is None or not m or not n:
+    is_open = not (m and n)
+    if is_open:
         m, n = LARGEST_TILE
     elif "2CTA" in modifiers:
         m //= 2
-    return Product(2 * m * n * k, unit + (SPARSE if is_sparse else ""), is_open=descriptor is None)
+    return Product(2 * m * n * k, unit + (SPARSE if is_sparse else ""), is_open=is_open)

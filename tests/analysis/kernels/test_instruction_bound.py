@@ -195,9 +195,10 @@ def test_tensor_cores_without_a_loop_are_no_faster_than_their_peak():
 
 
 def test_a_tile_known_at_launch_only_counts_as_the_largest():
-    assert bound_of("UTCHMMA", "b200-sxm-180gb").evidence.endswith(
-        ". The tile of 16 is known at launch only: the largest counts"
-    )
+    said = ". The tile of 16 is known at launch only: the largest counts"
+
+    assert bound_of("UTCQMMA", "b200-sxm-180gb").evidence.endswith(said)
+    assert bound_of("UTCHMMA", "b200-sxm-180gb").evidence.endswith(f"{said}, and fp16, twice as fast as tf32")
 
 
 @pytest.mark.long

@@ -48,6 +48,30 @@ def test_shared_memory_of_a_function_counts_for_every_kernel():
     assert [kernel.has_open_array for kernel in read_ptx(HEAD + kernels).kernels] == [False, False]
 
 
+@pytest.mark.parametrize(
+    ("head", "registers"),
+    [
+        (".maxntid 384 .minnctapersm 1", 168),
+        (".reqntid 128, 1, 1 .minnctapersm 3", 168),
+        (".maxntid 256 .minnctapersm 1", 232),  # no more than the most that is asked for
+        (".maxntid 384 .maxnreg 152", 152),
+        (".maxntid 384", None),
+    ],
+)
+def test_registers_at_launch_of_a_kernel_that_reallocates_are_those_of_ptxas(head, registers):
+    body = "setmaxnreg.dec.sync.aligned.u32 40; setmaxnreg.inc.sync.aligned.u32 232; ret;"
+    (kernel,) = read_ptx(f"{HEAD}.entry k() {head}\n{{ {body} }}\n").kernels
+
+    assert (kernel.reallocated, kernel.launch_registers) == ((40, 232), registers)
+
+
+def test_products_of_tensor_memory_are_tf32_where_all_say_so():
+    product = "tcgen05.mma.cta_group::1.kind::{} [t], a, b, i, p;"
+    kernels = (f".entry {name}() {{ {product.format(name)} ret; }}\n" for name in ("tf32", "f16"))
+
+    assert [kernel.is_tf32 for kernel in read_ptx(HEAD + "".join(kernels)).kernels] == [True, False]
+
+
 def test_needed_threads_go_before_the_most():
     text = f"{HEAD}.entry k(.param .u64 p)\n.maxntid 256\n.reqntid 128, 1, 1\n.minnctapersm 2\n{{ ret; }}\n"
 
