@@ -200,7 +200,8 @@ def _leaves_work(call: Call, flops: int | None, within: set[str]) -> bool:
 def _work(call: Call, kernels: Sequence[Kernel], counted: tuple[int | None, int | None]) -> _Work:
     tensors = [argument for argument in call.arguments or () if argument.dims is not None]
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
-    computes_in = arithmetic(dtypes[0] if dtypes else None, kernels) if call.name in MULTIPLIES else None
+    multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
+    computes_in = arithmetic(multiplied, kernels) if call.name in MULTIPLIES else None
     crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
     has_work = counted != (None, None)
     return _Work(

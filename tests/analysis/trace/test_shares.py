@@ -76,10 +76,14 @@ def test_what_only_a_mask_could_explain_is_named_so():
         called("FlashAttnFunc", *[BY_TOKENS] * 3, "0.", "", "True", ""),
         called("xformers_flash::flash_fwd", *[BY_TOKENS] * 3, *[""] * 5, "0.", "0.0884", "True", "-1", "-1"),
         called("aiter::mha_fwd", *[BY_TOKENS] * 3, "0.", "0.0884", "True", "-1", "0"),
+        called("xformers::efficient_attention_forward_cutlass", *[BY_TOKENS] * 3, *[""] * 5, "0.", "1", "False"),
     ],
     ids=lambda made: made["name"],
 )
-def test_attention_of_packages_has_its_flops(made):
+def test_attention_of_packages_has_its_flops_and_bytes(made):
+    tensors_bytes = 4 * 2 * 2 * 16384 * 16 * 128
+
+    assert table(made, 3440.0).rows[0].byte_count == tensors_bytes
     assert share(made, 3440.0) == pytest.approx(0.646, abs=5e-4)
 
 
@@ -101,6 +105,15 @@ def test_what_has_no_known_work_has_no_roof_of_its_bytes():
     assert "No FLOPs known for flash_attn::_flash_attn_varlen_forward" in " ".join(notes(table(uneven, 900.0)))
     assert share(lists, 900.0) is None
     assert "No bytes known for aten::_foreach_add_" in " ".join(notes(table(lists, 900.0)))
+
+
+def test_attention_of_transformer_engine_is_counted_without_its_mask():
+    made = called("FusedAttnFunc", "True", "16384", "16384", *[((3,), "int")] * 2, *[""] * 4, *[BY_TOKENS] * 3)
+    found = table(made, 3440.0 * 2)
+
+    assert found.rows[0].byte_count == 4 * 2 * 2 * 16384 * 16 * 128
+    assert found.rows[0].roof_share == pytest.approx(0.646, abs=5e-4)
+    assert "Counted without a mask" in " ".join(notes(found))
 
 
 def test_a_gpu_that_kernels_number_otherwise_is_the_one_that_is_described():

@@ -119,6 +119,12 @@ def _sequences(arguments: Arguments, places: Attention, query: Dims, key: Dims) 
         return None
     if places.lengths is None or len(query) != 3 or not _has_elements(arguments, places.lengths[0]):
         tokens = len(query) - (3 if places.by_tokens else 2)
+        if (
+            places.by_tokens
+            and places.lengths
+            and arguments[places.lengths[2]].value == str(query[0]) != str(query[tokens])
+        ):
+            tokens = 0  # which come first of all in Megatron's order
         return prod(query[:-1]) // query[tokens], query[tokens], key[tokens]
     (total, heads, _), (total_keys, *_) = query, key
     sequences = _dims(arguments, places.lengths[0])[0] - 1

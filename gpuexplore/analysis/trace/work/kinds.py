@@ -34,7 +34,7 @@ class Attention(NamedTuple):
         query: key and value follow it.
         mask: of a tensor of scores that are added, or that are let through.
         window: of the keys seen to the left of a query's own position; those to the right follow.
-        lengths: of the starts of packed sequences, of queries and of keys; their longest follow as two numbers.
+        lengths: of the starts of packed sequences, of queries and of keys, and of the longest of both, two numbers.
         unknown: of tensors that say how many keys there are, or where they lie: with one the work is unknown.
         by_tokens: tokens come before heads.
         is_backward: five products instead of two, as the scores are computed again.
@@ -106,8 +106,11 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
         "xformers_flash::flash_bwd": _BACKWARD._replace(causal=12, window=13, lengths=(6, 7, 8)),
         "_vllm_fa2_C::varlen_fwd": _PACKED._replace(causal=15, window=16, lengths=(4, 5, 10), unknown=(6, 7, 8)),
         "aiter::_flash_attn_backward": _BACKWARD._replace(causal=12, window=13),
+        "xformers::efficient_attention_forward_cutlass": Attention(9, mask=3, lengths=(4, 5, 6), by_tokens=True),
         "FlashAttnFunc": _PACKAGED._replace(window=None),
         "FlashAttnVarlenFunc": _PACKED._replace(window=None, unknown=()),
+        # of TransformerEngine 2, whose mask is a word, which is in no trace
+        "FusedAttnFunc": Attention(18, 9, mask=12, lengths=(3, 4, 1), unknown=(7, 8), by_tokens=True),
     }
 )
 FUSED_FORWARD = tuple(name for name, places in ATTENTION.items() if not (places.by_tokens or places.is_backward))

@@ -203,7 +203,7 @@ def _linear(arguments: Arguments) -> Dims | None:
 
 def _attention(places: Attention) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
-        query, value = arguments[0].dims, arguments[2].dims
+        query, _, value = (argument.dims for argument in arguments[places.query : places.query + 3])
         is_unknown = any(
             argument.dims is not None for place in places.unknown for argument in arguments[place : place + 1]
         )
@@ -275,8 +275,9 @@ MOVES: Mapping[str, Moves] = MappingProxyType(
         }.items()
     }
     | {
-        name: Moves(slice(0, 3), _attention(places), _as_first)
+        name: Moves(inputs, _attention(places), partial(_of_inputs, _as_first, inputs))
         for name, places in ATTENTION.items()
         if not places.is_backward
+        for inputs in (slice(places.query, places.query + 3),)
     }
 )

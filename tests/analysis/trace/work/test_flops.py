@@ -177,6 +177,14 @@ def test_packed_sequences_are_known_where_all_are_alike_or_there_is_one():
     assert pairs(4, "64") is None, "the lengths themselves are in no trace"
 
 
+@pytest.mark.parametrize("shape", [(2, 32, 8, 16), (32, 2, 8, 16)])
+def test_tokens_are_the_axis_as_long_as_the_longest_sequence(shape):
+    fused = placed("FusedAttnFunc", *[shape] * 3, causal="", lengths=((3,), (3,), "32", "32"))
+
+    assert flop_count(fused) == 4 * 2 * 8 * 32 * 32 * 16
+    assert may_be_masked(fused)
+
+
 def test_keys_in_pages_have_no_known_number():
     paged = [(96, 4, 8), (700, 16, 4, 8), (700, 16, 4, 8), "", (2,), (2,), "", "", (1, 6), "", "96", "96"]
 
