@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -89,6 +90,20 @@ def href(page: str) -> str:
     """
     name, question, parameters = page.partition("?")
     return f"./{'' if name == FIRST_PAGE else name}{question}{parameters}"
+
+
+def address(shown: Mapping[str, str] | None = None) -> str:
+    """Return the address of this page as its visitors reach it, behind a proxy or under a path too.
+
+    Args:
+        shown: its parameters; None: those of the URL that this page reads.
+    """
+    if shown is None:
+        shown = {name: text for name, text in parameters().items() if name in PARAMETERS[current_page()]}
+    base = (st.context.url or "").partition("?")[0]  # Streamlit leaves out parameters, and the first page's slash
+    if base.rpartition("/")[2] not in ("", *PARAMETERS):
+        base += "/"
+    return f"{base}?{urlencode(shown, safe=',:=')}" if shown else base
 
 
 def check(name: str, text: str) -> None:

@@ -5,10 +5,13 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
+import numpy as np
 import pytest
+import vl_convert
+from PIL import Image
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.exports import EXPORTS, Exported, export, format_of
@@ -170,6 +173,37 @@ def test_pictures_hold_title_device_date_and_id(exported):
         assert text in svg, text
     assert "Both" in both
     assert png.startswith(b"\x89PNG")
+
+
+TEXT = re.compile(r'<text[^>]*font-family="(?P<families>[^"]*)"[^>]*>(?P<words>[^<]+)</text>')
+# https://www.w3.org/TR/css-fonts-4/#family-name-syntax
+FAMILY = re.compile(r"'[^']+'|-?[A-Za-z_][\w-]*( -?[A-Za-z_][\w-]*)*")
+
+
+def _raster(png):
+    return np.asarray(Image.open(BytesIO(png)).convert("L"), dtype=np.int16)
+
+
+def test_pictures_of_every_chart_show_their_text_in_a_font_that_every_reader_has(exported):
+    from gpuexplore import charts
+
+    shapes = [Shape.of(m=m, k=64, n=n) for m in (64, 128) for n in (64, 128)]
+    wide = tuple(replace(each, case=replace(each.case, shape=shape)) for shape in shapes for each in RESULTS[:2])
+    drawn = {name: getattr(charts, name)(exported.analysis) for name in ("time", "speedup", "share", "throughput")}
+    drawn |= {"bandwidth": charts.bandwidth(exported.analysis), "heat_map": charts.heat_map(analyze(wide))}
+    specs = [specification({None: chart}, f"Chart of {name}", exported.facts) for name, chart in drawn.items()]
+    specs.append(drawn["time"].to_dict())  # as gx.chart saves it
+    for name, svg, png in zip([*drawn, "gx"], pictures(specs, "svg"), pictures(specs, "png"), strict=True):
+        texts = [(each["families"], each["words"]) for each in TEXT.finditer(svg.decode())]
+        blank = _raster(vl_convert.svg_to_png(re.sub(r"<text.*?</text>", "", svg.decode(), flags=re.DOTALL), scale=2))
+        inked = np.abs(_raster(png) - blank) > 64
+
+        assert len(texts) > 4, name
+        assert inked.sum() > 20 * sum(map(len, (words for _, words in texts))), name
+        for families in {families.replace("&quot;", "'") for families, _ in texts}:
+            *named, last = families.split(", ")
+            assert all(map(FAMILY.fullmatch, named)), families
+            assert last == "sans-serif"
 
 
 def test_another_layout_stands_beside_device_and_date(exported):

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from streamlit.runtime.context import ContextProxy
 
 from gpuexplore.model import Experiment, Flag
 from gpuexplore.store import Description
@@ -128,6 +129,19 @@ def test_the_chart_that_the_link_names_is_drawn_and_the_choice_is_written(page, 
     assert app.query_params["chart"] in ("share", ["share"])
     bad = page("benchmark", run=recorded(), chart="pie")
     assert "chart 'pie': accepted are time, speedup, share, rate" in texts(bad.error)
+
+
+@pytest.mark.parametrize("url", ["https://lab.example", "https://lab.example/gpus", "https://lab.example/gpus/"])
+def test_the_link_to_copy_holds_the_run_and_what_is_shown_behind_a_proxy_too(page, recorded, monkeypatch, url):
+    monkeypatch.setattr(ContextProxy, "url", url)  # as of Streamlit, without parameters
+    run_id = recorded()
+    app = page("benchmark", run=run_id, chart="rate", implementations="torch", stranger="1")
+    copied = [each.value for each in app.code if each.value.startswith("https")]
+
+    assert len(copied) == 1
+    assert copied[0].partition("?")[0] == f"{url.removesuffix('/')}/"
+    assert {f"run={run_id}", "chart=rate", "impl=torch"} <= set(copied[0].partition("?")[2].split("&"))
+    assert "stranger" not in copied[0]
 
 
 @pytest.mark.parametrize(

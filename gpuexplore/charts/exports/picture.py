@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 820, 400
 PANEL_WIDTH = 300
 LIMIT_S = 60.0
 PROCESS = "gpuexplore.charts.exports.picture_process"
-FONT = "Source Sans 3, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
+FONT = "'Source Sans 3', 'Source Sans Pro', 'Segoe UI', Helvetica, Arial, sans-serif"  # CSS: a bare 3 voids the list
 CATEGORIES = ("#0d36a7", "#c6871c", "#00816e", "#773b6c", "#1d96d6", "#791906", "#7b52c8")  # of the light theme
 CONFIG: Mapping[str, Any] = {
     "font": FONT,

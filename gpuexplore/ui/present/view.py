@@ -84,7 +84,7 @@ def _show_title(run: Run, analysis: RunAnalysis) -> None:
         st.markdown(f"**{analysis.summary.headline}**")
         st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details[:3]))
     with code:
-        st.image(qr_code(_address(run)), width="stretch", caption="The run, on your own screen")
+        st.image(qr_code(link.address({"run": run.id})), width="stretch", caption="The run, on your own screen")
 
 
 def _show_chart(run: Run, analysis: RunAnalysis, step: Step) -> None:
@@ -150,9 +150,3 @@ def _go(number: int) -> None:
 def _end() -> None:
     link.write(VIEW, None)
     link.write(SLIDE, None)
-
-
-def _address(run: Run) -> str:
-    """Return the address of the run as visitors reach it."""
-    base = (st.context.url or "").partition("?")[0]
-    return f"{base}?run={run.id}"

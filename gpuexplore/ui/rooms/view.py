@@ -1,7 +1,5 @@
 """A room on a page, as whoever looks at it may see it; without one, the ways into one."""
 
-from urllib.parse import urlencode
-
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput, NotFound
@@ -34,11 +32,11 @@ def show() -> None:
         return
     _take_lead(room)
     if is_presented() and (found.leads(room) or _is_in(room)):
-        show_wall(room, address_of(room))
+        show_wall(room, link.address({ROOM: room.code}))
         return
     st.header(plain(room.title or f"Room {spoken(room.code)}"), anchor=False)
     if found.leads(room):
-        show_leader(room, address_of(room))
+        show_leader(room, link.address({ROOM: room.code}))
         return
     if not _is_in(room):
         show_outside(room, found.me_in(room))
@@ -61,9 +59,3 @@ def _take_lead(room: Room) -> None:
         found.forget()
     else:
         show_problem(InvalidInput("this leader's link opens nothing: its room has a newer one, or it was cut off"))
-
-
-def address_of(room: Room) -> str:
-    """Return the address of a room as visitors reach it."""
-    base = (st.context.url or "").partition("?")[0]
-    return f"{base}?{urlencode({ROOM: room.code})}"

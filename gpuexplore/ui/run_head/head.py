@@ -75,15 +75,19 @@ def _draw_facts(run: Run) -> None:
 def _draw_actions(run: Run) -> None:
     if run.title and (run.owner == owner() or is_admin()):
         _rename(run)
-    with st.popover("Copy link", icon=":material/link:"):
-        st.caption("This page as it is: the run, what it is compared with, and the chart that is shown.")
-        st.code(st.context.url, language=None, wrap_lines=True)
+    st.fragment(_offer_link)()
     if not _is_whole(run):
         return
     _offer_comparison(run)
     st.button("Present", icon=":material/slideshow:", on_click=_present)
     with st.popover("Export", icon=":material/download:"):
         offer_files(run)
+
+
+def _offer_link() -> None:
+    with st.popover("Copy link", icon=":material/link:", key="head.link", on_change="rerun"):  # as the chart is now
+        st.caption("This page as it is: the run, what it is compared with, and the chart that is shown.")
+        st.code(link.address(), language=None, wrap_lines=True)
 
 
 def _is_whole(run: Run) -> bool:
