@@ -154,6 +154,7 @@ _NOT_MEASURED = (
         also=("float8", "f8", "e4m3", "fp8e4m3", "fp8e4m3fn", "float8e4m3"),
     ),
 )
+UNKNOWN_DTYPE = DType("unknown", "float64", 64, 53, "unknown", "of a benchmark whose file does not name it")
 FORMATS: dict[str, DType] = DTYPES | {row.name: row for row in _NOT_MEASURED}  # fp8 has peaks, but no kernel here
 
 
@@ -182,11 +183,13 @@ def format_named(name: str) -> DType:
 
 
 def dtype_named(name: str) -> DType:
-    """Return the row called `name`.
+    """Return the row called `name`, of a dtype that is measured, or that of benchmarks of others.
 
     Raises:
         InvalidInput: no such dtype.
     """
+    if name == UNKNOWN_DTYPE.name:
+        return UNKNOWN_DTYPE
     if spelled(name) not in DTYPES:
         raise InvalidInput.of("dtype", name, DTYPES)
     return DTYPES[spelled(name)]

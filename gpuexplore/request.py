@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import dtype_named, spelled
+from gpuexplore.dtypes import DTYPES, DType, spelled
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
-from gpuexplore.operations import operation_named
+from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import check_limits, exact_shapes, parse_sizes, split, whole_number
@@ -112,12 +112,14 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
         return problems
     try:
         operation = operation_named(request.operation)
+        if operation.of_name is not None:
+            raise InvalidInput.of("operation", operation.name, OPERATIONS)
     except InvalidInput as error:
         return {"operation": str(error)}
     known_devices = tuple(device_ids)
     checks: dict[str, Callable[[], object]] = {
         "shapes" if request.shapes else "sizes": lambda: shapes_of(request, operation),
-        "dtypes": lambda: [dtype_named(name) for name in _some("dtype", request.dtypes, operation.dtypes)],
+        "dtypes": lambda: [_known_dtype(name) for name in _some("dtype", request.dtypes, operation.dtypes)],
         "implementations": lambda: _known_implementations(request.implementations, operation),
         "devices": lambda: _known_devices(request.devices, known_devices),
         "cache": lambda: Options(cache=request.cache or None),  # type: ignore[arg-type]  # Options judges the text
@@ -267,6 +269,12 @@ def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
     if not words:
         raise InvalidInput(f"no {what}: give at least one of {', '.join(accepted)}")
     return words
+
+
+def _known_dtype(name: str) -> DType:
+    if spelled(name) not in DTYPES:
+        raise InvalidInput.of("dtype", name, DTYPES)
+    return DTYPES[spelled(name)]
 
 
 def _known_implementations(text: str, operation: Operation) -> None:

@@ -60,6 +60,8 @@ class Measurement:
     Sample i of every implementation of a group comes from round i, so ratios can be paired.
 
     Attributes:
+        first_call_s: None is unknown, as in files of other harnesses.
+        batch: calls of a sample.
         processes: how many of the samples each of several fresh processes took, in that order; empty: one took all.
         between_processes: half width, in natural logarithms, of the interval around the median of many processes that
             holds the median of 95 % of them, as far as this machine is known; None in results of earlier versions.
@@ -68,7 +70,7 @@ class Measurement:
     """
 
     samples_s: tuple[float, ...]
-    first_call_s: float
+    first_call_s: float | None
     batch: int = 1
     contrasts: tuple[Contrast, ...] = ()
     phases: tuple[Phase, ...] = ()

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.output import content_of
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
@@ -16,7 +16,11 @@ from gpuexplore.store import open_store
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `import`."""
     parser.add_argument(
-        "file", nargs="+", type=Path, metavar="FILE", help=f"exported runs or recordings: {', '.join(SUFFIXES)}"
+        "file",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help=f"exported runs, recordings, JSON of pyperf, pytest-benchmark or nvbench: {', '.join(SUFFIXES)}",
     )
 
 
@@ -29,7 +33,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 for run in import_runs(store, path.name, content_of(path, MOST_BYTES), OWNER):
                     print(f"{run.id}  {run.title}  ({run.origin})")
             except InvalidInput as error:
-                code = EXIT_FAILED
+                code = EXIT_UNUSABLE
                 for line in str(error).splitlines():
                     say(f"gpuexplore: {line}")
     return code

@@ -44,7 +44,7 @@ def _pooled(measurements: Sequence[Measurement]) -> Measurement:
     return replace(
         measurements[0],
         samples_s=tuple(sample for samples_s in kept for sample in samples_s),
-        first_call_s=median([measurement.first_call_s for measurement in measurements]),
+        first_call_s=median([first_s for each in measurements if (first_s := each.first_call_s) is not None]),
         processes=tuple(map(len, kept)),
         between_processes=None,
         between_ratios=None,

@@ -38,7 +38,9 @@ def side_named(store: Store, name: str) -> Side:
         try:
             return side_of(run_named(store, name))
         except NotFound as error:
-            if path.suffix or path.exists():
+            if path.is_file():
+                read_runs(path.name, path.read_bytes())  # says what it is
+            if path.suffix:
                 raise InvalidInput.of(
                     "file", name, f"those that end in {', '.join(SUFFIXES)}, and ids of runs"
                 ) from error
@@ -46,7 +48,7 @@ def side_named(store: Store, name: str) -> Side:
     if not path.is_file():
         raise InvalidInput.of("file", name, "files that exist")
     if path.suffix == ".json":
-        (run,) = read_runs(path.name, path.read_bytes())
-        return Side(run.title, run.results, path.name, None)
+        runs = read_runs(path.name, path.read_bytes())
+        return Side(runs[0].title, tuple(result for run in runs for result in run.results), path.name, None)
     recording = validate(path)
     return Side(recording.title, recording.results, path.name, recording.provenance.recorded_utc)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.operations.of_users import Build, build_of_user, operation_of_user
@@ -41,13 +42,13 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({name: _contract_of(name)
 
 
 def operation_named(name: str) -> Operation:
-    """Return the operation called `name`: one of `OPERATIONS`, or one that a user declared in this process.
+    """Return the operation called `name`: one of `OPERATIONS`, one that a user declared in this process, or BENCHMARK.
 
     Raises:
         InvalidInput: no such operation.
     """
     if name not in OPERATIONS:
-        if found := operation_of_user(name):
+        if found := BENCHMARK if name == BENCHMARK.name else operation_of_user(name):
             return found
         raise InvalidInput.of("operation", name, OPERATIONS)
     return OPERATIONS[name]

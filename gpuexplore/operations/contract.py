@@ -137,6 +137,7 @@ class Operation:
         multiply_adds: whether multiplications and additions come in pairs, as peaks count them; alone, they can reach
             half of a peak.
         bytes_moved: bytes moved at least, of a shape in a dtype; None: each input read once, each output written once.
+        of_name: what is known of any implementation by its name; None: `implementations` and those of users are all.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Operation:
     has_layouts: bool = False
     multiply_adds: bool = True
     bytes_moved: Callable[[Shape, DType], int] | None = None
+    of_name: Callable[[str], Implementation] | None = None
 
     @property
     def vendor_library(self) -> Implementation:
@@ -229,6 +231,8 @@ class Operation:
         Raises:
             InvalidInput: this operation has no such implementation.
         """
+        if self.of_name is not None:
+            return self.of_name(name)
         if OF_USERS in name:
             return row_of_user(name, self.name, self.implementations, is_product=self.is_matrix_product)
         for implementation in self.implementations:

@@ -7,6 +7,7 @@ from gpuexplore.measure.check.elements import widest_tolerance
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Device, Experiment, Result, Shape, ThreadRoofs
 from gpuexplore.operations import operation_named
+from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.growth import AS_SUMMED, Growth
 
@@ -73,6 +74,8 @@ def check_result(result: Result) -> None:
         raise InvalidInput.of("accuracy", accuracy.relative_error, "errors and tolerances from 0")
     if measurement is None:
         return
+    if result.case.operation == BENCHMARK.name:
+        return
     if accuracy is None:
         raise InvalidInput("ok without its accuracy: a wrong kernel is never timed")
     if not accuracy.within:
@@ -84,6 +87,6 @@ def check_result(result: Result) -> None:
         most = widest_tolerance(Reference(operation, dtype, inputs, result.seed), result.case.shape)
     if accuracy.tolerance > most * (1 + ROUNDING):
         raise InvalidInput.of("tolerance", accuracy.tolerance, f"up to {most}, which rounding explains")
-    if measurement.first_call_s <= 0 or measurement.batch < 1:
+    if (measurement.first_call_s is not None and measurement.first_call_s <= 0) or measurement.batch < 1:
         values = f"{measurement.first_call_s}, {measurement.batch}"
         raise InvalidInput.of("first call and batch", values, "seconds above 0, and whole numbers from 1")

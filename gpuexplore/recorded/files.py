@@ -12,9 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Result
+from gpuexplore.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Options, Result
 from gpuexplore.naming import LONGEST_TITLE, default_title
+from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.recorded.figures import check_device, check_names, check_result
+from gpuexplore.recorded.harnesses import READ, kind_of, results_of
 from gpuexplore.recorded.validation import finite, named, validate, whole
 from gpuexplore.serialization import decode_strictly
 from gpuexplore.typed_text import check_characters
@@ -24,6 +26,7 @@ MOST_ROWS = 5000
 MOST_NAMED = 5  # refused rows in a message
 SUFFIXES = (".json", ".jsonl")
 LONGEST_NAME = 60  # characters of a file's name that are kept
+AXES = ("shape", "dtype", "implementation", "device")  # of a case, in the order of Experiment's
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class ReadRun:
 
 
 def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
-    """Return the runs that a file holds: one of an exported report, one an operation of a recording.
+    """Return the runs that a file holds: one of an exported report, one an operation of a recording or other harness.
 
     Args:
         name: of the file, which ends in one of SUFFIXES.
@@ -52,15 +55,17 @@ def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
     """
     check_characters("file", name)
     suffix = Path(name).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InvalidInput.of("file type", suffix or name[:LONGEST_NAME], SUFFIXES)
     if len(content) > MOST_BYTES:
         raise InvalidInput.of("file", f"{len(content):,} bytes", f"at most {MOST_BYTES:,}")
+    if suffix not in SUFFIXES:
+        if kind := kind_of(content.partition(b"\n")[0].decode("utf-8-sig", errors="replace").strip()):
+            raise InvalidInput(f"{name[:LONGEST_NAME]} is {kind}")
+        raise InvalidInput.of("file type", suffix or name[:LONGEST_NAME], SUFFIXES)
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
-    return _of_recording(name, text) if suffix == ".jsonl" else (_of_report(name, text),)
+    return _of_recording(name, text) if suffix == ".jsonl" else _of_json(name, text)
 
 
 def _of_recording(name: str, text: str) -> tuple[ReadRun, ...]:
@@ -79,8 +84,57 @@ def _of_recording(name: str, text: str) -> tuple[ReadRun, ...]:
     )
 
 
-def _of_report(name: str, text: str) -> ReadRun:
+def _of_json(name: str, text: str) -> tuple[ReadRun, ...]:
     data = _parsed(name, text)
+    if isinstance(data, Mapping) and "schema_version" not in data and (found := results_of(name, data)):
+        return _of_harness(name, *found)
+    if kind := kind_of(data):
+        raise InvalidInput(f"{name} is {kind}")
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"{name}: this is no JSON object")
+    if "schema_version" not in data:
+        keys = ", ".join(map(str, [*data][:MOST_NAMED])) or "none"
+        raise InvalidInput(
+            f"{name}: no 'schema_version', and no keys of another harness but {keys[:LONGEST_NAME]}; {READ}"
+        )
+    return (_of_report(name, data),)
+
+
+def _of_harness(name: str, harness: str, found: Sequence[Result]) -> tuple[ReadRun, ...]:
+    """Return a run of the results of each operation under the same conditions, with what is unknown of them."""
+    if len(found) > MOST_ROWS:
+        raise InvalidInput.of("file", f"{len(found):,} benchmarks", f"at most {MOST_ROWS:,}")
+    groups: dict[tuple[str, Options], list[Result]] = {}
+    for result in found:
+        groups.setdefault((result.case.operation, result.case.options), []).append(result)
+    return tuple(_run_of(name, harness, operation, results) for (operation, _), results in groups.items())
+
+
+def _run_of(name: str, harness: str, operation: str, results: Sequence[Result]) -> ReadRun:
+    cases = [result.case for result in results]
+    axes = [tuple(dict.fromkeys(getattr(case, axis) for case in cases)) for axis in AXES]
+    experiment = Experiment(operation, *axes, options=cases[0].options)
+    _check_size(experiment)
+    unknown = [
+        *(["correctness was not checked by us"] if any(result.accuracy is None for result in results) else []),
+        *(["one value of each benchmark, no samples"] if all(map(_is_one_value, results)) else []),
+    ]
+    origin = "; ".join((origin_of(f"{_short(name)} of {harness}", results), *unknown))
+    names = axes[AXES.index("implementation")]
+    title = f"{harness}: {', '.join(names)}" if operation == BENCHMARK.name else default_title(experiment)
+    return ReadRun(
+        title if len(title) <= LONGEST_TITLE else f"{harness}: {len(names)} benchmarks",
+        experiment,
+        tuple(results),
+        origin,
+    )
+
+
+def _is_one_value(result: Result) -> bool:
+    return result.measurement is None or len(result.measurement.samples_s) == 1
+
+
+def _of_report(name: str, data: Mapping[str, Any]) -> ReadRun:
     if data.get("schema_version") is True or data.get("schema_version") != SCHEMA_VERSION:
         raise InvalidInput.of(f"schema_version of {name}", data.get("schema_version"), [SCHEMA_VERSION])
     with named(name):
@@ -193,18 +247,15 @@ def _short(name: str) -> str:
     return Path(name).name[:LONGEST_NAME]
 
 
-def _parsed(name: str, text: str) -> Mapping[str, Any]:
+def _parsed(name: str, text: str) -> Any:
     try:
-        value = json.loads(text, parse_constant=finite, parse_float=finite, parse_int=whole)
+        return json.loads(text, parse_constant=finite, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{name}: no JSON from line {error.lineno} on: {error.msg}") from error
     except RecursionError as error:
         raise InvalidInput(f"{name}: brackets are nested too deep to be a report") from error
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}") from error
-    if not isinstance(value, Mapping):
-        raise InvalidInput(f"{name}: this is no JSON object")
-    return value
 
 
 def _object(what: str, data: Any) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 import json
 
 import gpuexplore as gx
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, main
+from gpuexplore.cli import EXIT_UNUSABLE, EXIT_OK, main
 from gpuexplore.store import open_store
 from tests.recorded.test_files import RESULTS, RUN, report
 
@@ -31,7 +31,7 @@ def test_what_is_refused_is_named_and_the_other_files_are_kept(report, tmp_path,
     (tmp_path / "bad.json").write_text(json.dumps(report))
     files = [str(tmp_path / name) for name in ("bad.json", "gone.json", "good.json")]
 
-    assert main(["import", *files]) == EXIT_FAILED
+    assert main(["import", *files]) == EXIT_UNUSABLE
 
     said = capsys.readouterr()
     assert "gpuexplore: bad.json: result 1: " in said.err

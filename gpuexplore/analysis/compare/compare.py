@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.compare.differences import Difference, differences
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.rates import case_label, shape_label
 from gpuexplore.analysis.verdict import Estimate, Words, compare, ratio_of
 from gpuexplore.devices.identity import same_device
 from gpuexplore.measure.conditions.spread_prior import length_of, prior
@@ -78,7 +78,7 @@ class ComparedCase:
     @property
     def label(self) -> str:
         """How a sentence names it: ``torch in fp32, 64 × 64 × 64``."""
-        return f"{self.case.implementation} in {self.case.dtype}, {shape_label(self.case.shape)}"
+        return ", ".join([case_label(self.case), *([shape_label(self.case.shape)] if self.case.shape.axes else [])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,14 @@ from gpuexplore.analysis.utilization.best_results import with_measured_ceilings
 from gpuexplore.analysis.utilization.implementation_limits import implementation_limits
 from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
 from gpuexplore.analysis.utilization.plausibility import believed, is_plausible
-from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_count, flop_per_s, shapes_by_work
+from gpuexplore.analysis.utilization.rates import (
+    byte_count,
+    bytes_per_s,
+    case_label,
+    flop_count,
+    flop_per_s,
+    shapes_by_work,
+)
 from gpuexplore.analysis.utilization.utilization import (
     bandwidth_utilization,
     cache_resident_reason,
@@ -116,7 +123,7 @@ def _one(result: Result, shared: _Shared) -> AnalyzedResult:
     limits = implementation_limits(result, peak, bandwidth)
     chosen_peak = reference_peak(result, shared.comparison, context)
     chosen_bandwidth = reference_bandwidth(result, shared.comparison, context)
-    name = f"{result.case.implementation} in {result.case.dtype}"
+    name = case_label(result.case)
     found = AnalyzedResult(
         result=result,
         origin=context.origin,

@@ -94,8 +94,8 @@ def _derived(analyzed: AnalyzedResult) -> FlatRow:
     peak, bandwidth, speedup = analyzed.peak.peak, analyzed.bandwidth.peak, analyzed.speedup
     low, high = (speedup and speedup.ci95) or (None, None)
     return {
-        "flop_count": analyzed.flop_count,
-        "byte_count": analyzed.byte_count,
+        "flop_count": analyzed.flop_count if analyzed.byte_count else None,
+        "byte_count": analyzed.byte_count or None,
         "flop_per_s": analyzed.flop_per_s,
         "bytes_per_s": analyzed.bytes_per_s,
         "peak_flop_per_s": peak and peak.flop_per_s,

@@ -87,8 +87,8 @@ def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
         "measurement": _measurement(result.measurement, analyzed),
         "accuracy": _accuracy(result.accuracy),
         "seed": result.seed,
-        "flop_count": analyzed.flop_count,
-        "byte_count": analyzed.byte_count,
+        "flop_count": analyzed.flop_count if analyzed.byte_count else None,  # a benchmark of others has neither
+        "byte_count": analyzed.byte_count or None,
         "flop_per_s": analyzed.flop_per_s,
         "bytes_per_s": analyzed.bytes_per_s,
         "peak": _peak(analyzed),

@@ -7,13 +7,24 @@ from gpuexplore.analysis.speedup import TIE_WITHIN
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.operations.benchmark import BENCHMARK
+from gpuexplore.units import (
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_interval,
+    format_percent,
+    format_seconds,
+)
+
+WORK_UNKNOWN = "another harness timed it, so that its work is unknown, and whether its results are right"
 
 
 def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
     """Return what the results mean; while `running` it speaks of what is there."""
     if analysis.fastest is None or analysis.largest_shape is None:
         return _without_measurement(analysis, running)
+    if analysis.fastest.case.operation == BENCHMARK.name:
+        return _of_benchmarks(analysis)
     headline = f"At {shape_label(analysis.largest_shape)}, {_leaders(analysis)} {_achieved(analysis.fastest)}."
     if running:
         headline = f"So far: {headline[0].lower()}{headline[1:]}"
@@ -24,6 +35,18 @@ def _without_measurement(analysis: RunAnalysis, running: bool) -> Summary:
     headline = "Nothing is measured yet." if running or not analysis.results else "No case could be measured."
     said = (not_believed(analysis), missing_sentence([analyzed.result for analyzed in analysis.results]))
     return Summary(headline, tuple(sentence for sentence in said if sentence))
+
+
+def _of_benchmarks(analysis: RunAnalysis) -> Summary:
+    """Return the times of benchmarks of another harness, none of which is called faster: they may do other things."""
+    measured = analysis.at_largest_shape
+    missing = missing_sentence([analyzed.result for analyzed in analysis.results])
+    if len(measured) == 1:
+        headline = f"{measured[0].label} takes {format_seconds(measured[0].median_s)}"
+    else:
+        times = format_interval((measured[0].median_s or 0.0, measured[-1].median_s or 0.0), format_seconds)
+        headline = f"{len(measured)} benchmarks, {times}"
+    return Summary(f"{headline}; {WORK_UNKNOWN}.", (missing,) if missing else ())
 
 
 def _leaders(analysis: RunAnalysis) -> str:

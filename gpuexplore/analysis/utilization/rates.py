@@ -7,9 +7,11 @@ output written once), so a rate in bytes/s can be below what the memory really c
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gpuexplore.dtypes import dtype_named
+from gpuexplore.dtypes import UNKNOWN_DTYPE, dtype_named
 from gpuexplore.model import Case, Result, Shape
 from gpuexplore.operations import operation_named
+from gpuexplore.operations.benchmark import BENCHMARK
+from gpuexplore.units import UNKNOWN
 
 MOST_UNNAMED_AXES = 3
 MOST_COUNTS = 4096  # that are kept: every rule about a result asks for its counts again
@@ -41,13 +43,17 @@ def _byte_count(operation: str, shape: Shape, dtype: str) -> int:
 
 
 def flop_per_s(result: Result) -> float | None:
-    """Return the achieved FLOP/s at the median time; None without a measurement."""
-    return None if result.measurement is None else flop_count(result.case) / result.measurement.median_s
+    """Return the achieved FLOP/s at the median time; None without a measurement, or where the work is unknown."""
+    return flop_count(result.case) / result.measurement.median_s if result.measurement and _is_known(result) else None
 
 
 def bytes_per_s(result: Result) -> float | None:
-    """Return the achieved bytes/s at the median time; None without a measurement."""
-    return None if result.measurement is None else byte_count(result.case) / result.measurement.median_s
+    """Return the achieved bytes/s at the median time; None without a measurement, or where the work is unknown."""
+    return byte_count(result.case) / result.measurement.median_s if result.measurement and _is_known(result) else None
+
+
+def _is_known(result: Result) -> bool:
+    return result.case.operation != BENCHMARK.name
 
 
 def size_of(case: Case) -> int | None:
@@ -55,8 +61,15 @@ def size_of(case: Case) -> int | None:
     return operation_named(case.operation).size_of(case.shape)
 
 
+def case_label(case: Case) -> str:
+    """Return how sentences name a case among those of its shape and device: ``torch in fp32``."""
+    return f"{case.implementation} in {case.dtype}" if case.dtype != UNKNOWN_DTYPE.name else case.implementation
+
+
 def shape_label(shape: Shape) -> str:
     """Return a shape as readers see it: ``512 × 512 × 512``, ``n = 1,000,000``; axes by name where many, or words."""
+    if not shape.axes:
+        return UNKNOWN
     has_words = any(len(name) > 1 for name, _ in shape.axes)
     if has_words or len(shape.axes) == 1 or len(shape.axes) > MOST_UNNAMED_AXES:
         return ", ".join(f"{name} = {length:,}" for name, length in shape.axes)

@@ -12,6 +12,8 @@ from typing import Any
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.model import Environment, Measurement
+from gpuexplore.recorded.harnesses import CASE
+from gpuexplore.serialization import encode
 from gpuexplore.statistics import quantile
 
 PYPERF_VERSION, PYTEST_BENCHMARK_VERSION = "1.0", "5.2.3"
@@ -20,7 +22,15 @@ PYPERF_VERSION, PYTEST_BENCHMARK_VERSION = "1.0", "5.2.3"
 def pyperf(exported: Exported) -> bytes:
     """Return what `pyperf compare_to` and `pyperf show` read: one benchmark a case, one run a process."""
     found = [
-        {"metadata": {"name": _name(analyzed), "unit": "second"}, "runs": _runs(analyzed, analyzed.measurement)}
+        {
+            "metadata": {
+                "name": _name(analyzed),
+                "unit": "second",
+                "loops": analyzed.measurement.batch,
+                CASE: json.dumps(_case(analyzed)),
+            },
+            "runs": _runs(analyzed, analyzed.measurement),
+        }
         for analyzed in exported.analysis.results
         if analyzed.measurement
     ]
@@ -38,7 +48,11 @@ def pytest_benchmark(exported: Exported) -> bytes:
             "fullname": f"gpuexplore::{_name(analyzed)}",
             "params": {"shape": str(analyzed.case.shape), "dtype": analyzed.case.dtype},
             "param": f"{analyzed.case.shape}-{analyzed.case.dtype}",
-            "extra_info": {"flags": [flag.name for flag in analyzed.result.flags], "mfu": analyzed.mfu},
+            "extra_info": {
+                "flags": [flag.name for flag in analyzed.result.flags],
+                "mfu": analyzed.mfu,
+                CASE: _case(analyzed),
+            },
             "options": {"disable_gc": True, "timer": "gpuexplore", "warmup": True},
             "stats": _stats(analyzed.measurement),
         }
@@ -88,6 +102,12 @@ def _stats(measurement: Measurement) -> dict[str, Any]:
         "data": list(measurement.samples_s),
         "iterations": measurement.batch,
     }
+
+
+def _case(analyzed: AnalyzedResult) -> Mapping[str, Any]:
+    """Return what other harnesses have no place for, so that `gpuexplore import` reads what was written."""
+    processes = analyzed.measurement.processes if analyzed.measurement else ()
+    return {"case": encode(analyzed.case), "accuracy": encode(analyzed.result.accuracy), "processes": list(processes)}
 
 
 def _name(analyzed: AnalyzedResult) -> str:
