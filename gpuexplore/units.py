@@ -4,9 +4,11 @@ GB is 1e9 bytes and GiB is 2**30. Unknown prints as a dash.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from math import floor, isfinite, log, log10
 from statistics import median
+from typing import TypeVar
 
 UNKNOWN = "—"
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}  # either of Unicode's micro signs
@@ -20,6 +22,16 @@ _RATE = re.compile(
 )
 _BINARY = {0: "", 1: "Ki", 2: "Mi", 3: "Gi", 4: "Ti", 5: "Pi"}
 _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
+_PREFIXES = {name: 10.0**power for power, name in _SI.items()} | {
+    name: 1024.0**power for power, name in _BINARY.items() if name
+}
+_NUMBER = r"(?<![\w.,-])(?<!min )-?[0-9]+(?:\.[0-9]+)?"
+_UNIT = r"(?:FLOP/s|FLOP|B/s|B|s|J|Hz|W)(?![\w/])"
+_QUANTITY = re.compile(rf"(?P<number>{_NUMBER}) (?P<prefix>[nµmkMGTP]|[KMGTP]i|)(?P<unit>{_UNIT})")
+_OF_CELL = re.compile(rf"(?:[~<>≈≤≥±] ?)?{_NUMBER} (?:[KMGTP]i|[nµmkMGTP]|){_UNIT}(?: to {_NUMBER} \w*{_UNIT})?")
+TINY = 1e-4  # of a unit: more zeros are not counted at a glance
+COMPARABLE = 1000.0  # times: what differs by more is read apart
+K = TypeVar("K", bound=Hashable)
 
 
 def read_whole(text: str) -> int | None:
@@ -157,7 +169,7 @@ def format_ratio(ratio: float | None) -> str:
 
 def format_interval(interval: tuple[float, float] | None, words: Callable[[float], str]) -> str:
     """Return an interval, e.g. ``1.02 ms to 1.10 ms``, both ends formatted by `words`; a dash where there is none."""
-    return UNKNOWN if interval is None else f"{words(interval[0])} to {words(interval[1])}"
+    return UNKNOWN if interval is None else alike(f"{words(interval[0])} to {words(interval[1])}")
 
 
 def format_multiple(factor: float) -> str:
@@ -178,14 +190,93 @@ def format_energy(joules: float | None) -> str:
     return format_si(joules, "J")
 
 
-def common_unit(values: Sequence[float], unit: str) -> tuple[float, str]:
+def common_unit(values: Sequence[float], unit: str, *, binary: bool | None = None) -> tuple[float, str]:
     """Return the unit that suits most of `values`, none of them zero: its size in `unit`, and its name, e.g. ``ms``.
 
-    Prefixes are binary for ``B``, as in `format_bytes`, and SI for all others; nobody counts in kiloseconds.
+    Prefixes are binary for ``B``, as in `format_bytes`, unless `binary` says otherwise, and SI for all others; nobody
+    counts in kiloseconds.
     """
-    base, prefixes = (1024, _BINARY) if unit == "B" else (1000, {power // 3: name for power, name in _SI.items()})
+    is_binary = unit == "B" if binary is None else binary
+    base, prefixes = (1024, _BINARY) if is_binary else (1000, {power // 3: name for power, name in _SI.items()})
     if unit == "s":
         prefixes = {power: name for power, name in prefixes.items() if power <= 0}
     middle = median(map(abs, values)) if values else 1.0
     power = max(min(prefixes), min(max(prefixes), floor(log(middle, base) + 1e-9)))  # 1000 is 1 k, whatever log says
     return float(base**power), f"{prefixes[power]}{unit}"
+
+
+def shared_units(columns: Mapping[K, Sequence[float]], unit: str, **about: bool) -> dict[K, tuple[float, str]]:
+    """Return the `common_unit` of each column, one for all those whose medians lie within COMPARABLE of each other."""
+    middles = {
+        key: median(known) for key, values in columns.items() if (known := [abs(each) for each in values if each])
+    }
+    found = {key: common_unit((), unit, **about) for key in columns}
+    rest = sorted(middles, key=lambda key: middles[key])
+    while rest:
+        alike = [key for key in rest if middles[key] <= COMPARABLE * middles[rest[0]]]
+        found |= dict.fromkeys(
+            alike, common_unit([each for key in alike for each in columns[key] if each], unit, **about)
+        )
+        rest = rest[len(alike) :]
+    return found
+
+
+def in_one_unit(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the rows of a table, the quantities of each column, and of columns that compare, in one unit.
+
+    A quantity is what a cell is or begins with, as the functions here write it: ``980 µs`` above ``1.02 ms`` becomes
+    ``0.980 ms``. Minutes and what stands behind words stay as they are.
+    """
+    cells = {(place, column): cell for place, row in enumerate(rows) for column, cell in enumerate(row)}
+    heads = {key: found.group() for key, cell in cells.items() if (found := _OF_CELL.match(cell))}
+    shown = _rewritten(heads, {key: key[1] for key in heads})
+    return [
+        tuple(
+            shown[place, column] + cell[len(heads[place, column]) :] if (place, column) in shown else cell
+            for column, cell in enumerate(row)
+        )
+        for place, row in enumerate(rows)
+    ]
+
+
+def alike(text: str) -> str:
+    """Return a sentence in which quantities that compare are in one unit: ``0.980 ms of 1.02 ms``."""
+    pieces = {found.start(): found.group() for found in _QUANTITY.finditer(text)}
+    shown = _rewritten(pieces, {start: start for start in pieces})
+    for start in sorted(pieces, reverse=True):
+        text = text[:start] + shown[start] + text[start + len(pieces[start]) :]
+    return text
+
+
+def _rewritten(texts: Mapping[K, str], columns: Mapping[K, Hashable]) -> dict[K, str]:
+    """Return texts with their quantities in the unit of their column."""
+    found = {key: [*_QUANTITY.finditer(text)] for key, text in texts.items()}
+    has_binary = any(quantity["prefix"].endswith("i") for quantities in found.values() for quantity in quantities)
+    values: dict[str, dict[Hashable, list[float]]] = {}
+    for key, quantities in found.items():
+        for quantity in quantities:
+            values.setdefault(_kind(quantity, has_binary), {}).setdefault(columns[key], []).append(_si(quantity))
+    units = {
+        kind: shared_units(of_kind, kind.removeprefix("i"), binary=kind == "iB") for kind, of_kind in values.items()
+    }
+
+    def shown(column: Hashable, quantity: re.Match[str]) -> str:
+        size, name = units[_kind(quantity, has_binary)][column]
+        if name == quantity["prefix"] + quantity["unit"]:
+            return quantity.group()
+        digits = len(quantity["number"].lstrip("-0.").replace(".", ""))
+        value = _si(quantity) / size
+        text = f"{value:.{max(digits, 1) - 1}e}" if 0 < abs(value) < TINY else _significant(value, digits)
+        return f"{text if digits else 0} {name}"
+
+    return {key: _QUANTITY.sub(partial(shown, columns[key]), text) for key, text in texts.items()}
+
+
+def _kind(quantity: re.Match[str], has_binary: bool) -> str:
+    """Return the unit of a quantity without its prefix, behind an ``i`` where prefixes are binary."""
+    is_binary = quantity["prefix"].endswith("i") or (has_binary and quantity["unit"] == "B" and not quantity["prefix"])
+    return f"i{quantity['unit']}" if is_binary else quantity["unit"]
+
+
+def _si(quantity: re.Match[str]) -> float:
+    return float(quantity["number"]) * _PREFIXES[quantity["prefix"]]

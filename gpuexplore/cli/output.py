@@ -14,7 +14,7 @@ from gpuexplore.cli.streams import say, takes_every_sign
 from gpuexplore.devices import readings
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
-from gpuexplore.units import format_seconds
+from gpuexplore.units import format_seconds, in_one_unit
 
 FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status.OUT_OF_MEMORY, Status.CANCELLED)
 
@@ -31,7 +31,8 @@ def say_readings(names: Iterable[str]) -> None:
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print `rows`, the first of them the heading, in aligned columns."""
+    """Print `rows`, the first of them the heading, in aligned columns of one unit each."""
+    rows = in_one_unit(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -9,7 +9,7 @@ from gpuexplore.analysis.run.json_report import strict
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.model import Case
 from gpuexplore.serialization import encode
-from gpuexplore.units import UNKNOWN, format_interval, format_ratio, format_seconds
+from gpuexplore.units import UNKNOWN, format_interval, format_ratio, format_seconds, in_one_unit
 
 UNTOLD = "cannot be told"
 EMPHASIZED = ("slower", "broken")
@@ -36,7 +36,7 @@ def as_markdown(comparison: RunComparison) -> str:
     lines = [f"**{comparison.headline}**", "", f"Before: {_side(comparison.before)}. After: {_side(comparison.after)}."]
     if comparison.cases:
         lines += ["", _line(HEADING), _line(["---"] * len(HEADING))]
-        lines += [_case_line(found) for found in comparison.cases]
+        lines += map(_case_line, in_one_unit([table_row(found) for found in comparison.cases]))
     if comparison.differences:
         lines += ["", "What differs:", ""]
         lines += [
@@ -87,8 +87,8 @@ def _named(case: Case) -> str:
     return f"{case.implementation} in {case.dtype}, {shape_label(case.shape)} on {case.device}"
 
 
-def _case_line(found: ComparedCase) -> str:
-    *figures, told = table_row(found)
+def _case_line(row: tuple[str, ...]) -> str:
+    *figures, told = row
     return _line([*map(_cell, figures), f"**{told}**" if told in EMPHASIZED else told])
 
 

@@ -10,7 +10,7 @@ from gpuexplore import charts
 from gpuexplore.analysis.run.run_summary import is_memory_bound, quality_of
 from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
-from gpuexplore.charts.exports.texts import HEADING, table_row
+from gpuexplore.charts.exports.texts import HEADING, table_rows
 from gpuexplore.charts.panels import panels
 from gpuexplore.charts.quick_altair import unchecked
 from gpuexplore.devices import TORCH_KINDS
@@ -35,7 +35,7 @@ def html_report(exported: Exported) -> bytes:
         style=Markup(STYLE.read_text(encoding="utf-8")),
         pictures=_pictures(exported),
         heading=HEADING,
-        rows=[table_row(analyzed) for analyzed in exported.analysis.results],
+        rows=table_rows(exported.analysis),
         quality=quality,
         why=why,
         conditions=_conditions(exported),
@@ -57,7 +57,7 @@ def html_cell(exported: Exported) -> str:
         pictures=pictures_of_it,
         reason=reason,
         heading=HEADING,
-        rows=[table_row(analyzed) for analyzed in exported.analysis.results],
+        rows=table_rows(exported.analysis),
     )
 
 

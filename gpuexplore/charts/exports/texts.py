@@ -4,11 +4,19 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.request import as_command, from_experiment
-from gpuexplore.units import UNKNOWN, format_interval, format_percent, format_ratio, format_seconds, format_work_rate
+from gpuexplore.units import (
+    UNKNOWN,
+    format_interval,
+    format_percent,
+    format_ratio,
+    format_seconds,
+    format_work_rate,
+    in_one_unit,
+)
 
 HEADING = ("size", "dtype", "implementation", "device", "time", "95 % interval", "speedup", "rate", "MFU", "status")
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~$])")
@@ -32,7 +40,7 @@ def markdown(exported: Exported) -> bytes:
     lines = [f"## {_plain(exported.title)}", "", f"**{_plain(exported.analysis.summary.headline)}**", ""]
     lines += [f"{' · '.join(map(_plain, exported.facts))}", ""] if exported.facts else []
     lines += [_row(HEADING), _row(["---"] * len(HEADING))]
-    lines += [_row([_plain(cell) for cell in table_row(analyzed)]) for analyzed in exported.analysis.results]
+    lines += [_row([_plain(cell) for cell in row]) for row in table_rows(exported.analysis)]
     if exported.analysis.summary.details:
         lines += ["", *(f"- {_plain(sentence)}" for sentence in exported.analysis.summary.details)]
     lines += ["", "```sh", as_command(from_experiment(exported.experiment)), "```"]
@@ -41,7 +49,7 @@ def markdown(exported: Exported) -> bytes:
 
 def latex(exported: Exported) -> bytes:
     """Return the results as a table in LaTeX, for which a document loads booktabs and textcomp."""
-    rows = [_latex_row(HEADING), r"\midrule", *(_latex_row(table_row(each)) for each in exported.analysis.results)]
+    rows = [_latex_row(HEADING), r"\midrule", *map(_latex_row, table_rows(exported.analysis))]
     caption = ". ".join((exported.title, exported.analysis.summary.headline.rstrip("."), *exported.facts)) + "."
     lines = [
         f"% {' '.join(as_command(from_experiment(exported.experiment)).split())}",
@@ -57,8 +65,12 @@ def latex(exported: Exported) -> bytes:
     return bytes("\n".join(lines) + "\n", "utf8")
 
 
-def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
-    """Return a case as words, in the order of HEADING."""
+def table_rows(analysis: RunAnalysis) -> list[tuple[str, ...]]:
+    """Return every case as words, in the order of HEADING, each column in one unit."""
+    return in_one_unit([_table_row(analyzed) for analyzed in analysis.results])
+
+
+def _table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
     result = analyzed.result
     marks = " ".join((result.status.value, *analyzed.marks))
     return (

@@ -1,4 +1,4 @@
-"""Tables on a page: figures are numbers, which sort as such, in the unit that suits most of their column."""
+"""Tables on a page: figures are numbers, which sort as such, in one unit a column, and in columns that compare."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pyarrow as pa
 import streamlit as st
 
 from gpuexplore.ui.shared import Shared
-from gpuexplore.units import UNKNOWN, common_unit
+from gpuexplore.units import UNKNOWN, shared_units
 
 Row = Mapping[str, object]
 PLAIN = {
@@ -71,21 +71,25 @@ def table_of(rows: Sequence[Row], units: Mapping[str, str]) -> Table:
 
     Args:
         rows: a value for each column; unknown is None, and shown as a dash.
-        units: of columns of numbers: one that `common_unit` knows, or a key of PLAIN.
+        units: of columns of numbers: one that `shared_units` knows, or a key of PLAIN.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
     known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
-    formats = {}
-    for name in known.keys() & units.keys():
-        size, formats[name] = _shown(units[name], known[name])
+    shown = {name: PLAIN[unit] for name, unit in units.items() if unit in PLAIN and name in known}
+    for unit in dict.fromkeys(units.values()):
+        alike = {name: [each for each in known[name] if each] for name in known if units.get(name) == unit}
+        if unit not in PLAIN:
+            shown |= {
+                name: (size, _format(alike[name], size, text))
+                for name, (size, text) in shared_units(alike, unit).items()
+            }
+    for name, (size, _) in shown.items():
         known[name] = [None if value is None else value / size for value in known[name]]
-    return Table(pa.table(known), formats)
+    return Table(pa.table(known), {name: form for name, (_, form) in shown.items()})
 
 
-def _shown(unit: str, values: Sequence[Any]) -> tuple[float, str]:
-    """Return the size of the unit that a column is shown in, and the format that prints it."""
-    if unit in PLAIN:
-        return PLAIN[unit]
-    size, name = common_unit([value for value in values if value], unit)
-    return size, f"%.4g {name}"
+def _format(values: Sequence[float], size: float, unit: str) -> str:
+    """Return the format of a column: four digits, or as many as its largest value has before the point."""
+    largest = max((abs(value) / size for value in values), default=1.0)
+    return f"%.{max(4, len(str(int(largest))))}g {unit}"
