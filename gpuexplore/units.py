@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from math import floor, isfinite, log, log10
-from statistics import median
+from statistics import median_high
 from typing import TypeVar
 
 UNKNOWN = "—"
@@ -200,7 +200,7 @@ def common_unit(values: Sequence[float], unit: str, *, binary: bool | None = Non
     base, prefixes = (1024, _BINARY) if is_binary else (1000, {power // 3: name for power, name in _SI.items()})
     if unit == "s":
         prefixes = {power: name for power, name in prefixes.items() if power <= 0}
-    middle = median(map(abs, values)) if values else 1.0
+    middle = median_high(map(abs, values)) if values else 1.0
     power = max(min(prefixes), min(max(prefixes), floor(log(middle, base) + 1e-9)))  # 1000 is 1 k, whatever log says
     return float(base**power), f"{prefixes[power]}{unit}"
 
@@ -208,7 +208,7 @@ def common_unit(values: Sequence[float], unit: str, *, binary: bool | None = Non
 def shared_units(columns: Mapping[K, Sequence[float]], unit: str, **about: bool) -> dict[K, tuple[float, str]]:
     """Return the `common_unit` of each column, one for all those whose medians lie within COMPARABLE of each other."""
     middles = {
-        key: median(known) for key, values in columns.items() if (known := [abs(each) for each in values if each])
+        key: median_high(known) for key, values in columns.items() if (known := [abs(each) for each in values if each])
     }
     found = {key: common_unit((), unit, **about) for key in columns}
     rest = sorted(middles, key=lambda key: middles[key])

@@ -167,3 +167,39 @@ def test_an_interval_has_both_ends_in_words():
 )
 def test_rates_are_read_as_people_write_them(text, rate):
     assert units.read_rate(text) == (rate and (pytest.approx(rate[0]), rate[1]))
+
+
+def test_a_column_and_columns_that_compare_are_in_one_unit():
+    rows = [
+        ("case", "before", "after", "95 % interval", "rate", "peak", "memory"),
+        ("a", "129.6 µs", "0.1579 ms", "980 µs to 1.02 ms", "7800 GFLOP/s", "15.7 TFLOP/s", "512 MiB"),
+        ("b", "2 min 5 s", "—", "1.10 ms to 1.20 ms, within this run", "166 GB/s", "0 FLOP/s", "2.50 GiB"),
+    ]
+    (_, first, second) = units.in_one_unit(rows)
+
+    assert first[1:] == ("0.1296 ms", "0.1579 ms", "0.980 ms to 1.02 ms", "7.800 TFLOP/s", "15.7 TFLOP/s", "0.500 GiB")
+    assert second[1:4] == ("2 min 5 s", "—", "1.10 ms to 1.20 ms, within this run")
+    assert second[4:] == ("166 GB/s", "0 TFLOP/s", "2.50 GiB")
+
+
+def test_what_is_a_thousand_times_as_large_is_read_apart():
+    (row,) = units.in_one_unit([("3.00 µs", "12.0 s", "skipped: 900 µs of 1.00 ms")])
+
+    assert row == ("3.00 µs", "12.0 s", "skipped: 900 µs of 1.00 ms")
+    assert units.alike("900 MB/s of 1.20 TB/s in 1.02 ms, 980 µs or 12 s") == (
+        "900 MB/s of 1.20 TB/s in 1.02 ms, 0.980 ms or 12 s"
+    )
+
+
+def test_an_interval_is_in_one_unit():
+    assert units.format_interval((980e-6, 1.02e-3), units.format_seconds) == "0.980 ms to 1.02 ms"
+
+
+@given(st.lists(st.floats(1e-9, 50.0), min_size=1, max_size=8))
+def test_one_unit_keeps_what_was_said(values):
+    texts = [units.format_seconds(value) for value in values]
+    rows = units.in_one_unit([(text,) for text in texts])
+    shown = [units.read_seconds(text) for (text,) in rows]
+
+    assert shown == pytest.approx([units.read_seconds(text) for text in texts], rel=1e-2)
+    assert len({text.partition(" ")[2] for (text,) in rows}) == 1

@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.operations.contract import Operation
+from gpuexplore.units import COMPARABLE, common_unit
 
 LABEL_LIMIT = 180
 MOST_TICKS = 9
@@ -47,10 +48,10 @@ def _size_format(sizes: Sequence[int]) -> str:
 
 
 def log_axis(title: str, values: Iterable[float], unit: str) -> alt.Y:
-    """Return a log axis over `values` in `unit`, whose ticks read ``10 µs``, ``1 ms``."""
+    """Return a log axis over `values` in `unit`, whose ticks read ``10 µs``, ``100 µs``."""
     ticks = log_ticks(list(values))
     shown = ticks if len(ticks) <= MOST_TICKS else [tick for tick in ticks if log10(tick).is_integer()]
-    axis = alt.Axis(values=shown, labelExpr=si_label(unit), labelOverlap="greedy", labelLimit=LABEL_LIMIT)
+    axis = alt.Axis(values=shown, labelExpr=si_label(unit, shown), labelOverlap="greedy", labelLimit=LABEL_LIMIT)
     scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])
     return alt.Y("value:Q", title=title, axis=axis, scale=scale)
 
@@ -85,6 +86,15 @@ def powers_of_two(values: Sequence[float]) -> list[float]:
     return [2.0**exponent for exponent in range(step * floor(low / step), high + 1, step)]
 
 
-def si_label(unit: str) -> str:
-    """Return the Vega expression of a tick's label: its SI prefix, set apart from the number, and `unit`."""
+def si_label(unit: str, values: Sequence[float] = ()) -> str:
+    """Return the Vega expression of a tick's label: its SI prefix, set apart from the number, and `unit`.
+
+    Args:
+        unit: of the axis.
+        values: of its ticks, or of what is drawn; where they compare, they all have one prefix.
+    """
+    known = [abs(value) for value in values if value]
+    if known and max(known) <= COMPARABLE * min(known):
+        size, name = common_unit(known, unit, binary=False)
+        return f"format(datum.value / {size!r}, '.3~r') + ' {name}'"
     return f"replace(format(datum.value, '.3~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"

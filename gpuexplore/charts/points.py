@@ -20,6 +20,7 @@ from gpuexplore.units import (
     format_percent,
     format_ratio,
     format_seconds,
+    in_one_unit,
 )
 
 Spread = tuple[float, float | None, float | None]  # a figure, and the ends of its interval
@@ -43,6 +44,7 @@ TOOLTIPS = {
 }
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
 BRIEF = ("case", "shape", "time", "interval")
+OF_ONE_UNIT = ("time", "interval", "rate", "traffic")
 NAMES = ("series", "origin", "condition", "provisional", "implementation", "dtype", "size")
 COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
@@ -73,7 +75,11 @@ def _words(analysis: RunAnalysis) -> pd.DataFrame:
         }
         for analyzed, measurement in _measured(analysis)
     ]
-    return pd.DataFrame(rows, columns=[*NAMES, "order", "case", *said])
+    found = pd.DataFrame(rows, columns=[*NAMES, "order", "case", *said])
+    measured = [name for name in OF_ONE_UNIT if name in found]
+    if rows:
+        found[measured] = in_one_unit(found[measured].to_numpy().tolist())
+    return found
 
 
 def _measured(analysis: RunAnalysis) -> list[tuple[AnalyzedResult, Measurement]]:

@@ -285,7 +285,7 @@ def _times(made: _Made, measurement: Measurement, time: Figure) -> dict[str, Fig
         "time": time,
         "mean_time": made.of(sum(samples) / len(samples), None, TIME),
         "min_time": made.of(measurement.min_s, None, TIME),
-        "first_call": made.of(measurement.first_call_s, None, TIME),
+        **({} if measurement.first_call_s is None else {"first_call": made.of(measurement.first_call_s, None, TIME)}),
         "samples": made.of(float(len(samples)), None),
         "precision": made.of((high - low) / 2 / median_s, None, style="percent"),
     }

@@ -26,7 +26,6 @@ MOST_ROWS = 5000
 MOST_NAMED = 5  # refused rows in a message
 SUFFIXES = (".json", ".jsonl")
 LONGEST_NAME = 60  # characters of a file's name that are kept
-AXES = ("shape", "dtype", "implementation", "device")  # of a case, in the order of Experiment's
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +111,21 @@ def _of_harness(name: str, harness: str, found: Sequence[Result]) -> tuple[ReadR
 
 def _run_of(name: str, harness: str, operation: str, results: Sequence[Result]) -> ReadRun:
     cases = [result.case for result in results]
-    axes = [tuple(dict.fromkeys(getattr(case, axis) for case in cases)) for axis in AXES]
-    experiment = Experiment(operation, *axes, options=cases[0].options)
+    names = tuple(dict.fromkeys(case.implementation for case in cases))
+    experiment = Experiment(
+        operation,
+        shapes=tuple(dict.fromkeys(case.shape for case in cases)),
+        dtypes=tuple(dict.fromkeys(case.dtype for case in cases)),
+        implementations=names,
+        devices=tuple(dict.fromkeys(case.device for case in cases)),
+        options=cases[0].options,
+    )
     _check_size(experiment)
     unknown = [
         *(["correctness was not checked by us"] if any(result.accuracy is None for result in results) else []),
         *(["one value of each benchmark, no samples"] if all(map(_is_one_value, results)) else []),
     ]
     origin = "; ".join((origin_of(f"{_short(name)} of {harness}", results), *unknown))
-    names = axes[AXES.index("implementation")]
     title = f"{harness}: {', '.join(names)}" if operation == BENCHMARK.name else default_title(experiment)
     return ReadRun(
         title if len(title) <= LONGEST_TITLE else f"{harness}: {len(names)} benchmarks",

@@ -40,7 +40,7 @@ UNKNOWN = "unknown"
 CASE = "gpuexplore_case"  # of our exports: the case, how right it was, and which process took which samples
 LARGEST = 2**53  # a count that JSON holds exactly
 READ = "pyperf, pytest-benchmark, nvbench and gpuexplore's own JSON are read"
-_OURS = re.compile(r"(?P<operation>\w+)\[(?P<shape>[\w=,]+)-(?P<dtype>\w+)-(?P<implementation>.+)-(?P<device>[\w:]+)\]")
+_OURS = re.compile(r"(\w+)\[([\w=,]+)-(\w+)-(.+)-([\w:]+)\]")  # operation, shape, dtype, implementation, device
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +216,12 @@ def _titled(title: str) -> Case | None:
     found = _OURS.fullmatch(title)
     if found is None:
         return None
-    parts = found.groupdict()
-    pairs = [pair.partition("=") for pair in parts.pop("shape").split(",")]
+    operation, shape, dtype, implementation, device = found.groups()
+    pairs = [pair.partition("=") for pair in shape.split(",")]
     if not all(length.isdecimal() and int(length) for _, _, length in pairs):
         return None
-    return Case(shape=Shape(tuple((axis, int(length)) for axis, _, length in pairs)), **parts)
+    lengths = tuple((axis, int(length)) for axis, _, length in pairs)
+    return Case(operation, Shape(lengths), dtype, implementation, device)
 
 
 def _is_known(case: Case) -> bool:

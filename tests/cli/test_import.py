@@ -3,7 +3,7 @@
 import json
 
 import gpuexplore as gx
-from gpuexplore.cli import EXIT_UNUSABLE, EXIT_OK, main
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.store import open_store
 from tests.recorded.test_files import RESULTS, RUN, report
 

@@ -82,7 +82,7 @@ def test_a_terminal_gets_wrong_beside_right(capsys, made):
     assert main(("mistake", "mean-of-five")) == EXIT_OK
     told = capsys.readouterr().out
     assert "wrong  2.00 ms  1.90 ms to 2.10 ms" in told
-    assert "right  1.00 ms  900 µs to 1.10 ms" in told
+    assert "right  1.00 ms  0.900 ms to 1.10 ms" in told
     assert "the wrong value over the right one: 2.00× (1.80× to 2.20×): almost certainly too large" in told
     assert "given away: it shows\na note\na leaflet\n" in told
 

@@ -1,6 +1,7 @@
 """Why a result is as it is: from its figures, flags, peak and environment to plain sentences with their evidence."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
 from gpuexplore.analysis.diagnosis.disturbances import contended, drifted, noisy, throttled
@@ -19,6 +20,7 @@ from gpuexplore.analysis.diagnosis.limits import (
 from gpuexplore.analysis.diagnosis.outcome import not_measured
 from gpuexplore.analysis.diagnosis.users import extra_threads, fragile
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind
+from gpuexplore.units import alike
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
 RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what holds all the same before what disturbed it
@@ -53,4 +55,5 @@ def diagnose(analyzed: AnalyzedResult) -> tuple[Diagnosis, ...]:
     """Return what explains or casts doubt on a result, the most important first; a wrong time is not explained."""
     found = [diagnosis for rule in RULES if (diagnosis := rule(analyzed))]
     wrong = any(diagnosis.severity == "wrong" for diagnosis in found)
-    return tuple(diagnosis for diagnosis in found if not (wrong and diagnosis.severity == "explains"))
+    kept = [diagnosis for diagnosis in found if not (wrong and diagnosis.severity == "explains")]
+    return tuple(replace(each, sentence=alike(each.sentence), evidence=alike(each.evidence)) for each in kept)

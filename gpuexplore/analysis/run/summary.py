@@ -9,6 +9,7 @@ from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.units import (
+    alike,
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,
@@ -28,7 +29,7 @@ def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
     headline = f"At {shape_label(analysis.largest_shape)}, {_leaders(analysis)} {_achieved(analysis.fastest)}."
     if running:
         headline = f"So far: {headline[0].lower()}{headline[1:]}"
-    return Summary(headline, tuple(dict.fromkeys(sentence for rule in RULES if (sentence := rule(analysis)))))
+    return Summary(headline, tuple(dict.fromkeys(alike(sentence) for rule in RULES if (sentence := rule(analysis)))))
 
 
 def _without_measurement(analysis: RunAnalysis, running: bool) -> Summary:

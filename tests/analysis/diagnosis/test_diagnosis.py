@@ -520,7 +520,7 @@ def test_a_wrong_time_is_not_explained():
 def test_evidence_of_the_roofline_has_the_ridge_point():
     (found,) = diagnoses(TWO_THIRDS_OF_THE_PEAK)
     assert found.evidence == (
-        "665 GFLOP/s of 1.00 TFLOP/s (the measured peak), 66.5 %; intensity 100 FLOP/byte, ridge point 10.0 FLOP/byte"
+        "0.665 TFLOP/s of 1.00 TFLOP/s (the measured peak), 66.5 %; intensity 100 FLOP/byte, ridge point 10.0 FLOP/byte"
     )
 
 
@@ -541,7 +541,7 @@ def test_custom_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
     (found,) = diagnoses(ok(2e-3, size=400), custom_peaks=custom(bandwidth=entered))
     assert (found.kind, found.evidence) == (
         "memory_bound",
-        "960 MB/s of 10.0 GB/s; intensity 66.7 FLOP/byte, ridge point 100 FLOP/byte",
+        "0.960 GB/s of 10.0 GB/s; intensity 66.7 FLOP/byte, ridge point 100 FLOP/byte",
     )
 
 
