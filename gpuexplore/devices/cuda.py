@@ -14,11 +14,17 @@ def device_from(index: int, facts: GpuFacts) -> Device:
     row, doubt = choose(facts)
     if row is None:
         return _by_formula(_plain(index, facts), facts, doubt or "no row describes it")
-    return with_row(_plain(index, facts), row)
+    return with_row(_plain(index, facts, doubt), row)
 
 
-def _plain(index: int, facts: GpuFacts) -> Device:
-    """Return the device with what the driver states, without peaks."""
+def _plain(index: int, facts: GpuFacts, told: str | None = None) -> Device:
+    """Return the device with what the driver states, without peaks.
+
+    Args:
+        index: CUDA's.
+        facts: of the driver.
+        told: a note on how its row was told.
+    """
     return Device(
         id=f"cuda:{index}",
         kind="cuda",
@@ -31,6 +37,7 @@ def _plain(index: int, facts: GpuFacts) -> Device:
         uuid=facts.uuid,
         native=native_since(facts.compute_capability),
         identity=_identity(facts),
+        notes=() if told is None else (f"{told}.",),
     )
 
 

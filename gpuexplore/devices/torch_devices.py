@@ -183,7 +183,7 @@ def _device(kind: TorchKind, index: int, said: Mapping[str, Any]) -> Device:
     row, doubt = choose(facts)
     if row is None:
         return replace(plain, notes=(*plain.notes, f"Peaks are unknown: {doubt}."))
-    return with_row(plain, row)
+    return with_row(plain if doubt is None else replace(plain, notes=(*plain.notes, f"{doubt}.")), row)
 
 
 def _text(said: object) -> str | None:

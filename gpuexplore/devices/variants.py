@@ -1,24 +1,30 @@
 """Which of the cards of one driver name a device is: the RTX 3080 was sold with 10 and with 12 GB.
 
 Multiprocessors, memory, PCI id and the memory's bandwidth decide, as far as the driver states them; where several rows
-are left, the device is none of them for certain.
+are left, the device is none of them for certain. Drivers call early and special boards by the board's code, like
+A100-PG509-200, or "Graphics Device": these are told by multiprocessors, compute capability and memory alone.
 """
 
+import re
 from typing import NamedTuple
 
-from gpuexplore.devices.accelerators import Accelerator, rows_named
+from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator, rows_named
 from gpuexplore.devices.formula import formula_bandwidth
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.identity import MEMORY_TOLERANCE
-from gpuexplore.units import format_bytes_per_s
+from gpuexplore.units import format_bytes, format_bytes_per_s
 
 # What vendors print is up to 2.4 % below twice clock times width (H200); the RTX 4070 with slower memory lacks 4.8 %.
 BANDWIDTH_TOLERANCE = 0.035
 SHARED_MEMORY = "LPDDR"  # of a CPU and its GPU: drivers state another clock or width
 
 
+# Words of a driver name that say nothing of which chip it is.
+_OF_A_BOARD = re.compile(r"nvidia|amd|tesla|radeon|instinct|graphics|device|gpu|oam|pg\d{3}|p\d{4}|\d{3}")
+
+
 class Choice(NamedTuple):
-    """The row that describes a device, or why none does."""
+    """The row that describes a device, or why none does; of a board without a known name both: what tells the row."""
 
     row: Accelerator | None
     doubt: str | None
@@ -27,10 +33,10 @@ class Choice(NamedTuple):
 def choose(facts: GpuFacts) -> Choice:
     """Return the one row of this driver name that nothing the driver states contradicts."""
     rows = rows_named(facts.name)
-    if not rows:
-        return Choice(None, f"no row is called {facts.name!r}")
-    if facts.sliced:
+    if facts.sliced and rows:
         return Choice(None, "the GPU is cut into MIG instances")
+    if not rows:
+        return _of_board(facts) or Choice(None, f"no row is called {facts.name!r}")
     contradictions = [(row, contradiction(row, facts)) for row in rows]
     left = [row for row, contradicted in contradictions if contradicted is None]
     if len(left) == 1:
@@ -39,6 +45,29 @@ def choose(facts: GpuFacts) -> Choice:
         keys = ", ".join(row.key for row in left)
         return Choice(None, f"the name is ambiguous, and the driver does not tell which of {keys} it is")
     return Choice(None, "; ".join(f"{row.key}: {why}" for row, why in contradictions))
+
+
+def _of_board(facts: GpuFacts) -> Choice | None:
+    """Return the usual variant of the one model that a board without a known name can be; None without one."""
+    if facts.sliced or facts.multiprocessors is None or facts.memory_bytes is None:
+        return None
+    rows = [row for row in ACCELERATORS if _may_be_board(row, facts)]
+    if len({row.short_names for row in rows}) != 1:
+        return None
+    told = f"{facts.multiprocessors} multiprocessors and {format_bytes(facts.memory_bytes)}"
+    capability = f"compute capability {facts.compute_capability}, " if facts.compute_capability else ""
+    also = f"; it may be {' or '.join(row.name for row in rows[1:])}" if rows[1:] else ""
+    return Choice(rows[0], f"{facts.name} is told to be {rows[0].name} by {capability}{told}{also}")
+
+
+def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
+    if None in (row.multiprocessors, row.memory_bytes) or contradiction(row, facts) is not None:
+        return False
+    if row.vendor == "NVIDIA" and facts.compute_capability not in (None, row.compute_capability):
+        return False  # others' numbers differ from library to library
+    words = set(re.findall(r"[a-z0-9]+", facts.name.casefold()))
+    beside = words - {word for name in row.short_names for word in name.casefold().split()}
+    return all(_OF_A_BOARD.fullmatch(word) for word in beside)
 
 
 def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.devices.accelerators import ACCELERATORS, rows_named
+from gpuexplore.devices.cuda import device_from
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import BANDWIDTH_TOLERANCE, choose, contradiction
 
@@ -126,3 +127,48 @@ def test_memory_that_a_cpu_shares_is_not_judged_by_its_clock():
 
 def test_a_slice_of_a_known_card_gets_no_row():
     assert choose(GpuFacts("NVIDIA H200", sliced=True)) == (None, "the GPU is cut into MIG instances")
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("name", "multiprocessors", "capability", "memory_bytes", "key"),
+    [
+        ("NVIDIA A100-PG509-200", 108, "8.0", 39.6 * GIB, "a100-sxm4-40gb"),
+        ("A100-PG506-232", 108, "8.0", 79.3 * GIB, "a100-sxm4-80gb"),
+        ("NVIDIA H100-PG520-200", 132, "9.0", 79.6 * GIB, "h100-sxm5-80gb"),
+        ("NVIDIA H100 P1010", 114, "9.0", 79.6 * GIB, "h100-pcie-80gb"),
+        ("Graphics Device", 80, "7.0", 15.8 * GIB, "v100-sxm2-16gb"),
+        ("NVIDIA PG132-330", 128, "8.9", 23.6 * GIB, "rtx-4090"),
+        ("AMD Radeon Graphics", 304, "9.4", 191.5 * GIB, "mi300x"),
+        ("AMD Instinct MI325X OAM", 304, None, 255.5 * GIB, "mi325x"),
+        ("NVIDIA A100-PG509-200", 124, "8.0", 39.6 * GIB, None),  # more than any A100 that was sold
+        ("NVIDIA A100-PG509-200", 108, "8.6", 39.6 * GIB, None),
+        ("NVIDIA A100-PG509-200", None, "8.0", 39.6 * GIB, None),
+        ("NVIDIA A100-PG509-200", 108, "8.0", 19.6 * GIB, None),
+        ("NVIDIA PG509-210", 108, "8.0", 79.3 * GIB, None),  # an A100 or an A800
+        ("NVIDIA Graphics Device", 142, "8.9", 47.6 * GIB, None),  # L40, L40S or RTX 6000 Ada
+        ("GRID A100X-40C", 108, "8.0", 40 * GIB, None),
+        ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", 14, "8.0", 9.5 * GIB, None),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", 76, "8.9", 15.9 * GIB, None),  # the facts are those of an RTX 4080
+        ("NVIDIA GeForce RTX 5090 D v2", 170, "12.0", 31.8 * GIB, None),
+        ("AMD Radeon Graphics", 8, None, 16 * GIB, None),
+    ],
+)
+def test_a_board_without_a_known_name_is_told_by_its_facts_or_not_at_all(
+    name, multiprocessors, capability, memory_bytes, key
+):
+    facts = GpuFacts(name, None, int(memory_bytes), multiprocessors, capability)
+    row, told = choose(facts)
+    assert (row and row.key) == key
+    assert told, "how it was told, or why not"
+    device = device_from(0, facts)
+    assert (device.spec_key, device.name) == (key, name)
+    assert any(told in note for note in device.notes)
+
+
+def test_a_board_that_was_cut_into_instances_is_not_told():
+    facts = GpuFacts("A100-PG506-232", None, 80 * GIB, 108, "8.0")
+    assert choose(facts).row is ROWS["a100-sxm4-80gb"]
+    assert choose(replace(facts, sliced=True)).row is None

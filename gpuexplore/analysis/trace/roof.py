@@ -95,7 +95,7 @@ def _in_trace(trace: Trace) -> TracedOn:
         return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
     is_numbered = any(kernel.device in (None, gpu.number) for kernel in trace.kernels)
     said = "as the trace says" if is_numbered else "as the trace says, which numbers it otherwise than its kernels do"
-    return TracedOn(row.name, as_device(row), said)
+    return TracedOn(row.name, as_device(row), "; ".join(filter(None, (said, doubt))))
 
 
 def arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
