@@ -10,13 +10,14 @@ from gpuexplore.analysis.memory import own_module
 from gpuexplore.analysis.memory.fits import WELL_KNOWN, Fit, fits_of, gpus_named
 from gpuexplore.analysis.memory.layers.kinds import KINDS
 from gpuexplore.analysis.memory.layers.text import read_layers_file
-from gpuexplore.analysis.memory.models import Model, model_named, models
+from gpuexplore.analysis.memory.models import Model, model_named, model_reading, models
 from gpuexplore.analysis.memory.report import memory_json
 from gpuexplore.analysis.memory.request import Question, memory_of, reserve_words
 from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED
 from gpuexplore.analysis.memory.training import Memory
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.streams import say
 from gpuexplore.devices import readings
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.candidates.failure import describe_error
@@ -45,7 +46,7 @@ FITS = {True: "yes", False: "no", None: UNKNOWN}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `memory`; values stay text."""
     add = parser.add_argument
-    add("model", nargs="?", metavar="MODEL", help=f"{', '.join(models())}, or an MLP by its widths: 784-512-10")
+    add("model", nargs="*", metavar="MODEL", help=f"{', '.join(models())}, or an MLP by its widths: 784-512-10")
     add("--layers", metavar="FILE", help=f"a text file instead of MODEL, a layer a line: {', '.join(KINDS)}")
     add(
         "--module",
@@ -70,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the peak with its moment, the timeline's main points, and what fits where."""
+    arguments.model = " ".join(arguments.model)
     if arguments.module:
         return _of_own_module(arguments)
     question = Question(
@@ -89,8 +91,11 @@ def execute(arguments: argparse.Namespace) -> int:
     memory = memory_of(model, question.batch_of(model), setup)
     fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
     if arguments.json:
-        print_json(memory_json(memory, setup, fits, reserve) | {"readings": list(readings(split(arguments.gpu)))})
+        read = [*filter(None, [model_reading(arguments.model)]), *readings(split(arguments.gpu))]
+        print_json(memory_json(memory, setup, fits, reserve) | {"readings": read})
     else:
+        if reading := model_reading(arguments.model):
+            say(f"gpuexplore: {reading}")
         say_readings(split(arguments.gpu))
         _print(memory, fits)
         print(f"\nLargest batch: within the memory less {reserve_words(reserve)}.")

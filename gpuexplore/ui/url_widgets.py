@@ -184,6 +184,12 @@ def show_problem(error: GpuExploreError) -> None:
         st.error(plain(line), icon=":material/error:")
 
 
+def read_as(name: str, value: str, reading: str) -> None:
+    """Put what the parameter `name` means in its place, and say so beside its widget as long as that is chosen."""
+    st.session_state.setdefault(f"{_key(name)}.readings", {})[value] = (reading,)
+    link.write(name, value)
+
+
 def _read(name: str, given: str, accepted: Sequence[str]) -> str:
     """Return what a text like `h100` or `float16` stands for, where GPUs or dtypes are chosen from."""
     if spelled(given) in accepted:

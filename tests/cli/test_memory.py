@@ -3,6 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.memory.fits import WELL_KNOWN
+from gpuexplore.analysis.memory.models import model_named
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 
 KEYS = {
@@ -89,3 +90,29 @@ def test_what_cannot_be_used_is_named_and_nothing_is_printed(capsys, words, mess
 
     assert message in told.err
     assert not told.out
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        *((said, "llama-3-70b") for said in ("llama 3 70b", "Llama-3-70B", "meta-llama/Meta-Llama-3-70B-Instruct")),
+        *((said, "llama-3-8b") for said in ("Llama3.1-8B", "llama3:8b", "meta-llama/Llama-3.1-8B", "LLAMA_3_8B")),
+        *((said, "mistral-7b") for said in ("mistral 7b", "mistralai/Mistral-7B-v0.1", "Mistral-7B-Instruct-v0.3")),
+        *((said, "llama-2-7b") for said in ("Llama2 7B", "meta-llama/Llama-2-7b-chat-hf")),
+        *((said, "gpt2-xl") for said in ("gpt2 xl", "GPT2XL", "openai-community/gpt2-xl")),
+        *((said, "qwen2.5-7b") for said in ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5:7b")),
+    ],
+)
+def test_a_model_has_the_names_that_people_give_it_and_the_reading_is_said(capsys, answered, said, name):
+    words = ("memory", *said.split(), "--serve", "--tokens", "1k", "--dtype", "bfloat16", "--gpu", "12GB")
+    told = answered(*words, "--json")[1]
+    assert (told["model"], told["setup"]["tokens"], told["setup"]["dtype"]) == (name, 1024, "bf16")
+    assert told["readings"] == [f"{said} read as {model_named(name).title}"]
+    assert main(words) == EXIT_OK
+    assert told["readings"][0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("said", ["llama 3", "mixtral 8x7b", "llama 3 8b lora", "gpt", "/", "instruct"])
+def test_a_name_of_several_models_or_none_is_no_model(capsys, said):
+    assert main(("memory", said)) == EXIT_UNUSABLE
+    assert "accepted are alexnet-2012" in capsys.readouterr().err

@@ -117,3 +117,14 @@ def test_a_gpu_of_unknown_memory_has_no_largest_batch(page):
 
     assert figures(app)[FITS:] == ["—", "—"]
     assert "is unknown" in texts(app.markdown)
+
+
+def test_a_model_and_a_gpu_in_a_link_may_have_the_names_that_people_give_them(page):
+    app = page("memory", model="Meta-Llama-3-8B-Instruct", gpu="h100", dtype="bfloat16").run()
+
+    assert not app.error
+    chosen = {one.label: one.value for one in app.selectbox}
+    assert (chosen["Model"], chosen["GPU"]) == ("llama-3-8b", "h100-sxm5-80gb")
+    said = texts(app.caption)
+    assert "Meta-Llama-3-8B-Instruct read as Llama 3 8B" in said
+    assert "H100 read as H100 SXM5 80GB; also PCIe, NVL" in said

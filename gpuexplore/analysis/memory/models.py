@@ -18,6 +18,7 @@ MOST_PARAMETERS = 10**12
 MLP_BATCH, PASTED_BATCH = 128, 32
 PASTED = "layers"  # what messages call them
 WIDTHS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}")  # of a perceptron: 784-512-10
+SAME_LAYERS = re.compile(r"meta|instruct|chat|base|hf|it|model|torchvision|v0\.[0-9]|v1\.[05]")  # words of names
 RESIDUAL = frozenset({"split", "shortcut", "add"})
 
 
@@ -32,6 +33,7 @@ class Model:
         batch: a usual one.
         about: what a reader should know of it.
         source: where its layers are from.
+        also: what else people call it, or a model with the same layers.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Model:
     batch: int = PASTED_BATCH
     about: str = ""
     source: str = ""
+    also: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -55,7 +58,32 @@ def models() -> Mapping[str, Model]:
 
 
 def _model(row: Mapping[str, Any]) -> Model:
-    return Model(**{**row, "layers": parse_layers(row["layers"], source=row["name"])})
+    layers = parse_layers(row["layers"], source=row["name"])
+    return Model(**{**row, "layers": layers, "also": tuple(row.get("also", ()))})
+
+
+def usual_model(name: str) -> Model | None:
+    """Return the model that comes along and that people call so: Meta-Llama-3-8B-Instruct, llama3:8b; None without."""
+    return next((model for model in models().values() if name in (model.name, model.title)), None) or next(
+        (
+            model
+            for model in models().values()
+            if _bare(name) in map(_bare, (model.name, model.title, *model.also)) and _bare(name)
+        ),
+        None,
+    )
+
+
+def _bare(name: str) -> str:
+    """Return a name without its owner, its signs, and what does not change the layers."""
+    words = re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2])
+    return "".join(word for word in words if not SAME_LAYERS.fullmatch(word))
+
+
+def model_reading(name: str) -> str | None:
+    """Return how a name was read that is not exactly a model's: ``Llama3.1-8B read as Llama 3 8B``."""
+    model = usual_model(name)
+    return None if model is None or name in (model.name, model.title) else f"{name} read as {model.title}"
 
 
 def model_named(name: str) -> Model:
@@ -64,8 +92,8 @@ def model_named(name: str) -> Model:
     Raises:
         InvalidInput: there is none; names those there are.
     """
-    if name in models():
-        return models()[name]
+    if (model := usual_model(name)) is not None:
+        return model
     if not WIDTHS.fullmatch(name):
         accepted = f"{', '.join(models())}, or widths of an MLP like 784-512-10"
         raise InvalidInput.of("model", name, accepted)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.units import read_whole
+from gpuexplore.units import read_length
 
 ITEMSIZES: Mapping[str, int] = MappingProxyType({"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8})
 MIXED = ("none", "bf16", "fp16")
@@ -118,7 +118,7 @@ def read_count(what: str, text: str, least: int, most: int) -> int:
     Raises:
         InvalidInput: it is none, below `least` or above `most`.
     """
-    number = read_whole(text)
+    number = read_length(text)
     if number is None or not least <= number <= most:
         raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
     return number

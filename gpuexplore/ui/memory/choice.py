@@ -5,7 +5,15 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.analysis.memory.fits import Gpu, Reserve, capacity_named, gpus_named
-from gpuexplore.analysis.memory.models import MLP_BATCH, PASTED_BATCH, Model, model_named, model_of_text, models
+from gpuexplore.analysis.memory.models import (
+    MLP_BATCH,
+    PASTED_BATCH,
+    Model,
+    model_named,
+    model_of_text,
+    models,
+    usual_model,
+)
 from gpuexplore.analysis.memory.request import Question
 from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.devices import ACCELERATORS
@@ -45,6 +53,9 @@ def choose() -> Asked:
     """
     top = st.columns([3, 2, 3], gap="medium")
     with top[0]:
+        said = link.parameters().get("model", "")
+        if said not in _model_names() and (meant := usual_model(said)):
+            url_widgets.read_as("model", meant.name, f"{said} read as {meant.title}")
         name = url_widgets.select("Model", "model", _model_names(), shown=_title)
     with top[1]:
         batch = url_widgets.text(
