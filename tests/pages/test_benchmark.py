@@ -267,7 +267,7 @@ def test_an_incorrect_result_is_shown_and_not_drawn(page, store, experiment, res
         ("size", "-3", "size '-3'"),
         ("size", "1.5", "size '1.5'"),
         ("size", "many", "size 'many'"),
-        ("size", "1000000000", "accepted are 1 to 65536"),
+        ("size", "1000000000", "accepted are 1 to 1048576"),
         ("dtype", "fp8", "dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"),
         ("impl", "cuda", "implementation of matmul 'cuda': accepted are numpy"),
         ("device", "cuda:9", "device 'cuda:9': accepted are cpu"),
