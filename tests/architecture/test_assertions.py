@@ -14,6 +14,7 @@ ASSERTING = (
     "expect",
     "to_be_",
     "to_have_",
+    "wait_until",
 )  # how functions that assert are called: ours, NumPy's, Playwright's
 SLEEPS, WAITS = ("sleep", "wait_for_timeout"), ("wait", "join", "result", "communicate")
 EXPECTED_TO_RAISE = ("pytest.raises", "pytest.warns", "pytest.fail")
@@ -51,6 +52,7 @@ def test_every_test_asserts_something():
         ("with pytest.raises(ValueError): run()", []),
         ("np.testing.assert_array_equal(run(), 1)", []),
         ("expect_right(run())", []),
+        ("wait_until(run)", []),
     ],
 )
 def test_a_test_that_asserts_nothing_would_be_seen(body, found):

@@ -13,7 +13,7 @@ import pytest
 
 from scripts.app_server import free_port, wait_until_served
 from tests.docs.markdown import ROOT
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def python(tmp_path_factory):
 
 def is_ready(port):
     try:
-        with urlopen(f"http://127.0.0.1:{port}/api/ready", timeout=5) as answer:
+        with urlopen(f"http://127.0.0.1:{port}/api/ready", timeout=DEADLINE_S) as answer:
             return json.load(answer)["ready"]
     except HTTPError:
         return False
