@@ -210,9 +210,8 @@ def predict(
         **texts,
     )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
-    found = list(predictions(asked, here))
     _warn_of_readings(asked.gpus)
-    return found
+    return list(predictions(asked, here))
 
 
 def atlas(operation: str | None = None, gpus: Words = (), dtypes: Words = (), source: str = "") -> Atlas:
@@ -229,9 +228,8 @@ def atlas(operation: str | None = None, gpus: Words = (), dtypes: Words = (), so
     """
     name = None if operation is None else name_typed("operation", operation)
     source = name_typed("source", source, empty=True)
-    found = Atlas(points_asked(name, text_typed("gpus", gpus), text_typed("dtypes", dtypes), source))
     _warn_of_readings(text_typed("gpus", gpus))
-    return found
+    return Atlas(points_asked(name, text_typed("gpus", gpus), text_typed("dtypes", dtypes), source))
 
 
 def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] | None = None, **case: Words) -> Ranking:
@@ -254,9 +252,8 @@ def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] |
         raise InvalidInput.of("prices", prices, "amounts by keys of `specs`")
     typed = ",".join(f"{key}={amount}" for key, amount in (prices or {}).items())
     here = [ensure_ceiling(device) for device in discover() if device.id in split(asked.gpus)]
-    found = Ranking(choices_asked(asked, here, by=name_typed("by", by), prices=typed))
     _warn_of_readings(",".join((asked.gpus, *(prices or {}))))
-    return found
+    return Ranking(choices_asked(asked, here, by=name_typed("by", by), prices=typed))
 
 
 def is_possible(
@@ -283,9 +280,8 @@ def is_possible(
     if isinstance(rate, bool) or not isinstance(rate, str | Real | None):
         raise InvalidInput.of("rate", rate, "FLOP/s, or text with the unit: 1.2PFLOP/s")
     here = [ensure_ceiling(device) if device.id == asked.gpus else device for device in discover()]
-    found = judged_time(asked, time, here, rate=rate)
     _warn_of_readings(asked.gpus)
-    return found
+    return judged_time(asked, time, here, rate=rate)
 
 
 def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filters: str) -> "pd.DataFrame":
