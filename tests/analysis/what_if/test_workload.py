@@ -48,8 +48,8 @@ def test_a_block_of_gpt3s_size_has_its_published_cost():
     ("change", "said"),
     [
         ({"heads": 3}, "heads 3: accepted are divisors of the hidden size, 8"),
-        ({"hidden": 24000, "heads": 1}, "queries, keys, values: k of linear '72000'"),
-        ({"sequence": 40000}, "attention: s of attention '40000'"),
+        ({"hidden": 2**39, "heads": 1}, f"queries, keys, values: k of linear '{3 * 2**39}'"),
+        ({"sequence": 2**41}, f"layer norms: m of layer_norm '{2**42}'"),
     ],
 )
 def test_a_block_that_cannot_be_is_refused_with_the_reason(change, said):
