@@ -332,7 +332,7 @@ def test_an_entered_time_in_an_emulated_format_is_explained_and_a_better_one_nam
 
     assert said == (
         "**fp16** took 2.5 times as long as fp32: no fp16 units. **bf16** has units of its own, with a peak of "
-        "1.00 TFLOP/s: it is predicted to take 500 µs to 2.00 ms."
+        "1.00 TFLOP/s: it is predicted to take 0.500 ms to 2.00 ms."
     )
 
 
