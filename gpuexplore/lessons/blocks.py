@@ -154,7 +154,7 @@ class Check:
 
     Attributes:
         exact: an expression that arithmetic alone decides: right within half a percent.
-        near: an expression: right within `right` times its interval, close within `close` times.
+        near: an expression: right within `right` times its value, close within `close` times.
         points: instead: right within so many percentage points, close within twice as many.
         option: the choice that is right whatever was measured.
         choice: an expression for each choice: the one that is true is right.

@@ -1,9 +1,9 @@
-"""What becomes of a guess: one rule a check, judged by what was measured and its interval, never by a device's name."""
+"""What becomes of a guess: one rule a check, judged by what was measured, never by a device's name."""
 
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gpuexplore.errors import InvalidInput, NotFound
@@ -16,7 +16,7 @@ from gpuexplore.model import Origin
 from gpuexplore.units import read_number
 
 EXACT = 0.005  # an answer that was rounded to three digits
-WIDE = 4.0  # ends of a measured interval that differ by more: its middle is known to no more than a factor of two
+WIDE = 4.0  # ends of a measured interval that differ by more: the value is known to no more than a factor of two
 WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
@@ -183,7 +183,8 @@ def _by_near(check: Check, given: _Given, names: StepNames) -> Judged:
     right, close = _rules(check)
     if number is None:
         return Judged(Outcome.NO_GUESS, truth, why)
-    if why and (truth.doubts or close(number, truth)):  # what lies far outside is off, wherever the truth is inside
+    nearest = replace(truth, value=min(max(number, truth.low), truth.high))
+    if why and (truth.doubts or close(number, nearest)):  # what lies far outside is off, wherever the truth is inside
         return Judged(Outcome.UNCLEAR, truth, why)
     if right(number, truth):
         return Judged(Outcome.RIGHT, truth)
@@ -249,14 +250,13 @@ def _rules(check: Check) -> tuple[Callable[[float, Figure], bool], Callable[[flo
 
 
 def _within(number: float, truth: Figure, factor: float) -> bool:
-    """Return whether a number is within `factor` of an interval, whose ends have one sign."""
-    if truth.high < 0:
-        return -truth.high / factor <= -number <= -truth.low * factor
-    return truth.low / factor <= number <= truth.high * factor
+    """Return whether a number is within `factor` of the value: an interval makes no wrong guess right."""
+    sign = math.copysign(1.0, truth.value)
+    return sign * truth.value / factor <= sign * number <= sign * truth.value * factor
 
 
 def _beside(number: float, truth: Figure, distance: float) -> bool:
-    return truth.low - distance <= number <= truth.high + distance
+    return truth.value - distance <= number <= truth.value + distance
 
 
 def _doubt(truth: Figure) -> str:
