@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 
 from gpuexplore.errors import InvalidInput
 
+DISAGREES_ABOVE = 1.01  # times the interval of paired ratios: what lies outside it by less is rounding
 SMALLEST_SAMPLE_WITH_INTERVAL = 6  # two-sided 2 * 0.5**6 = 3.1 %: with five no 95 % interval exists
 # Student's t at 97.5 % for 1 to 20 degrees of freedom; beyond, 1.96 + 2.5 / degrees is within 0.2 % of it
 STUDENT_T: tuple[float, ...] = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -67,6 +68,13 @@ def interval_of_few(values: Sequence[float]) -> tuple[float, float] | None:
     half = student_t(len(logs) - 1) * stdev(logs) / sqrt(len(logs))
     center, middle = exp(fmean(logs)), median(values)
     return min(center * exp(-half), middle), max(center * exp(half), middle)
+
+
+def paired_median(ratios: Sequence[float], of_medians: float, interval: tuple[float, float] | None) -> float | None:
+    """Return the median of paired `ratios` where it disagrees with the ratio of the medians; None where it does not."""
+    if interval is None or interval[0] / DISAGREES_ABOVE <= of_medians <= interval[1] * DISAGREES_ABOVE:
+        return None
+    return median(ratios)
 
 
 def student_t(degrees: int) -> float:

@@ -15,9 +15,8 @@ from gpuexplore.devices.identity import is_namesake, same_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Case, Measurement, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.statistics import interval_of_few, median, median_interval
+from gpuexplore.statistics import interval_of_few, median_interval, paired_median
 
-DISAGREES_ABOVE = 1.01  # times the interval of the paired ratios: what lies outside it by less is rounding
 TIE_WITHIN = 1.1  # medians further apart are never called a tie, however scattered their samples
 
 
@@ -113,10 +112,7 @@ def _cover_processes(this: Measurement, other: Measurement, *, paired: bool) -> 
 def _by_round(this: Measurement, other: Measurement) -> float | None:
     """Return the median of the ratios round by round, where it disagrees with that of the medians; None where not."""
     ratios, found = ratios_by_round(other, this), other.median_s / this.median_s
-    interval = interval_of_few(ratios) if len(this.processes) > 1 else median_interval(ratios)
-    if interval is None or interval[0] / DISAGREES_ABOVE <= found <= interval[1] * DISAGREES_ABOVE:
-        return None
-    return median(ratios)
+    return paired_median(ratios, found, interval_of_few(ratios) if len(this.processes) > 1 else median_interval(ratios))
 
 
 def is_separable(result: Result, other: Result) -> bool:

@@ -1,6 +1,7 @@
 """What a training tells: which mode is faster, and whether several processes are: verdicts on ratios of its steps."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import hypot
 
 from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare
@@ -8,6 +9,7 @@ from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
 from gpuexplore.measure.training.contract import Report, Timing
 from gpuexplore.model import Flag
 from gpuexplore.statistics import widened
+from gpuexplore.units import format_ratio
 
 
 def time_doubts(report: Report) -> tuple[Doubt, ...]:
@@ -42,7 +44,10 @@ def _verdict(this: str, other: str, ratio: Timing, doubts: Sequence[Doubt]) -> V
     words = Words(
         f"{this} slower than {other}", None, f"{this} faster than {other}", f"which is faster, {this} or {other},"
     )
-    return compare(_estimate(ratio, doubts), 1.0, words=words)
+    verdict = compare(_estimate(ratio, doubts), 1.0, words=words)
+    if ratio.by_round is None:
+        return verdict
+    return replace(verdict, statement=f"{verdict.statement}; by the rounds {format_ratio(ratio.by_round)}")
 
 
 def _estimate(ratio: Timing, doubts: Sequence[Doubt]) -> Estimate:

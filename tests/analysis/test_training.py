@@ -33,6 +33,13 @@ def test_a_mode_is_compared_with_the_first(ratio, lost, told, words):
     assert words in verdict.statement
 
 
+def test_a_speedup_that_the_turns_contradict_says_so_and_tells_nothing():
+    (verdict,) = conclusions(trained(Timing(1.475, (0.817, 1.475), 20, 0.817)))
+
+    assert verdict.told is None
+    assert verdict.statement.endswith("which is faster, bf16 or fp32, cannot be told; by the rounds 0.817×")
+
+
 def test_processes_are_compared_with_one_and_nothing_is_told_of_what_is_not_known():
     assert "2 processes slower than one" in conclusions(trained(FASTER, speedup=SLOWER))[1].statement
     assert conclusions(trained(None)) == ()

@@ -26,9 +26,9 @@ CPU = replace(device(), cores=2)
 class Stepped:
     """A step with round numbers."""
 
-    def __init__(self, loss=0.5, time_s=4 * MS, scale=None, skipped=False):
+    def __init__(self, loss=0.5, time_s=4 * MS, scale=None, skipped=False, phases_s=None):
         self.loss, self.time_s, self.scale, self.skipped = loss, time_s, scale, skipped
-        self.phases_s = {"optimizer": time_s / 4, "forward": time_s / 4, "backward": time_s / 2}
+        self.phases_s = phases_s or {"optimizer": time_s / 4, "forward": time_s / 4, "backward": time_s / 2}
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,36 @@ def test_a_recorder_tells_each_loss_once_and_at_the_end_all():
     assert last.mode("fp32").mfu == pytest.approx(24_000 / (8 * MS) / 1e12)
     assert last.mode("fp16").mfu is None
     assert [phase.name for phase in last.mode("fp32").phases] == ["forward", "backward", "optimizer"]
+
+
+ALIKE = [(1.2, 0.8)] * 9
+DRIFTING = [(0.5, 0.612)] * 9 + [(1.243, 0.843)] * 3 + [(1.243, 1.521)] * 8  # most turns say slower, medians faster
+
+
+@pytest.mark.parametrize(("steps_ms", "ratio", "by_round"), [(ALIKE, 1.5, None), (DRIFTING, 1.243 / 0.843, 0.817)])
+def test_a_speedup_is_that_of_the_steps_in_the_table_whatever_the_turns_say(steps_ms, ratio, by_round):
+    setup = read_setup({"steps": str(len(steps_ms) + 1), "modes": "fp32,bf16"}, 1)
+    recorder = Recorder(setup, setup.modes, CPU, 2)
+    for first_ms, second_ms in steps_ms:
+        recorder.courses["fp32"].add(Stepped(time_s=first_ms * MS))
+        recorder.courses["bf16"].add(Stepped(time_s=second_ms * MS))
+    every = slice(0, len(steps_ms))
+    first, second = (course.report(setup, CPU, every, recorder.courses["fp32"]) for course in recorder.courses.values())
+
+    assert second.ratio.median == pytest.approx(first.step_s.median / second.step_s.median) == pytest.approx(ratio)
+    assert second.ratio.ci95[0] <= second.ratio.median <= second.ratio.ci95[1]
+    assert second.ratio.by_round == (by_round and pytest.approx(by_round, rel=1e-3))
+
+
+def test_the_phases_of_a_step_add_up_to_the_step_in_the_table():
+    setup = read_setup({"steps": "4"}, 1)
+    course = Recorder(setup, ("fp32",), CPU, 2).courses["fp32"]
+    for forward, backward in ((1.0, 6.0), (3.0, 1.0), (1.0, 9.0), (8.0, 1.0), (4.0, 2.0)):
+        course.add(Stepped(time_s=forward + backward, phases_s={"forward": forward, "backward": backward}))
+    found = course.report(setup, CPU, slice(0, 5), None)
+
+    assert found.step_s.median == 7.0
+    assert sum(phase.time_s.median for phase in found.phases) == pytest.approx(7.0)
 
 
 @pytest.mark.parametrize(("steps", "left_out"), [(1, 0), (2, 1), (5, 2), (100, 6)])

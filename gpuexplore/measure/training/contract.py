@@ -1,13 +1,13 @@
 """What a training reports: values that become JSON on their way from the worker. Light: loads no torch."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpuexplore.measure.conditions.contention import is_contended
-from gpuexplore.model import Environment
+from gpuexplore.model import OMIT_DEFAULT, Environment
 from gpuexplore.serialization import decode
-from gpuexplore.statistics import median, median_interval
+from gpuexplore.statistics import median, median_interval, paired_median
 
 Losses = tuple[float | None, ...]  # None: not finite
 PHASES = ("transfer", "forward", "backward", "optimizer")  # of a step, in order; only a GPU has the first
@@ -15,20 +15,38 @@ PHASES = ("transfer", "forward", "backward", "optimizer")  # of a step, in order
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The median of some times or ratios, its 95 % interval and their number.
+    """The median of some times, or the ratio of two such medians, with its 95 % interval and the number of values.
 
     Attributes:
-        ci95: by order statistics; None under six values.
+        ci95: by order statistics, of a ratio by those of the ratios turn by turn, and it holds the ratio of the
+            medians; None under six values.
+        by_round: the median of the ratios turn by turn, where it disagrees with that of the medians; else None.
     """
 
     median: float
     ci95: tuple[float, float] | None
     count: int
+    by_round: float | None = field(default=None, metadata=OMIT_DEFAULT)
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Timing | None":
         """Return the timing of `values`; None where there are none."""
         return cls(median(values), median_interval(values), len(values)) if values else None
+
+    @classmethod
+    def ratio(cls, these: Sequence[float], others: Sequence[float]) -> "Timing | None":
+        """Return the median of `these` over that of `others`, which were taken in turns; None where there are none."""
+        if not these or not others:
+            return None
+        value = median(these) / median(others)
+        ratios = [this / other for this, other in zip(these, others, strict=False)]
+        found = median_interval(ratios)
+        ends = found and (min(found[0], value), max(found[1], value))
+        return cls(value, ends, len(ratios), paired_median(ratios, value, found))
+
+    def scaled(self, factor: float) -> "Timing":
+        """Return it times a known positive `factor`."""
+        return Timing(self.median * factor, self.ci95 and (self.ci95[0] * factor, self.ci95[1] * factor), self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +88,11 @@ class ModeReport:
         first_step: the step of the first of `losses`, counted from 0.
         losses: mean cross-entropy of each step's batch, before its update.
         step_s: seconds of a step, without the first and those that warm up.
-        phases: the parts of it.
+        phases: the parts of it, which add up to its median.
         samples_per_s: batch over the median step.
         mfu: FLOPs of the model over the median step, as fraction of the peak; None where no peak is known.
         peak: what it is a fraction of, in words.
-        ratio: the first mode's steps over this one's, paired by turn: above 1 this one is faster.
+        ratio: the first mode's median step over this one's: above 1 this one is faster.
         zero_gradients: (step, share of gradients that are exactly zero), where they were counted.
         scales: (step, loss scale before it) where the scale changed, the first included; empty without a scaler.
         skipped_steps: steps whose update was left out, for a gradient was infinite or no number.
@@ -107,7 +125,7 @@ class Processes:
         count: of them, one thread each on a CPU.
         backend: gloo or nccl.
         mode: the one they were compared in.
-        speedup: one process's steps over theirs, paired by turn.
+        speedup: one process's median step over theirs.
         efficiency: speedup over count; 1 is ideal.
         all_reduce_s: seconds of the all-reduce of all gradients, alone.
         communicating: all_reduce_s over the step: the share of it if nothing overlapped, so the most it can be.

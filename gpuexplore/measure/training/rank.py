@@ -26,7 +26,7 @@ from gpuexplore.measure.training.contract import Processes, Timing, largest_diff
 from gpuexplore.measure.training.launch import JOB, REPORTS, STOP
 from gpuexplore.measure.training.learner import Learner, Part, Step
 from gpuexplore.measure.training.network import Batches, Network
-from gpuexplore.measure.training.recorder import REPORT_EVERY_S, Recorder, ratios
+from gpuexplore.measure.training.recorder import REPORT_EVERY_S, Recorder
 from gpuexplore.measure.training.setup import Setup, read_setup
 from gpuexplore.measure.training.turns import MOST_SECONDS, count_zeros, is_counted
 from gpuexplore.model import Device
@@ -166,7 +166,7 @@ class Team:
         mode = self._setup.modes[0]
         courses, settled = self._recorder.courses, self._recorder.settled
         alone, together = courses[mode], courses[f"{mode} × {self.count}"]
-        speedup = Timing.of(ratios(alone.times_s[settled], together.times_s[settled]))
+        speedup = Timing.ratio(alone.times_s[settled], together.times_s[settled])
         step_s, reduced_s = Timing.of(together.times_s[settled]), Timing.of(all_reduce_s)
         parallel = [courses[name].times_s[settled] for name in self._data_parallel_names()]
         return Processes(

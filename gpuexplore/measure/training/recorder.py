@@ -16,6 +16,7 @@ from gpuexplore.measure.training.contract import (
 from gpuexplore.measure.training.setup import MODES, Setup
 from gpuexplore.model import Device, Environment
 from gpuexplore.serialization import encode
+from gpuexplore.statistics import median
 
 REPORT_EVERY_S = 0.3
 MOST_WARM_UP = 5
@@ -71,11 +72,11 @@ class Course:
             first_step=self.reported,
             losses=tuple(self.losses[self.reported :]),
             step_s=step_s,
-            phases=_phase_times(self._phases_s[settled]),
+            phases=_phase_times(self._phases_s[settled], times_s),
             samples_per_s=setup.batch / step_s.median if step_s else None,
             mfu=rate / peak.flop_per_s if rate and peak else None,
             peak=f"{peak.kind.replace('_', ' ')}, {peak.source}" if peak else None,
-            ratio=Timing.of(ratios(first.times_s[settled], times_s)) if first else None,
+            ratio=Timing.ratio(first.times_s[settled], times_s) if first else None,
             zero_gradients=tuple(self.zero_shares),
             scales=tuple(self._scales),
             skipped_steps=self._skipped,
@@ -157,13 +158,15 @@ def warm_up(setup: Setup) -> int:
     return min(setup.steps - 1, 1 + min(MOST_WARM_UP, setup.steps // WARM_UP_SHARE))
 
 
-def ratios(slow: Sequence[float], fast: Sequence[float]) -> list[float]:
-    """Return the ratios of times, paired by turn."""
-    return [before / after for before, after in zip(slow, fast, strict=False)]
-
-
-def _phase_times(phases_s: Sequence[Mapping[str, float]]) -> tuple[PhaseTime, ...]:
-    names = dict.fromkeys(name for phases in phases_s for name in phases)
-    order = sorted(names, key=PHASES.index)
-    timed = ((name, Timing.of([phases.get(name, 0.0) for phases in phases_s])) for name in order)
-    return tuple(PhaseTime(name, time_s) for name, time_s in timed if time_s)
+def _phase_times(phases_s: Sequence[Mapping[str, float]], times_s: Sequence[float]) -> tuple[PhaseTime, ...]:
+    """Return what part of its step each phase took, as seconds of the median step, so that they add up to it."""
+    steps = list(zip(phases_s, times_s, strict=True))
+    order = sorted({name for phases in phases_s for name in phases}, key=PHASES.index)
+    shares = {name: Timing.of([phases.get(name, 0.0) / step_s for phases, step_s in steps]) for name in order}
+    known = {name: share for name, share in shares.items() if share}
+    total = sum(share.median for share in known.values())
+    if not total:
+        return ()
+    covered = median([sum(phases.values()) / step_s for phases, step_s in steps])
+    factor = median(times_s) * covered / total
+    return tuple(PhaseTime(name, share.scaled(factor)) for name, share in known.items())
