@@ -83,6 +83,7 @@ FlagName = Literal[
     "fragile",
     "extra_threads",
     "simulated",
+    "one_sample",
 ]
 DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: little rests on such
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
@@ -266,6 +267,9 @@ class Flag:
     size: float | None = None
 
 
+ONE_SAMPLE = Flag("one_sample", "1 sample: no interval")
+
+
 @dataclass(frozen=True, slots=True)
 class Telemetry:
     """The device's state at one moment; None is unknown.
@@ -326,6 +330,9 @@ class Result:
             raise InvalidInput(f"a measurement exists with status ok and only then, not with {self.status}")
         if (self.status is Status.OK) == bool(self.reason):
             raise InvalidInput(f"status {self.status} needs {'no' if self.status is Status.OK else 'a'} reason")
+        flags = tuple(flag for flag in self.flags if flag.name != ONE_SAMPLE.name)
+        is_single = self.measurement is not None and self.measurement.is_single
+        object.__setattr__(self, "flags", (*flags, ONE_SAMPLE) if is_single else flags)  # whoever made it
         if self.reason is not None:  # words of whatever failed, which may be no text at all
             object.__setattr__(self, "reason", readable(self.reason, LONGEST_REASON) or UNREADABLE)
 

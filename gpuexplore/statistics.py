@@ -77,6 +77,19 @@ def paired_median(ratios: Sequence[float], of_medians: float, interval: tuple[fl
     return median(ratios)
 
 
+def ratio_of_turns(
+    these: Sequence[float], others: Sequence[float]
+) -> tuple[float, tuple[float, float] | None, float | None]:
+    """Return the median of `these` over that of `others`, taken in turns: the ratio of what a table shows.
+
+    With it, its 95 % interval, that of the ratios turn by turn, around it; and their median where it disagrees.
+    """
+    value = median(these) / median(others)
+    ratios = [this / other for this, other in zip(these, others, strict=False)]
+    found = median_interval(ratios)
+    return value, found and (min(found[0], value), max(found[1], value)), paired_median(ratios, value, found)
+
+
 def student_t(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t."""
     return STUDENT_T[degrees - 1] if degrees <= len(STUDENT_T) else 1.96 + 2.5 / degrees

@@ -84,6 +84,11 @@ class Measurement:
             raise InvalidInput.of("samples of each process", self.processes, f"{len(self.samples_s)} together")
 
     @property
+    def is_single(self) -> bool:
+        """Whether it rests on one sample, which tells nothing of how far another one would be off."""
+        return len(self.samples_s) == 1
+
+    @property
     def median_s(self) -> float:
         """Median seconds per call; of several processes, the median of theirs."""
         return median(self.process_medians_s)

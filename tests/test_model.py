@@ -10,6 +10,7 @@ from gpuexplore.model import (
     Case,
     Device,
     Experiment,
+    Flag,
     Measurement,
     Options,
     Peak,
@@ -199,3 +200,15 @@ def test_share_of_an_accuracy_is_the_larger_of_the_norms_and_the_worst_elements(
     assert Accuracy(None, 1e-2).share == float("inf")
     assert Accuracy(0.0, 0.0).within
     assert not Accuracy(1e-9, 0.0).within
+
+
+def test_one_sample_carries_its_flag_whoever_made_the_result_and_several_do_not():
+    single = Result(CASE, Status.OK, measurement=MEASUREMENT, flags=(Flag("warm", "x"),))
+    several = replace(single, measurement=Measurement((1.0, 1.0), 1.0, processes=(1, 1)))
+
+    assert [(flag.name, flag.evidence) for flag in single.flags] == [
+        ("warm", "x"),
+        ("one_sample", "1 sample: no interval"),
+    ]
+    assert replace(single, seed=1).flags == single.flags
+    assert [flag.name for flag in several.flags] == ["warm"]

@@ -5,7 +5,7 @@ import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.run_summary import is_memory_bound
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.points import Lines
@@ -95,7 +95,7 @@ def _cells(analysis: RunAnalysis, axes: tuple[str, str], panel: str | Lines | No
     best: dict[object, tuple[float, AnalyzedResult]] = {}
     for analyzed in analysis.results:
         rate = analyzed.bytes_per_s if by_memory else analyzed.flop_per_s
-        if not rate or not is_plausible(analyzed.result) or not _is_in(analyzed, analysis, panel):
+        if not rate or not is_ranked(analyzed.result) or not _is_in(analyzed, analysis, panel):
             continue
         if rate > best.get(analyzed.case.shape, (0.0, analyzed))[0]:
             best[analyzed.case.shape] = (rate, analyzed)

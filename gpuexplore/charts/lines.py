@@ -29,9 +29,9 @@ def lines(
 ) -> alt.LayerChart:
     """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above.
 
-    Points under another condition are short strokes in the colour of their series; those of a first pass are hollow.
-    Lines over sizes are named at their ends, beside what is recorded in a legend. Points that `in_panel` leaves to
-    other panels only count for the axes.
+    Points under another condition are short strokes in the colour of their series; those of a first pass or of one
+    sample are hollow. Lines over sizes are named at their ends, beside what is recorded in a legend. Points that
+    `in_panel` leaves to other panels only count for the axes.
     """
     order = series_order(analysis.shown)
     shown = points
@@ -49,7 +49,7 @@ def lines(
     marks = _marks(base, points, picks, over_sizes=over_sizes)
     if mixed:
         marks = [*(mark.properties(data=points[~recorded]) for mark in marks), *_lighter(marks, points[recorded])]
-    marks = [part for mark in marks for part in _with_hollow_first_pass(mark)]
+    marks = [part for mark in marks for part in _with_hollow_points(mark)]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
     named = [] if ends is None else [end_texts(ends, x=x, y=y, color=color(points, order, legend=False))]
@@ -94,17 +94,17 @@ def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart
     return lighter
 
 
-def _with_hollow_first_pass(mark: alt.Chart) -> list[alt.Chart]:
-    """Return `mark`, and where it draws points of which some are provisional, those hollow in a layer of their own."""
-    provisional = mark.data["provisional"].astype(bool)
-    if mark.mark.type != "point" or not provisional.any():
+def _with_hollow_points(mark: alt.Chart) -> list[alt.Chart]:
+    """Return `mark`, and where it draws points of which some are hollow, those in a layer of their own."""
+    is_hollow = mark.data["hollow"].astype(bool)
+    if mark.mark.type != "point" or not is_hollow.any():
         return [mark]
     hollow = mark.copy()
-    hollow.data, hollow.mark.filled = mark.data[provisional], False
-    if provisional.all():
+    hollow.data, hollow.mark.filled = mark.data[is_hollow], False
+    if is_hollow.all():
         return [hollow]
     _leave_legends_out(hollow)
-    return [mark.properties(data=mark.data[~provisional]), hollow]
+    return [mark.properties(data=mark.data[~is_hollow]), hollow]
 
 
 def _leave_legends_out(mark: alt.Chart) -> None:

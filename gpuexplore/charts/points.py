@@ -45,7 +45,7 @@ TOOLTIPS = {
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
 BRIEF = ("case", "shape", "time", "interval")
 OF_ONE_UNIT = ("time", "interval", "rate", "traffic")
-NAMES = ("series", "origin", "condition", "provisional", "implementation", "dtype", "size")
+NAMES = ("series", "origin", "condition", "hollow", "implementation", "dtype", "size")
 COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
 
@@ -130,6 +130,8 @@ def at_rate(rate: float | None, measurement: Measurement) -> Spread | None:
     """Return a rate that belongs to the median time, with those of the p80 and p20 times."""
     if rate is None:
         return None
+    if measurement.is_single:
+        return rate, None, None
     return rate, rate * measurement.median_s / measurement.p80_s, rate * measurement.median_s / measurement.p20_s
 
 
@@ -139,7 +141,7 @@ def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:
         "series": series,
         "origin": analyzed.origin.value,
         "condition": "",
-        "provisional": analyzed.result.provisional,
+        "hollow": analyzed.result.provisional or analyzed.flag("one_sample") is not None,
         "implementation": case.implementation,
         "dtype": case.dtype,
         "size": size_of(case),
@@ -164,7 +166,7 @@ def _contrast_said(contrast: Contrast) -> str:
 def _interval(analyzed: AnalyzedResult, measurement: Measurement) -> str:
     found = analyzed.ci95_s
     if found is None:
-        return "too few samples"
+        return "none: 1 sample" if measurement.is_single else "too few samples"
     return format_interval(found, format_seconds) + ("" if measurement.covers_processes else ", within this run")
 
 

@@ -16,6 +16,8 @@ from gpuexplore.units import format_seconds
 
 FIRST_PASS = "Hollow points of this run: a first pass, being refined; their bars span the interval of the median."
 
+ONE_SAMPLE = "Hollow points without a bar: one sample, which is no measurement."
+
 
 def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions.
@@ -38,8 +40,10 @@ def time_notes(source: Source) -> str | None:
     measured = [analyzed.measurement for analyzed in results if analyzed.measurement]
     conditions = dict.fromkeys(contrast.condition for measurement in measured for contrast in measurement.contrasts)
     listed = ", or ".join(CONDITIONS[condition] for condition in conditions)
+    strokes = f"Short strokes: {listed}." if listed else None
     hollow = FIRST_PASS if any(analyzed.result.provisional for analyzed in results) else None
-    return " ".join(filter(None, (left_out(results), f"Short strokes: {listed}." if listed else None, hollow))) or None
+    single = ONE_SAMPLE if any(analyzed.flag("one_sample") for analyzed in results) else None
+    return " ".join(filter(None, (left_out(results), strokes, hollow, single))) or None
 
 
 def describe_time(source: Source) -> str:
@@ -59,4 +63,6 @@ def _points(analysis: RunAnalysis) -> pd.DataFrame:
 def _seconds(analyzed: AnalyzedResult, measurement: Measurement) -> Spread:
     if analyzed.result.provisional and analyzed.time:
         return measurement.median_s, analyzed.time.low, analyzed.time.high
+    if measurement.is_single:
+        return measurement.median_s, None, None
     return measurement.median_s, measurement.p20_s, measurement.p80_s

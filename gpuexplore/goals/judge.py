@@ -7,7 +7,7 @@ from typing import Literal
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.run_summary import is_memory_bound
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_plausible, is_ranked
 from gpuexplore.analysis.utilization.rates import size_of
 from gpuexplore.goals.kinds import GPU, Goal
 from gpuexplore.units import format_percent, format_seconds
@@ -47,14 +47,15 @@ def is_better(goal: Goal, this: Judged, other: Judged | None) -> bool:
 
 
 def about(goal: Goal, analysis: RunAnalysis) -> Iterator[AnalyzedResult]:
-    """Yield the results that a goal is about: measured, and not proved wrong by a limit of their device."""
+    """Yield the results that a goal is about: of several samples, and not proved wrong by a limit of their device."""
     settings = goal.settings
     for analyzed in analysis.results:
         case = analyzed.case
         fits = case.operation == settings["operation"] and case.dtype == settings["dtype"]
         fits = fits and settings.get("size", str(size_of(case))) == str(size_of(case))
         fits = fits and settings.get("implementation", case.implementation) == case.implementation
-        if fits and analyzed.measurement is not None and is_plausible(analyzed.result):
+        timed = goal.kind.name != "error"  # which rests on no clock
+        if fits and analyzed.measurement is not None and (is_ranked if timed else is_plausible)(analyzed.result):
             yield analyzed
 
 

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -211,9 +212,12 @@ def _by_choice(check: Check, given: _Given, names: StepNames) -> Judged:
 
 
 def _by_reach(check: Check, _given: _Given, names: StepNames) -> Judged:
-    reached = [_reached(check, StepNames((row,), names.facts)) for row in names.rows]
-    if True in reached:
-        return Judged(Outcome.RIGHT)
+    alone = [StepNames((row,), names.facts) for row in names.rows]
+    reached = [_reached(check, each) for each in alone]
+    found = [each for each, is_reached in zip(alone, reached, strict=True) if is_reached]
+    if found:
+        doubts = min((_doubts(check.reach, each) for each in found), key=len)
+        return Judged(Outcome.UNCLEAR if doubts else Outcome.RIGHT, why=_flagged(doubts))
     if not [value for value in reached if value is not None]:
         return Judged(Outcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
     return Judged(Outcome.OFF)
@@ -272,7 +276,10 @@ def _flagged(doubts: frozenset[str]) -> str:
 
 
 def _doubts(text: str, names: StepNames) -> frozenset[str]:
-    found = (names.quantity(name, selectors) for name, selectors in parse(text).quantities())
+    found: list[Figure | str] = []
+    for name, selectors in parse(text).quantities():
+        with suppress(*UNKNOWN):  # what an expression could do without
+            found.append(names.quantity(name, selectors))
     return frozenset().union(*(figure.doubts for figure in found if isinstance(figure, Figure)))
 
 

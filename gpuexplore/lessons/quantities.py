@@ -41,8 +41,9 @@ DOUBTS = (
     "throttled",
     "over_peak",
     "over_physical_peak",
+    "one_sample",
 )
-WRONG = frozenset({"over_peak", "over_physical_peak"})  # of a time that cannot be: the others widen its interval
+WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 
 
@@ -280,14 +281,16 @@ class _Made:
 
 def _times(made: _Made, measurement: Measurement, time: Figure) -> dict[str, Figure | str]:
     samples, median_s = measurement.samples_s, measurement.median_s
-    low, high = measurement.ci95_s or (min(samples), max(samples))
-    return {
+    precision: dict[str, Figure | str] = {}
+    if measurement.ci95_s:
+        low, high = measurement.ci95_s
+        precision["precision"] = made.of((high - low) / 2 / median_s, None, style="percent")
+    return precision | {
         "time": time,
         "mean_time": made.of(sum(samples) / len(samples), None, TIME),
         "min_time": made.of(measurement.min_s, None, TIME),
         **({} if measurement.first_call_s is None else {"first_call": made.of(measurement.first_call_s, None, TIME)}),
         "samples": made.of(float(len(samples)), None),
-        "precision": made.of((high - low) / 2 / median_s, None, style="percent"),
     }
 
 

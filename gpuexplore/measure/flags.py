@@ -9,7 +9,7 @@ from gpuexplore.measure.candidates.candidate import cache_mode, flush_bytes
 from gpuexplore.measure.check.guard import element_count
 from gpuexplore.measure.conditions.contention import contention
 from gpuexplore.measure.conditions.core_speeds import SLOW_BELOW, Look
-from gpuexplore.model import CacheRoof, Case, Device, Environment, Flag, Measurement
+from gpuexplore.model import ONE_SAMPLE, CacheRoof, Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
@@ -96,8 +96,9 @@ def _cache(case: Case, device: Device) -> Flag:
 
 
 def condition_flags(measurement: Measurement, environment: Environment, loss: CpuLoss) -> tuple[Flag, ...]:
-    """Return the flags that need no operation: noisy, throttled, and what is known of others."""
-    found = (_noisy(measurement), contention(environment, [loss]), _throttled(environment))
+    """Return the flags that need no operation: of one sample, noisy, throttled, and what is known of others."""
+    single = ONE_SAMPLE if measurement.is_single else None
+    found = (single, _noisy(measurement), contention(environment, [loss]), _throttled(environment))
     return tuple(flag for flag in found if flag)
 
 

@@ -10,7 +10,7 @@ from random import Random
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, PRECISION
 from gpuexplore.mistakes.contract import Factor, Reading, Stage
-from gpuexplore.statistics import median, median_interval
+from gpuexplore.statistics import median, median_interval, ratio_of_turns
 
 BUDGET_S = 1.5  # of turns: a demonstration is watched
 MAX_ROUNDS = 100
@@ -28,9 +28,9 @@ class Pairs:
 
     @property
     def factor(self) -> Factor:
-        """The median of wrong over right, round by round."""
-        ratios = [wrong / right for wrong, right in zip(self.wrong, self.right, strict=True)]
-        return Factor(median(ratios), median_interval(ratios))
+        """The median of the wrong ones over that of the right ones, with its interval round by round."""
+        ratio, ends, _ = ratio_of_turns(self.wrong, self.right)
+        return Factor(ratio, ends)
 
     def as_rates(self, work: float) -> "Pairs":
         """Return `work` over the figures, which are seconds."""

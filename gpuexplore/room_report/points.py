@@ -93,7 +93,8 @@ def _device(run: RoomRun, analyzed: AnalyzedResult) -> str:
 def _about(run: RoomRun, analyzed: AnalyzedResult) -> str:
     rate = format_flop_per_s(analyzed.flop_per_s) if analyzed.flop_count else format_bytes_per_s(analyzed.bytes_per_s)
     where = f"{_device(run, analyzed)}, run {run.run_id}"
-    return f"{analyzed.label}, {shape_label(analyzed.case.shape)}: {format_seconds(analyzed.median_s)}, {rate}, {where}"
+    time = f"{format_seconds(analyzed.median_s)}{', one sample' if analyzed.flag('one_sample') else ''}"
+    return f"{analyzed.label}, {shape_label(analyzed.case.shape)}: {time}, {rate}, {where}"
 
 
 def _roofs(kept: list[tuple[RoomRun, AnalyzedResult]], *, by_memory: bool) -> dict[str, float]:

@@ -142,3 +142,14 @@ def test_json_is_strict_and_in_seconds():
     assert case["ratio"] == pytest.approx(2.0)
     assert case["ratio_ci95"][0] < 2 < case["ratio_ci95"][1]
     assert found["before"] == {"title": "Monday", "source": "aaaaaaaaaa", "when": "2026-01-01"}
+
+
+@pytest.mark.parametrize("counts", [(1, 9), (9, 1), (1, 1)])
+def test_one_sample_is_in_no_verdict_and_no_mean(counts):
+    before, after = (ok(seconds, count=count) for seconds, count in zip((1e-3, 1e-1), counts, strict=True))
+    known_before, known_after = ok(1e-3, dtype="bf16"), ok(2e-3, dtype="bf16")
+    found = compared([before, known_before], [after, known_after])
+
+    assert (found.cases[0].told, found.cases[0].ratio) == (None, None)
+    assert found.cases[0].statement == "one sample is no measurement: measure again"
+    assert found.mean.value == pytest.approx(2.0)

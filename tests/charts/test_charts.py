@@ -11,7 +11,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.api import Outcome
 from gpuexplore.charts.panels import panels_of
 from gpuexplore.charts.series import RING, series_order
-from gpuexplore.model import Contrast, Experiment, Origin, Shape, Status
+from gpuexplore.model import Contrast, Experiment, Measurement, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
 pytestmark = pytest.mark.long  # Altair checks every specification against its schema
@@ -458,3 +458,16 @@ def test_points_of_a_first_pass_are_hollow_with_the_interval_of_their_median():
     assert point["interval"].endswith("first pass, being refined")
     assert chart.time_notes(analyze((replace(first, provisional=True),))).startswith("Hollow points")
     assert len(layers(chart.time(analyze(sweep())), "point")) == 1
+
+
+@pytest.mark.parametrize("draw", [chart.time, chart.throughput, chart.bandwidth])
+def test_one_sample_is_a_hollow_point_without_a_bar(draw):
+    first, *others = sweep()
+    single = replace(first, measurement=Measurement((1e-3,), 1.0))
+    made = draw(analyze((single, *others)))
+
+    _, hollow = layers(made, "point")
+    (point,) = data_of(made, hollow)
+    assert (point["low"], point["high"], point["interval"]) == (None, None, "none: 1 sample")
+    assert "one_sample" in point["flags"].replace(" ", "_")
+    assert "one sample, which is no measurement" in chart.time_notes(analyze((single, *others)))

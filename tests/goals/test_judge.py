@@ -119,3 +119,11 @@ def test_a_guess_is_a_time_with_its_unit():
     for text in ("", "5", "-1 ms", "0 s", "1e9 s", "soon"):
         with pytest.raises(InvalidInput, match=r"like 90us or 2\.5 ms"):
             read_guess(text)
+
+
+def test_one_sample_reaches_no_goal_that_rests_on_a_clock():
+    assert judged("share", [ok(4e-6, count=1)], percent="50") is None
+    assert judged("guess", [ok(count=1)], size="100") is None
+
+    accurate = replace(ok(count=1), accuracy=Accuracy(1e-9, 1e-3))
+    assert judged("error", [accurate], bound="1e-6").passed

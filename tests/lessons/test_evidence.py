@@ -46,6 +46,15 @@ def test_a_result_has_its_quantities_with_their_intervals():
     assert value("time(impl='torch')", names).sources == {"measured here"}
 
 
+def test_one_sample_is_doubted_and_has_no_precision():
+    names = known(RUN, [ok(2e-3, implementation="numpy", count=1), ok(1e-3)])
+
+    assert value("time(impl='numpy')", names).doubts == {"one_sample"}
+    assert value("time(impl='numpy') / time(impl='torch')", names).doubts == {"one_sample"}
+    with pytest.raises(NotFound, match="precision"):
+        value("precision(impl='numpy')", names)
+
+
 def test_flags_widen_a_time_and_one_that_cannot_be_is_doubted():
     wrong = ok(2e-3, implementation="numpy", flags=[Flag("over_physical_peak", "x")])
     names = known(RUN, [wrong, ok(1e-3, flags=[Flag("noisy", "x")])])

@@ -160,6 +160,15 @@ def test_a_task_is_reached_by_any_of_ones_own_results():
     assert judged_by(step, StepNames(), {}, [Row({}, {})]).checks[0].judged.outcome == "not measured"
 
 
+def test_a_task_is_not_reached_by_a_result_that_nothing_rests_on():
+    step = step_of('```check\nreach = "time() < 20e-3 * s"\n```\n')
+    doubtful, certain = names(doubts=["one_sample"]).rows, names().rows
+
+    judged = judged_by(step, StepNames(), {}, doubtful).checks[0].judged
+    assert (judged.outcome, judged.why) == ("unclear", "flagged one_sample")
+    assert judged_by(step, StepNames(), {}, [*doubtful, *certain]).checks[0].judged.outcome == "right"
+
+
 @pytest.mark.parametrize(
     ("guess", "known", "said"),
     [

@@ -11,7 +11,7 @@ from typing import Literal
 from gpuexplore.analysis.atlas.citations import Citation, of_product, of_recording, of_source
 from gpuexplore.analysis.prediction.arithmetic import arithmetic
 from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, Calls
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.published import PUBLISHED, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode
 from gpuexplore.devices import ACCELERATORS, table_device
@@ -176,7 +176,7 @@ def _all() -> tuple[Point, ...]:
         *(
             _recorded(recording, result)
             for recording, result in recorded_results()
-            if result.environment and result.environment.device.spec_key and is_plausible(result)
+            if result.environment and result.environment.device.spec_key and is_ranked(result)
         ),
     )
 

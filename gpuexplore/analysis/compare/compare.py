@@ -152,6 +152,8 @@ def _key(case: Case, one_each: bool) -> object:
 def _compared(before: Result, after: Result) -> ComparedCase:
     if before.measurement is None or after.measurement is None:
         return _one_sided(before, after)
+    if before.measurement.is_single or after.measurement.is_single:
+        return ComparedCase(before, after, None, None, "one sample is no measurement: measure again")
     ratio = _careful(ratio_of(*_with_spread(after, before), same_run=False))
     verdict = compare(ratio, 1.0, words=WORDS)
     if verdict.told is not None:

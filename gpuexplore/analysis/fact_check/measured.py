@@ -13,7 +13,7 @@ from gpuexplore.analysis.fact_check.cards import CARDS, NOT_NAMED
 from gpuexplore.analysis.fact_check.check import Check, MeasuredQuantity, Side
 from gpuexplore.analysis.fact_check.claim import Claim
 from gpuexplore.analysis.fact_check.interval import interval_of
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.rates import flop_count, shape_label
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.verdict import Estimate, Relation, Words, compare, rate_of, ratio_of
@@ -119,7 +119,7 @@ def _fitting(results: Sequence[Result], side: Side, check: Check, claim: Claim) 
             (case.operation, case.shape, case.dtype, case.implementation) == wanted
             and replace(case.options, budget_s=DEFAULT_BUDGET_S) == options
             and _suits(device_of(result), side, claim)
-            and (is_plausible(result) or not MEASURED[check.quantity].is_timed)
+            and (is_ranked(result) or not MEASURED[check.quantity].is_timed)
         ):
             yield result
 

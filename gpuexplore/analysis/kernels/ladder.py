@@ -64,7 +64,7 @@ def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -
     """Return the rungs with their shares, as far as the first group of `results` tells: others are left out."""
     found = {result.case.implementation: result for result in results if result.case.group == results[0].case.group}
     timed = (found.get(row.name) for row in libraries(operation, backend))
-    measured = [result for result in timed if result and result.measurement]
+    measured = [result for result in timed if result and result.measurement and not result.measurement.is_single]
     best = min(measured, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
     return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))
 
@@ -103,6 +103,8 @@ PUBLISHED = _read_published()
 
 def _rung(row: Implementation, result: Result | None, library: Result | None) -> Rung:
     if result is None or library is None or result.measurement is None or library.measurement is None:
+        return Rung(row, result)
+    if result.measurement.is_single:
         return Rung(row, result)
     found = speedup(result, library)
     return Rung(row, result, library.case.implementation, found.ratio, found.ci95)

@@ -20,7 +20,7 @@ from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import LIBRARY, Regime, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
 from gpuexplore.analysis.utilization.measured_ceiling import same_units
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
 from gpuexplore.devices import row_of, table_device
@@ -240,7 +240,7 @@ def from_results(
     results: Iterable[Result], origin: ObservationSource = "own", gpus: Fitted | None = None
 ) -> tuple[Observation, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
-    latest = {_place(result): result for result in results if is_plausible(result) and _is_usual(result.case.options)}
+    latest = {_place(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)}
     found = (_result(result, origin, gpus or fitted()) for result in latest.values())
     return tuple(observed for observed in found if observed is not None)
 

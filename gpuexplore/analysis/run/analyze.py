@@ -15,7 +15,7 @@ from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_
 from gpuexplore.analysis.utilization.best_results import with_measured_ceilings
 from gpuexplore.analysis.utilization.implementation_limits import implementation_limits
 from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
-from gpuexplore.analysis.utilization.plausibility import believed, is_plausible
+from gpuexplore.analysis.utilization.plausibility import believed, is_ranked
 from gpuexplore.analysis.utilization.rates import (
     byte_count,
     bytes_per_s,
@@ -59,7 +59,7 @@ def analyze(
     machines = machine_notes(results, context.origin)
     own = _analyzed(results, comparison, context, machines=machines)
     beside = _analyzed(context.beside, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
-    measured = [analyzed for analyzed in own if is_plausible(analyzed.result)]
+    measured = [analyzed for analyzed in own if is_ranked(analyzed.result)]
     shapes = shapes_by_work([analyzed.result for analyzed in measured])
     largest = shapes[-1] if shapes else None
     there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
 from gpuexplore.model import FlagName, Quality, Result, RunSummary
 
@@ -28,7 +28,7 @@ def summary_of(analysis: RunAnalysis) -> RunSummary:
     quality, why = quality_of([analyzed.result for analyzed in measured])
     by_memory = is_memory_bound(analysis)
     best = max(
-        (analyzed for analyzed in measured if is_plausible(analyzed.result)),
+        (analyzed for analyzed in measured if is_ranked(analyzed.result)),
         key=lambda analyzed: _rate(analyzed, by_memory) or 0.0,
         default=None,
     )

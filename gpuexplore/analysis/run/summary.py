@@ -2,7 +2,7 @@
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Summary
 from gpuexplore.analysis.run.missing import missing_sentence
-from gpuexplore.analysis.run.summary_rules import RULES, not_believed, undecided
+from gpuexplore.analysis.run.summary_rules import RULES, not_believed, single_samples, undecided
 from gpuexplore.analysis.speedup import TIE_WITHIN
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
@@ -34,7 +34,11 @@ def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
 
 def _without_measurement(analysis: RunAnalysis, running: bool) -> Summary:
     headline = "Nothing is measured yet." if running or not analysis.results else "No case could be measured."
-    said = (not_believed(analysis), missing_sentence([analyzed.result for analyzed in analysis.results]))
+    said = (
+        not_believed(analysis),
+        single_samples(analysis),
+        missing_sentence([analyzed.result for analyzed in analysis.results]),
+    )
     return Summary(headline, tuple(sentence for sentence in said if sentence))
 
 

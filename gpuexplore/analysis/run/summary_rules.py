@@ -12,11 +12,13 @@ from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.analysis.speedup import is_separable, speedup
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Condition, Measurement, Phase
 from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
+MOST_NAMED = 3  # in a sentence
 SummaryRule = Callable[[RunAnalysis], str | None]
 CONDITIONS: Mapping[Condition, str] = MappingProxyType(
     {
@@ -51,6 +53,19 @@ def not_believed(analysis: RunAnalysis) -> str | None:
         for analyzed in left_out
     ]
     return f"{' '.join(found)} Such a time is ranked nowhere and compared with nothing." if found else None
+
+
+def single_samples(analysis: RunAnalysis) -> str | None:
+    """Say which results rest on one sample, and win nothing."""
+    found = [analyzed for analyzed in analysis.results if analyzed.flag("one_sample")]
+    if not found:
+        return None
+    named = ", ".join(f"{analyzed.label} at {shape_label(analyzed.case.shape)}" for analyzed in found[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return (
+        f"One sample is no measurement: {named}{more}. It has no interval, is ranked nowhere and compared with "
+        "nothing; a larger budget takes more samples."
+    )
 
 
 def unknown_peak(analysis: RunAnalysis) -> str | None:
@@ -221,6 +236,7 @@ def _measurement(analyzed: AnalyzedResult) -> Measurement:
 RULES: tuple[SummaryRule, ...] = (
     main_finding,
     not_believed,
+    single_samples,
     unknown_peak,
     contrast,
     phases,

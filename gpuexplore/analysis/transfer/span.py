@@ -38,11 +38,8 @@ class Span:
 
 
 def measured_span(reading: Reading) -> Span | None:
-    """Return the time of a reading, its interval widened by what its flags are evidence of; None without a time.
-
-    Of fewer samples than an interval takes, the time is taken as it is, but for the flags.
-    """
-    if not reading.median_s:
+    """Return the time of a reading, its interval widened by what its flags are evidence of; None of one sample."""
+    if not reading.median_s or reading.n == 1:
         return None
     deviation = hypot(*(doubt.deviation for doubt in doubts_of(reading.flags)))
     low_s, high_s = widened(reading.ci95_s or (reading.median_s, reading.median_s), reading.median_s, deviation)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.utilization.measured_ceiling import best_rate, is_large_product, is_stream
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, device_of
 from gpuexplore.devices.identity import UnitKey, unit_key
 from gpuexplore.model import Result, Unit
@@ -18,7 +18,7 @@ def best_of(results: Iterable[Result]) -> tuple[Result, ...]:
     best: dict[_Key, Result] = {}
     for result in results:
         key = _key(result)
-        if key is not None and (key not in best or best_rate(result) > best_rate(best[key])) and is_plausible(result):
+        if key is not None and (key not in best or best_rate(result) > best_rate(best[key])) and is_ranked(result):
             best[key] = result
     return tuple(best.values())
 

@@ -22,9 +22,14 @@ def is_plausible(result: Result) -> bool:
     return result.measurement is not None and not impossible
 
 
+def is_ranked(result: Result) -> bool:
+    """Return whether a time can win and be compared: it can be, and rests on more than one sample."""
+    return is_plausible(result) and result.measurement is not None and not result.measurement.is_single
+
+
 def believed(results: Sequence[Result]) -> list[Result]:
-    """Return the results but for those whose time cannot be."""
-    return [result for result in results if result.measurement is None or is_plausible(result)]
+    """Return the results but for those whose time cannot be, or rests on one sample."""
+    return [result for result in results if result.measurement is None or is_ranked(result)]
 
 
 def exceeds_peak_at_any_clock(result: Result, peak: Peak) -> bool:

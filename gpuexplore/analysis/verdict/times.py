@@ -9,12 +9,12 @@ from gpuexplore.model import Measurement, Result
 from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, widened
 
 SAMPLES, PROCESSES = "samples", "processes"
-ONE_CALL = 1.5  # what a single call may be off by, at most: a neighbour on the same core slows it as much
+FEWEST_TO_BOUND = 3  # samples: of two, what bounds Student's t holds the median in 80 % and not in 95
 FEW_AT_LEAST = 1.1  # of a handful of samples that happen to agree
 
 
 def time_of(result: Result) -> Estimate | None:
-    """Return the seconds of a call; None without a measurement."""
+    """Return the seconds of a call, of one sample without an interval; None without a measurement."""
     measurement = result.measurement
     if measurement is None:
         return None
@@ -33,12 +33,17 @@ def rate_of(result: Result, amount: float, unit: str) -> Estimate | None:
 
 
 def ratio_of(this: Result, other: Result, *, same_run: bool = True) -> Estimate | None:
-    """Return how many times as long as `other` a call takes; None where one of both was not measured.
+    """Return how many times as long as `other` a call takes; None where one was not measured, or has one sample.
 
     Args:
         same_run: whether both were measured in one run: those of one group then share their rounds, or processes.
     """
-    if this.measurement is None or other.measurement is None:
+    if (
+        this.measurement is None
+        or other.measurement is None
+        or this.measurement.is_single
+        or other.measurement.is_single
+    ):
         return None
     if not (same_run and this.case.group == other.case.group):
         return quotient(time_of(this), time_of(other))
@@ -81,22 +86,28 @@ def quotient(this: Estimate | None, other: Estimate | None) -> Estimate | None:
     return Estimate(value, min(ends[0], value), max(ends[1], value), "times", basis, _joined(this.doubts, other.doubts))
 
 
-def _scatter(values: Sequence[float], *, pooled: bool) -> tuple[float, float]:
-    """Return the 95 % interval of the median of positive values; a careful one below six samples, where none exists.
+def _scatter(values: Sequence[float], *, pooled: bool) -> tuple[float, float] | None:
+    """Return the 95 % interval of the median of positive values; a careful one below six samples; None of one.
 
     Args:
         pooled: whether each value is that of a process, and not of a single sample.
     """
-    low, high = interval_of_few(values) or (values[0] / ONE_CALL, values[0] * ONE_CALL)
-    if len(values) >= SMALLEST_SAMPLE_WITH_INTERVAL or pooled:
-        return low, high
+    found = interval_of_few(values)
+    if found is None or pooled or len(values) >= SMALLEST_SAMPLE_WITH_INTERVAL:
+        return found
+    low, high = found
     middle, few, many = median(values), min(values), max(values)
-    most = few / (many / few), many * (many / few)  # Student's t of two or three may say anything
+    bounds = few / (many / few), many * (many / few)  # Student's t of three may say anything
+    most = bounds if len(values) >= FEWEST_TO_BOUND else found
     return min(max(low, most[0]), middle / FEW_AT_LEAST), max(min(high, most[1]), middle * FEW_AT_LEAST)
 
 
-def _spread(value: float, sampled: tuple[float, float], about: tuple[str, str], doubts: Sequence[Doubt]) -> Estimate:
+def _spread(
+    value: float, sampled: tuple[float, float] | None, about: tuple[str, str], doubts: Sequence[Doubt]
+) -> Estimate:
     """Return an estimate whose interval the doubts widen, each independent of the others; `about`: unit and basis."""
+    if sampled is None:
+        return Estimate(value, None, None, *about)
     interval = min(sampled[0], value), max(sampled[1], value)
     low, high = widened(interval, value, hypot(*(doubt.deviation for doubt in doubts)))
     all_doubts = (Doubt(SAMPLES, log(interval[1] / interval[0]) / 2), *doubts)

@@ -26,7 +26,7 @@ from gpuexplore.analysis.prediction import (
     predict_each,
 )
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.verdict import time_of
 from gpuexplore.analysis.what_if.impossible import why_impossible
@@ -217,7 +217,7 @@ def fastest(
         and result.case.options.data == "normal"
         and result.case.options.layout == "NN"
         and same_device(device_of(result), device)
-        and is_plausible(result)
+        and is_ranked(result)
     ]
     wanted = [measured for result in found if (measured := in_calls(result, calls))]
     return min(wanted or [MeasuredCall(result, calls_of(result)) for result in found], key=_median_s, default=None)

@@ -21,7 +21,7 @@ from gpuexplore.measure.sample.in_turns import measurement_of, sample_all, warme
 from gpuexplore.measure.strided.strided_candidates import COPY, ITEMSIZE_BYTES, LOOPS, WAYS, Layout, readers
 from gpuexplore.model import Device, Measurement
 from gpuexplore.serialization import encode
-from gpuexplore.statistics import median, median_interval
+from gpuexplore.statistics import ratio_of_turns
 from gpuexplore.units import read_whole
 
 ARGUMENTS = "rows and columns, or shape and strides"
@@ -124,9 +124,10 @@ def _told(measurement: Measurement, layout: Layout) -> dict[str, Any]:
 
 
 def _ratio(strided: Measurement, contiguous: Measurement) -> dict[str, Any]:
-    """Return how many times as long the strided one takes, round by round, with the 95 % interval of the median."""
-    ratios = [slow / fast for slow, fast in zip(strided.samples_s, contiguous.samples_s, strict=False)]
-    return {"median": median(ratios), "ci95": encode(median_interval(ratios)), "n": len(ratios)}
+    """Return how many times as long the strided one takes, with the 95 % interval of the ratios round by round."""
+    ratio, ends, by_round = ratio_of_turns(strided.samples_s, contiguous.samples_s)
+    count = min(len(strided.samples_s), len(contiguous.samples_s))
+    return {"median": ratio, "ci95": encode(ends), "n": count, "by_round": by_round}
 
 
 def _length(name: str, text: str) -> int:

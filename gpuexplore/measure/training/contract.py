@@ -7,7 +7,7 @@ from typing import Any
 from gpuexplore.measure.conditions.contention import is_contended
 from gpuexplore.model import OMIT_DEFAULT, Environment
 from gpuexplore.serialization import decode
-from gpuexplore.statistics import median, median_interval, paired_median
+from gpuexplore.statistics import median, median_interval, ratio_of_turns
 
 Losses = tuple[float | None, ...]  # None: not finite
 PHASES = ("transfer", "forward", "backward", "optimizer")  # of a step, in order; only a GPU has the first
@@ -38,11 +38,8 @@ class Timing:
         """Return the median of `these` over that of `others`, which were taken in turns; None where there are none."""
         if not these or not others:
             return None
-        value = median(these) / median(others)
-        ratios = [this / other for this, other in zip(these, others, strict=False)]
-        found = median_interval(ratios)
-        ends = found and (min(found[0], value), max(found[1], value))
-        return cls(value, ends, len(ratios), paired_median(ratios, value, found))
+        value, ends, by_round = ratio_of_turns(these, others)
+        return cls(value, ends, min(len(these), len(others)), by_round)
 
     def scaled(self, factor: float) -> "Timing":
         """Return it times a known positive `factor`."""

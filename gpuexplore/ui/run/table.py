@@ -74,8 +74,11 @@ def listed(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
     return tuple(fastest.values())[:MOST_LISTED]
 
 
-def _median_s(analyzed: AnalyzedResult | None) -> float:
-    return (analyzed and analyzed.median_s) or float("inf")
+def _median_s(analyzed: AnalyzedResult | None) -> tuple[bool, float]:
+    """Return what orders results to list: those of one sample last, for they win nothing."""
+    if analyzed is None or analyzed.median_s is None:
+        return True, float("inf")
+    return analyzed.flag("one_sample") is not None, analyzed.median_s
 
 
 def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:

@@ -206,3 +206,27 @@ def test_phases_of_the_fastest_result_are_told_or_why_they_have_no_times():
     assert "forward 1.00 ms (10.0 MFLOP/s), backward 2.00 ms (7.00 MFLOP/s)" in str(summary(timed))
     assert "are not timed: torch has no calls of its phases." in str(summary(untimed))
     assert "phases" not in str(summary(step))
+
+
+@pytest.mark.parametrize("lucky", ["torch", "numpy"])
+def test_one_sample_wins_nothing_and_says_so(lucky):
+    names = ("numpy", "torch", "numba-cpu")
+    results = [
+        ok(1e-6 if name == lucky else 1e-5, count=1 if name == lucky else 9, implementation=name) for name in names
+    ]
+    found = analyzed(*results)
+    single = next(each for each in found.results if each.case.implementation == lucky)
+
+    assert f"{lucky} in fp32" not in found.summary.headline
+    assert f"One sample is no measurement: {lucky} in fp32 at 100 × 100 × 100." in " ".join(found.summary.details)
+    assert (single.speedup, single.ci95_s) == (None, None)
+    assert single not in found.at_largest_shape
+    if lucky == "numpy":  # the baseline
+        assert not any(each.speedup for each in found.results)
+
+
+def test_a_run_of_single_samples_alone_measured_nothing():
+    found = summary(ok(count=1), ok(count=1, dtype="bf16"))
+
+    assert found.headline == "No case could be measured."
+    assert "torch in fp32 at 100 × 100 × 100, torch in bf16 at 100 × 100 × 100" in found.details[0]

@@ -1,11 +1,12 @@
 from dataclasses import replace
-from math import hypot, log
+from math import exp, hypot, log
+from random import Random
 
 import pytest
 
 from gpuexplore.analysis.verdict import compare, rate_of, ratio_of, time_of
 from gpuexplore.analysis.verdict.doubts import LEFT_IN_A_RATIO, UNSIZED
-from gpuexplore.analysis.verdict.times import ONE_CALL, quotient
+from gpuexplore.analysis.verdict.times import quotient
 from gpuexplore.model import Flag
 from tests.analysis.made import failed, ok
 
@@ -48,9 +49,26 @@ def test_what_samples_processes_and_flags_add_is_independent():
     assert [doubt.name for doubt in found.doubts] == ["drifted", "processes", "samples"]
 
 
-@pytest.mark.parametrize(("count", "most"), [(1, log(ONE_CALL)), (2, 0.2), (5, 0.2)])
+@pytest.mark.parametrize(("count", "most"), [(2, 0.2), (3, 0.2), (5, 0.2)])
 def test_few_samples_have_a_careful_interval(count, most):
     assert 0.09 < deviation(time_of(ok(count=count))) <= most
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
+def test_an_interval_of_few_samples_holds_the_median_in_95_percent_however_wide(count):
+    draw = Random(count)
+    drawn = [tuple(exp(draw.gauss(0.0, 0.5)) for _ in range(count)) for _ in range(800)]
+    found = [time_of(measured(ok(), samples_s=samples_s)) for samples_s in drawn]
+
+    assert sum(estimate.low <= 1.0 <= estimate.high for estimate in found) > 0.93 * len(found)
+
+
+def test_one_sample_has_no_interval_and_no_ratio_follows_from_it():
+    single, several = ok(count=1, spread=0.0), ok(1e-1, implementation="numpy")
+
+    assert (time_of(single).value, time_of(single).interval) == (1e-3, None)
+    assert compare(time_of(single), 1.0).told is None
+    assert ratio_of(single, several) is ratio_of(several, single) is ratio_of(several, single, same_run=False) is None
 
 
 def test_processes_carry_their_own_spread():
