@@ -10,7 +10,7 @@ from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.peak_labels import PeakLine, peak_labels
-from gpuexplore.charts.points import Lines, Spread, at_rate, in_panel, points
+from gpuexplore.charts.points import Lines, Spread, at_rate, drawn_in, ends_of, in_panel, points
 from gpuexplore.charts.reference_lines import peak_rules
 from gpuexplore.charts.series import owners_of, series_of
 from gpuexplore.model import Measurement
@@ -20,9 +20,10 @@ from gpuexplore.units import format_bytes_per_s
 def bandwidth(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return achieved bytes/s against size, with a line for each device's bandwidth, of one dtype as a `panel`."""
     analysis = analysis_of(source)
-    drawn, peaks = _points(analysis), _peaks(analysis)
-    y = log_axis("Memory rate", [*drawn["low"], *drawn["high"], *peaks.values()], "B/s")
-    return lines(in_panel(drawn, panel), analysis, y=y, description=_describe(drawn, analysis), rules=peak_rules(peaks))
+    drawn, every_peak = _points(analysis), _peaks(analysis)
+    y = log_axis("Memory rate", [*ends_of(drawn), *every_peak.values()], "B/s")
+    rules = peak_rules(_peaks(analysis, panel))
+    return lines(in_panel(drawn, panel), analysis, y=y, description=_describe(drawn, analysis), rules=rules)
 
 
 def describe_bandwidth(source: Source) -> str:
@@ -43,12 +44,12 @@ def _rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
     return at_rate(analyzed.bytes_per_s, measurement)
 
 
-def _peaks(analysis: RunAnalysis) -> dict[str, float]:
-    """Return the bandwidths that measured cases are compared with, by their label."""
+def _peaks(analysis: RunAnalysis, panel: str | Lines | None = None) -> dict[str, float]:
+    """Return the bandwidths that the cases of a panel are compared with, by their label."""
     owners = owners_of(analysis.shown)
     lines = [
         PeakLine(owners[series_of(analyzed)], "", PEAK_SOURCES[peak.kind].bandwidth_label, peak.bytes_per_s)
-        for analyzed in analysis.shown
+        for analyzed in drawn_in(panel, analysis)
         if (peak := analyzed.bandwidth.peak) and analyzed.bytes_per_s
     ]
     return peak_labels(lines, format_bytes_per_s)

@@ -25,6 +25,7 @@ def end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame |
     lines = points.sort_values("order").groupby(["series", "dtype"], sort=False).tail(1)
     several = lines["dtype"].nunique() > 1
     names = lines["series"] + (" " + lines["dtype"] if several else "")
+    names = names + lines["denominator"] if "denominator" in lines else names
     if lines.empty or GAP * len(lines) > DRAWN * height or max(map(len, names)) > LONGEST:
         return None
     domain, is_log = _domain(y, points)

@@ -1,5 +1,6 @@
 """The form all charts share: a line, points and an interval per series, over sizes or for one size."""
 
+import json
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
@@ -11,7 +12,7 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
 from gpuexplore.charts.end_labels import end_labels, end_texts, room_of
 from gpuexplore.charts.points import TOOLTIPS, is_recorded
-from gpuexplore.charts.series import FADED, color, dash, present_dtypes, series_order, shape
+from gpuexplore.charts.series import FADED, color, dash, names_said, present_dtypes, series_order, shape
 
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
@@ -126,7 +127,9 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
     crowded = column == "series" and bool(is_recorded(points).any())  # the legend has room for such names
-    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded)
+    said = names_said(points)
+    words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
+    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded, labelExpr=words)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
 
 

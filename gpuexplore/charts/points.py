@@ -101,6 +101,19 @@ def in_panel(points: pd.DataFrame, panel: str | Lines | None) -> pd.DataFrame:
     return points.assign(elsewhere=[not is_drawn for is_drawn in drawn])
 
 
+def ends_of(points: pd.DataFrame) -> list[float]:
+    """Return every value an axis has to hold: of the points, and of the ends of those that have an interval."""
+    return [float(value) for column in ("value", "low", "high") for value in points[column].dropna()]
+
+
+def drawn_in(panel: str | Lines | None, analysis: RunAnalysis) -> list[AnalyzedResult]:
+    """Return the measured cases that a panel draws."""
+    found = [analyzed for analyzed, _ in _measured(analysis)]
+    if panel is None or isinstance(panel, str):
+        return [analyzed for analyzed in found if panel in (None, analyzed.case.dtype)]
+    return [each for each in found if (series_name(series_of(each), analysis.shown), each.case.dtype) in panel]
+
+
 def is_recorded(points: pd.DataFrame) -> pd.Series:
     """Return which of the points were recorded at another time or place."""
     return (points["origin"] == Origin.RECORDED.value).astype(bool)

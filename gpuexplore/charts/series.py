@@ -91,7 +91,18 @@ def color(points: pd.DataFrame, order: Mapping[str, Series], *, legend: bool) ->
     drawn = set(points["series"])
     present = {name: series for name, series in order.items() if name in drawn}
     scale = alt.Scale(domain=list(order), range=_colors(order.values()))
-    return alt.Color("series:N", scale=scale, legend=_series_legend(present) if legend else None)
+    return alt.Color("series:N", scale=scale, legend=_series_legend(present, names_said(points)) if legend else None)
+
+
+def names_said(points: pd.DataFrame) -> Mapping[str, str]:
+    """Return what labels call each series that says what its shares are of; none where no two differ in that."""
+    if "denominator" not in points or not points["denominator"].any():
+        return {}
+    several = points["dtype"].nunique() > 1
+    found: dict[str, list[str]] = {}
+    for series, dtype, of in dict.fromkeys(zip(points["series"], points["dtype"], points["denominator"], strict=True)):
+        found.setdefault(series, []).extend([f"{of} in {dtype}" if several else of] if of else [])
+    return {series: f"{series}{''.join(parts)}" for series, parts in found.items()}
 
 
 def _colors(order: Iterable[Series]) -> list[alt.ExprRef]:
@@ -124,14 +135,15 @@ def _scale(marks: Sequence[Any]) -> alt.Scale:
     return alt.Scale(domain=list(DTYPES), range=[marks[place % len(marks)] for place in range(len(DTYPES))])
 
 
-def _series_legend(present: Mapping[str, Series]) -> alt.Legend | None:
+def _series_legend(present: Mapping[str, Series], said: Mapping[str, str]) -> alt.Legend | None:
     """Return a legend in which a recorded series has a hollow symbol and follows the live one of its implementation."""
     if not any(series.recorded for series in present.values()):
-        return _legend(list(present), "top")
+        return _legend(list(present), "top", said)
     implementations = [series.implementation for series in present.values()]
     paired = sorted(present, key=lambda name: implementations.index(present[name].implementation))
     labels = {
-        name: f"{series.implementation} · {place_label(series, present.values())}" for name, series in present.items()
+        name: f"{series.implementation} · {place_label(series, present.values())}{said.get(name, '')[len(name) :]}"
+        for name, series in present.items()
     }
     recorded = json.dumps([name for name, series in present.items() if series.recorded], ensure_ascii=False)
     symbol = alt.expr(f"indexof({recorded}, datum.value) < 0 ? 'circle' : '{RING}'")

@@ -12,10 +12,12 @@ from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import Lines, Spread, at_rate, in_panel, points
+from gpuexplore.charts.peak_labels import NEAR
+from gpuexplore.charts.points import Lines, Spread, at_rate, drawn_in, ends_of, in_panel, points
 from gpuexplore.charts.reference_lines import rule
 from gpuexplore.model import Measurement
-from gpuexplore.units import format_percent
+from gpuexplore.statistics import median
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
 
 NEAR_FULL = 0.7  # from here up the line at 100 % says something and costs little room
 
@@ -36,6 +38,12 @@ class Limit:
         """Return what fraction of the limit a result reached; None is unknown."""
         return analyzed.bandwidth_utilization if self.by_memory else analyzed.mfu
 
+    def peak(self, analyzed: AnalyzedResult) -> float:
+        """Return the rate that the fraction of a result is of; 0 is unknown."""
+        if self.by_memory:
+            return analyzed.bandwidth.peak.bytes_per_s if analyzed.bandwidth.peak else 0.0
+        return analyzed.peak.peak.flop_per_s if analyzed.peak.peak else 0.0
+
     def label(self, analyzed: AnalyzedResult) -> str:
         """Return what the limit of a result is called."""
         if self.by_memory:
@@ -55,7 +63,7 @@ def share(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
 def share_of(analysis: RunAnalysis, limit: Limit, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return the chart of one limit; cases whose peak is unknown, or that a cache served, are left out."""
     drawn = share_points(analysis, limit)
-    highest = max(drawn["high"], default=1.0)
+    highest = max(ends_of(drawn), default=1.0)
     full = highest >= NEAR_FULL
     scale = alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False)
     axis = alt.Axis(format=".2~%", tickCount=6)
@@ -103,7 +111,26 @@ def share_points(analysis: RunAnalysis, limit: Limit) -> pd.DataFrame:
     def fraction(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
         return at_rate(limit.fraction(analyzed), measurement)
 
-    return points(analysis, fraction)
+    found = points(analysis, fraction)
+    peaks = [limit.peak(each) for each in drawn_in(None, analysis) if limit.fraction(each) is not None]
+    return found.assign(denominator=_denominators(found.assign(peak=peaks), limit))
+
+
+def _denominators(found: pd.DataFrame, limit: Limit) -> list[str]:
+    """Return what each point's line is a share of, for its label; nothing where all lines of its dtype share it."""
+    words = format_bytes_per_s if limit.by_memory else format_flop_per_s
+    peaks: dict[tuple[str, str], list[float]] = {}
+    for series, dtype, peak in zip(found["series"], found["dtype"], found["peak"], strict=True):
+        peaks.setdefault((series, dtype), []).append(peak)
+    by_line = {line: median(values) for line, values in peaks.items()}
+    of_dtype: dict[str, list[float]] = {}
+    for line, value in by_line.items():
+        of_dtype.setdefault(line[1], []).append(value)
+    differ = {dtype for dtype, values in of_dtype.items() if max(values) > NEAR * min(values)}
+    return [
+        f", of {words(by_line[series, dtype])}" if dtype in differ else ""
+        for series, dtype in zip(found["series"], found["dtype"], strict=True)
+    ]
 
 
 def _limit(analysis: RunAnalysis) -> Limit:

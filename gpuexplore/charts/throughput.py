@@ -10,7 +10,7 @@ from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.peak_labels import PeakLine, peak_labels
-from gpuexplore.charts.points import Lines, Spread, at_rate, in_panel, points
+from gpuexplore.charts.points import Lines, Spread, at_rate, drawn_in, ends_of, in_panel, points
 from gpuexplore.charts.reference_lines import peak_rules
 from gpuexplore.charts.series import owners_of, series_of
 from gpuexplore.model import Measurement
@@ -20,9 +20,10 @@ from gpuexplore.units import format_flop_per_s
 def throughput(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return achieved FLOP/s against size, with a line for each peak that applies, of one dtype as a `panel`."""
     analysis = analysis_of(source)
-    drawn, peaks = _points(analysis), _peaks(analysis)
-    y = log_axis("Compute rate", [*drawn["low"], *drawn["high"], *peaks.values()], "FLOP/s")
-    return lines(in_panel(drawn, panel), analysis, y=y, description=_describe(drawn, analysis), rules=peak_rules(peaks))
+    drawn, every_peak = _points(analysis), _peaks(analysis)
+    y = log_axis("Compute rate", [*ends_of(drawn), *every_peak.values()], "FLOP/s")
+    rules = peak_rules(_peaks(analysis, panel))
+    return lines(in_panel(drawn, panel), analysis, y=y, description=_describe(drawn, analysis), rules=rules)
 
 
 def describe_throughput(source: Source) -> str:
@@ -43,12 +44,25 @@ def _rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
     return at_rate(analyzed.flop_per_s or None, measurement)
 
 
-def _peaks(analysis: RunAnalysis) -> dict[str, float]:
-    """Return the peaks that measured cases are compared with, by their label."""
-    owners = owners_of(analysis.shown)
-    lines = [
-        PeakLine(owners[series_of(analyzed)], peak.dtype, PEAK_SOURCES[peak.kind].label, peak.flop_per_s)
-        for analyzed in analysis.shown
-        if (peak := analyzed.peak.peak) and analyzed.flop_per_s
-    ]
+def _peaks(analysis: RunAnalysis, panel: str | Lines | None = None) -> dict[str, float]:
+    """Return the peaks that the cases of a panel are compared with, by their label.
+
+    Where cases of one dtype and device have several, each label says of which implementations it is.
+    """
+    owners, found = owners_of(analysis.shown), drawn_in(panel, analysis)
+    known = [(analyzed, peak) for analyzed in found if (peak := analyzed.peak.peak) and analyzed.flop_per_s]
+    rivals: dict[tuple[str, str], set[float]] = {}
+    holders: dict[tuple[str, float], dict[str, None]] = {}
+    for analyzed, peak in known:
+        rivals.setdefault((analyzed.device_label, analyzed.case.dtype), set()).add(peak.flop_per_s)
+        where = f" in {analyzed.case.dtype}" if analyzed.case.dtype != peak.dtype else ""
+        name = f"{analyzed.case.implementation}{where}"
+        holders.setdefault((analyzed.device_label, peak.flop_per_s), {})[name] = None
+    mixed = {(device, rate) for (device, _), rates in rivals.items() if len(rates) > 1 for rate in rates}
+    lines = []
+    for analyzed, peak in known:
+        place = (analyzed.device_label, peak.flop_per_s)
+        kind = PEAK_SOURCES[peak.kind].label
+        said = f"{kind} of {', '.join(holders[place])}" if place in mixed else kind
+        lines.append(PeakLine(owners[series_of(analyzed)], peak.dtype, said, peak.flop_per_s))
     return peak_labels(lines, format_flop_per_s)

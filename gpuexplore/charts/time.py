@@ -10,7 +10,7 @@ from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import Lines, Spread, contrast_points, in_panel, points
+from gpuexplore.charts.points import Lines, Spread, contrast_points, ends_of, in_panel, points
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_seconds
 
@@ -29,7 +29,7 @@ def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """
     analysis = analysis_of(source)
     drawn, contrasts = _points(analysis), contrast_points(analysis)
-    y = log_axis("Time per call", [*drawn["low"], *drawn["high"], *contrasts["value"]], "s")
+    y = log_axis("Time per call", [*ends_of(drawn), *contrasts["value"]], "s")
     shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
     return lines(in_panel(shown, panel), analysis, y=y, description=_describe(drawn, analysis))
 

@@ -471,3 +471,48 @@ def test_one_sample_is_a_hollow_point_without_a_bar(draw):
     assert (point["low"], point["high"], point["interval"]) == (None, None, "none: 1 sample")
     assert "one_sample" in point["flags"].replace(" ", "_")
     assert "one sample, which is no measurement" in chart.time_notes(analyze((single, *others)))
+
+
+def labels_of(made):
+    return [row["label"] for layer in layers(made, "text") for row in data_of(made, layer) if row.get("label")]
+
+
+@pytest.mark.parametrize(("dtype", "peak"), [("fp32", 1e12), ("bf16", 4e12)])
+def test_a_peak_is_drawn_only_in_the_panel_where_it_holds_on_the_axis_of_all(dtype, peak):
+    analysis = swept(implementations=("torch",))
+    by_dtype, by_lines = (chart.throughput(analysis, panel) for panel in (dtype, frozenset({("torch", dtype)})))
+    whole = chart.throughput(analysis)
+
+    assert rules_of(by_dtype) == rules_of(by_lines) == [peak]
+    assert rules_of(whole) == [4e12, 1e12]
+    assert len({str(layers(made, "point")[0]["encoding"]["y"]["scale"]["domain"]) for made in (by_dtype, whole)}) == 1
+
+
+def test_a_bandwidth_is_drawn_only_where_its_device_is():
+    far = ok(1e-3, on="cuda:0", dtype="bf16", spec={"bandwidth": 9e11})
+    analysis = analyze(
+        (ok(2e-3), far, ok(2e-3, size=64), replace(far, case=replace(far.case, shape=Shape.of(m=64, k=64, n=64))))
+    )
+
+    assert rules_of(chart.bandwidth(analysis, "fp32")) == [1e11]
+    assert rules_of(chart.bandwidth(analysis, "bf16")) == [9e11]
+
+
+def test_two_peaks_of_one_panel_say_whose_they_are():
+    analysis = swept()  # NumPy widens bf16 and computes in fp32
+
+    assert set(labels_of(chart.throughput(analysis, "bf16"))) == {
+        "bf16, measured peak of torch: 4.00 TFLOP/s",
+        "fp32, measured peak of numpy in bf16: 1.00 TFLOP/s",
+    }
+    assert set(labels_of(chart.throughput(analysis, "fp32"))) == {"fp32, measured peak: 1.00 TFLOP/s"}
+
+
+@pytest.mark.parametrize("sizes", [(64, 128), (64,)])
+def test_lines_of_one_panel_that_are_shares_of_different_peaks_say_of_which(sizes):
+    said = json.dumps(chart.mfu(swept(sizes=sizes, dtypes=("bf16",))).to_dict(), ensure_ascii=False)
+    alike = json.dumps(chart.mfu(swept(sizes=sizes, dtypes=("fp32",))).to_dict(), ensure_ascii=False)
+
+    assert "numpy, of 1.00 TFLOP/s" in said.replace("\\", "")
+    assert "torch, of 4.00 TFLOP/s" in said.replace("\\", "")
+    assert ", of 1.00 TFLOP/s" not in alike
