@@ -11,9 +11,9 @@ from typing import Literal
 
 from gpuexplore.accuracy import Accuracy, WorstElement
 from gpuexplore.errors import InvalidInput
-from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, MachineKind, Peak, PeakKind, ThreadRoofs, Unit
-from gpuexplore.run_summary import Quality, RunSummary
-from gpuexplore.timed import Condition, Contrast, Measurement, Phase, PhaseName
+from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
+from gpuexplore.run_summary import RunSummary
+from gpuexplore.timed import Contrast, Measurement, Phase
 from gpuexplore.typed_text import LONGEST_REASON, readable
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "CacheRoof",
     "CacheState",
     "Case",
-    "Condition",
     "Contrast",
     "DataMode",
     "Device",
@@ -40,15 +39,12 @@ __all__ = [
     "FlagName",
     "Identity",
     "Layout",
-    "MachineKind",
     "Measurement",
     "Options",
     "Peak",
     "PeakKind",
     "Phase",
-    "PhaseName",
     "Progress",
-    "Quality",
     "Result",
     "Run",
     "RunState",
@@ -89,6 +85,7 @@ DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"}
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 LAYOUTS: tuple[Layout, ...] = ("NN", "NT", "TN")
+ONE_SAMPLE = "1 sample: no interval"
 UNREADABLE = "the reason cannot be shown"
 OMIT_DEFAULT = {"omit_default": True}  # of a field that is encoded where it has another value only
 DEFAULT_BUDGET_S = 0.1
@@ -267,9 +264,6 @@ class Flag:
     size: float | None = None
 
 
-ONE_SAMPLE = Flag("one_sample", "1 sample: no interval")
-
-
 @dataclass(frozen=True, slots=True)
 class Telemetry:
     """The device's state at one moment; None is unknown.
@@ -330,9 +324,8 @@ class Result:
             raise InvalidInput(f"a measurement exists with status ok and only then, not with {self.status}")
         if (self.status is Status.OK) == bool(self.reason):
             raise InvalidInput(f"status {self.status} needs {'no' if self.status is Status.OK else 'a'} reason")
-        flags = tuple(flag for flag in self.flags if flag.name != ONE_SAMPLE.name)
-        is_single = self.measurement is not None and self.measurement.is_single
-        object.__setattr__(self, "flags", (*flags, ONE_SAMPLE) if is_single else flags)  # whoever made it
+        single = [Flag("one_sample", ONE_SAMPLE)] if self.measurement and self.measurement.is_single else []
+        object.__setattr__(self, "flags", (*(flag for flag in self.flags if flag.name != "one_sample"), *single))
         if self.reason is not None:  # words of whatever failed, which may be no text at all
             object.__setattr__(self, "reason", readable(self.reason, LONGEST_REASON) or UNREADABLE)
 

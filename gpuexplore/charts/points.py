@@ -12,7 +12,8 @@ from gpuexplore.analysis.run.summary_rules import CONDITIONS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label, shapes_by_work, size_of
 from gpuexplore.charts.series import series_name, series_of
-from gpuexplore.model import Condition, Contrast, Measurement, Origin
+from gpuexplore.model import Contrast, Measurement, Origin
+from gpuexplore.timed import Condition
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,

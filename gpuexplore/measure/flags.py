@@ -97,7 +97,7 @@ def _cache(case: Case, device: Device) -> Flag:
 
 def condition_flags(measurement: Measurement, environment: Environment, loss: CpuLoss) -> tuple[Flag, ...]:
     """Return the flags that need no operation: of one sample, noisy, throttled, and what is known of others."""
-    single = ONE_SAMPLE if measurement.is_single else None
+    single = Flag("one_sample", ONE_SAMPLE) if measurement.is_single else None
     found = (single, _noisy(measurement), contention(environment, [loss]), _throttled(environment))
     return tuple(flag for flag in found if flag)
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Lengths
-from gpuexplore.model import LAYOUTS, Layout, PhaseName, Shape
+from gpuexplore.model import LAYOUTS, Layout, Shape
 from gpuexplore.operations.implementation import OF_USERS, Implementation, row_of_user
+from gpuexplore.timed import PhaseName
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]

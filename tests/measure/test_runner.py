@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from gpuexplore.backends import load_backend
+from gpuexplore.hardware import MachineKind
 from gpuexplore.measure import runner
 from gpuexplore.measure.candidates import first_call_cost
 from gpuexplore.measure.check import guard
@@ -17,7 +18,7 @@ from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import overhead, prepare, timing
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
-from gpuexplore.model import Case, MachineKind, Options, Result, Shape, Status, Telemetry
+from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS, first_visit
 from gpuexplore.units import format_seconds
 from tests.measure.evil import catalogue

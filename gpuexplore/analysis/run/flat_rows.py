@@ -5,7 +5,8 @@ from typing import Any, get_args
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.model import Condition, Measurement, PhaseName, Result, Run
+from gpuexplore.model import Measurement, Result, Run
+from gpuexplore.timed import Condition, PhaseName
 
 FlatRow = dict[str, Any]
 

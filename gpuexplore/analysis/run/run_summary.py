@@ -7,7 +7,8 @@ from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
-from gpuexplore.model import FlagName, Quality, Result, RunSummary
+from gpuexplore.model import FlagName, Result, RunSummary
+from gpuexplore.run_summary import Quality
 
 FEW = 0.1  # of the results may carry a flag in a clean run
 FLAGS: Mapping[Quality, tuple[FlagName, ...]] = MappingProxyType(

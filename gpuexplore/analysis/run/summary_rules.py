@@ -15,7 +15,8 @@ from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Condition, Measurement, Phase
+from gpuexplore.model import Measurement, Phase
+from gpuexplore.timed import Condition
 from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
 MOST_NAMED = 3  # in a sentence

@@ -15,10 +15,11 @@ from gpuexplore.errors import Unsupported
 from gpuexplore.measure.arrays.drawn import Drawn
 from gpuexplore.measure.arrays.on_device import device_arrays
 from gpuexplore.measure.candidates.driver_device import device_for
-from gpuexplore.model import Accuracy, CacheState, Case, Device, PhaseName
+from gpuexplore.model import Accuracy, CacheState, Case, Device
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Operation, Phased
 from gpuexplore.operations.implementation import Implementation
+from gpuexplore.timed import PhaseName
 
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
 

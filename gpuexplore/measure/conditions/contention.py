@@ -10,6 +10,7 @@ CONTENDED_ABOVE = 0.05  # of the CPU time; benchmarks/README.md has what it find
 # how far medians were off beside a busy loop, in 960 results of eight processes (benchmarks/README.md)
 SHARED_CACHES = 0.1  # of what others take of the CPU: they use its caches, memory and clocks all the same
 WAITS = 0.08
+MOST_WAITED = 0.99
 WAITED_ABOVE = 0.05  # of a window, in which threads of ours waited for cores that others had
 
 
@@ -60,9 +61,11 @@ def _felt(flag: Flag, waited_share: float) -> Flag:
     """Return the flag with the size of what the rounds of a case felt: shared caches and clocks, and waits for cores.
 
     A median hardly feels how long its threads waited, as fewer than half of the samples do; but whether they did tells.
+    From half of the time on every sample may have: then it is as many times as long as the rounds had no core.
     """
     waited = f"; its own rounds waited {format_percent(waited_share)} of their time for a core"
-    size = SHARED_CACHES * (flag.size or 0.0) + WAITS * min(1.0, waited_share / WAITED_ABOVE)
+    longer = waited_share / (1 - min(waited_share, MOST_WAITED))
+    size = SHARED_CACHES * (flag.size or 0.0) + WAITS * min(1.0, waited_share / WAITED_ABOVE) + max(0.0, longer - 1)
     return Flag(flag.name, f"{flag.evidence}{waited}", size)
 
 

@@ -12,7 +12,8 @@ from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.untouched import ChangedProcess
 from gpuexplore.measure.sample.timing import Sampling, sample_alone
-from gpuexplore.model import Phase, PhaseName
+from gpuexplore.model import Phase
+from gpuexplore.timed import PhaseName
 
 
 def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:

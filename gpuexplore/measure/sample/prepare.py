@@ -34,6 +34,7 @@ from gpuexplore.model import Accuracy, Case, Device, Shape
 FLUSHED = 2  # buffers: one is overwritten, the other one read
 HOST = Device("cpu", "cpu", "the host of a GPU")
 PROBE_S = 2e-3
+SLOW_AT_LEAST = 2  # calls, after the first one
 ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
 
 
@@ -77,18 +78,28 @@ def prepare(case: Case, group: Group) -> Prepared:
 
 
 def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling | None:
-    """Return the sampling of a call that takes long, with its first sample; None where the first call alone did.
+    """Return the sampling of a call that takes long, with its first samples; None where one of them does not.
 
-    Waking threads does not show in such a call, so each timed one computes with values of its own and is checked.
+    Waking threads does not show in such a call, so each timed one computes with values of its own and is checked. Two
+    are, before it is believed: beside others some calls wait as long for a core, and one sample tells nothing.
     """
-    references = _references(group)
-    call_s = _checked_call_s(candidate, group, references)
-    check_duration(candidate.case, call_s)
-    if call_s < WAKING_CALL_S:
-        candidate.load(group.timed_reference.inputs)
-        return None
+    references, samples_s = _references(group), list[float]()
     take: Callable[[], float] = lambda: _checked_call_s(candidate, group, references)  # noqa: E731
-    return Sampling(candidate, call_s, first_call_s, samples_s=[call_s], rounds=1, spent_s=call_s, checked_call=take)
+    while len(samples_s) < SLOW_AT_LEAST:
+        samples_s.append(take())
+        if samples_s[-1] < WAKING_CALL_S:
+            candidate.load(group.timed_reference.inputs)
+            return None
+        check_duration(candidate.case, min(samples_s))
+    return Sampling(
+        candidate,
+        min(samples_s),
+        first_call_s,
+        samples_s=samples_s,
+        rounds=len(samples_s),
+        spent_s=sum(samples_s),
+        checked_call=take,
+    )
 
 
 def _references(group: Group) -> Iterator[AnyReference]:

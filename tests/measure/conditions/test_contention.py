@@ -57,7 +57,15 @@ def test_a_twentieth_of_the_cpu_is_too_much(share, contended):
 
 @pytest.mark.parametrize(
     ("waited_share", "size"),
-    [(None, 0.5), (0.0, 0.05), (WAITED_ABOVE / 2, 0.05 + WAITS / 2), (WAITED_ABOVE, 0.05 + WAITS), (1.0, 0.05 + WAITS)],
+    [
+        (None, 0.5),
+        (0.0, 0.05),
+        (WAITED_ABOVE / 2, 0.05 + WAITS / 2),
+        (WAITED_ABOVE, 0.05 + WAITS),
+        (0.5, 0.05 + WAITS),
+        (0.75, 0.05 + WAITS + 2),
+        (1.0, 0.05 + WAITS + 99),
+    ],
 )
 def test_the_size_of_contention_is_what_the_rounds_of_a_case_felt_of_it(waited_share, size):
     flag = contention(environment(CPU), [CpuLoss(1.0, 0.5)], waited_share)

@@ -6,11 +6,12 @@ from typing import get_args
 
 import pytest
 
+from gpuexplore.hardware import MachineKind
 from gpuexplore.measure.conditions.repeatability import Repeatability, Spread, save_repeatability
 from gpuexplore.measure.conditions.spread import with_spread, with_spread_of_calls
 from gpuexplore.measure.conditions.spread_log import MOST_CASES, MOST_PROCESSES, load_log, note_results
 from gpuexplore.measure.conditions.spread_prior import Length, Threads, length_of, prior
-from gpuexplore.model import Case, Device, Environment, MachineKind, Measurement, Result, Shape, Status, Telemetry
+from gpuexplore.model import Case, Device, Environment, Measurement, Result, Shape, Status, Telemetry
 
 CPU = Device("cpu", "cpu", "Made CPU", cores=2)
 GPU = Device("cuda:0", "cuda", "Made GPU")
