@@ -24,7 +24,7 @@ def test_both_values_have_their_interval_and_their_words():
     wrong, right = rows(drawn())
 
     assert (wrong["way"], wrong["low"], wrong["value"], wrong["high"]) == ("Wrong", 1.9e-3, 2e-3, 2.1e-3)
-    assert (right["way"], right["shown"], right["interval"]) == ("Right", "1.00 ms", "900 µs to 1.10 ms")
+    assert (right["way"], right["shown"], right["interval"]) == ("Right", "1.00 ms", "0.900 ms to 1.10 ms")
 
 
 def test_near_values_stand_on_an_axis_from_zero():
@@ -61,5 +61,5 @@ def test_what_is_no_number_is_told_and_has_no_point():
 def test_the_alternative_text_tells_both_values_and_where_they_come_from():
     assert describe_observation(observation()) == (
         "Time (s) of a made-up computation, measured here: wrong 2.00 ms, 95 % interval 1.90 ms to 2.10 ms; "
-        "right 1.00 ms, 95 % interval 900 µs to 1.10 ms."
+        "right 1.00 ms, 95 % interval 0.900 ms to 1.10 ms."
     )
