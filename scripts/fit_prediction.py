@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares, minimize
 
-from gpuexplore.analysis.prediction.gpu.coefficients import FILE, Coefficients, expected, names_for
+from gpuexplore.analysis.prediction.gpu.coefficients import FILE, GROUPS, SINGLE, Coefficients, expected, names_for
 from gpuexplore.analysis.prediction.gpu.estimate import Fitted, made
-from gpuexplore.analysis.prediction.gpu.facts import Batch, Numbers
+from gpuexplore.analysis.prediction.gpu.facts import Batch, Indices, Numbers
 from gpuexplore.analysis.prediction.gpu.intervals import deviation
 from gpuexplore.analysis.prediction.gpu.likeness import observe
 from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
@@ -34,6 +34,7 @@ from gpuexplore.analysis.prediction.gpu.terms import terms
 TARGET = Path(__file__).parent.parent / "gpuexplore" / "analysis" / "data" / FILE
 SCALE = 0.15  # of residuals, beyond which they pull with less than their square
 STEPS = 15
+MOVED = 1e-6  # a coefficient, to see what its residuals change by
 FOLDS = 5
 FEW = 10  # observations of a device
 DEVIATIONS = 1.645  # on each side of a normal distribution, nine in ten within
@@ -117,12 +118,34 @@ def coefficients_of(seen: Sequence[Seen]) -> Coefficients:
     deviations = np.array([expected(name).deviation for name in names])
     weight = 1 / np.hypot(SCALE, np.array([each.noise for each in seen]))
 
-    def residuals(values: Numbers) -> Numbers:
-        known = Coefficients(dict(zip(names, values.tolist(), strict=True)))
-        return np.concatenate([errors(batch, seen, known) * weight, (values - means) / deviations])
+    def weighed(values: Numbers) -> Numbers:
+        return errors(batch, seen, Coefficients(dict(zip(names, values.tolist(), strict=True)))) * weight
 
-    found = least_squares(residuals, means, loss="soft_l1", max_nfev=STEPS)
+    def residuals(values: Numbers) -> Numbers:
+        return np.concatenate([weighed(values), (values - means) / deviations])
+
+    def slopes(values: Numbers) -> Numbers:
+        """Return what residuals change by: a call depends on one member of a group, so all are moved at once."""
+        now, found = weighed(values), np.zeros((len(seen), len(names)))
+        for columns in columns_of_calls(batch, names):
+            moved = values.copy()
+            moved[columns] += MOVED
+            found[np.arange(len(seen)), columns] = (weighed(moved) - now) / MOVED
+        return np.concatenate([found, np.diag(1 / deviations)])
+
+    found = least_squares(residuals, means, jac=slopes, loss="soft_l1", max_nfev=STEPS)
     return Coefficients(dict(zip(names, found.x.tolist(), strict=True)))
+
+
+def columns_of_calls(batch: Batch, names: Sequence[str]) -> list[Indices]:
+    """Return for each coefficient, and for each group of them, which of `names` each call depends on."""
+    place = {name: at for at, name in enumerate(names)}
+    alone = [np.full(len(batch), place[name]) for name in SINGLE]
+    members = ((name, batch.group(*by)) for name, (by, _) in GROUPS.items())
+    of_groups = (
+        np.array([place[f"{name}:{member}"] for member in group.names])[group.places] for name, group in members
+    )
+    return [*alone, *of_groups]
 
 
 def errors(batch: Batch, seen: Sequence[Seen], known: Coefficients) -> Numbers:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from gpuexplore.analysis.atlas.citations import Citation, of_product, of_recording, of_source
 from gpuexplore.analysis.prediction.arithmetic import arithmetic
-from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, Calls
+from gpuexplore.analysis.prediction.calls import Calls, Conditions, conditions_of
 from gpuexplore.analysis.utilization.plausibility import is_ranked
 from gpuexplore.analysis.utilization.published import PUBLISHED, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode
@@ -38,7 +38,7 @@ class Point:
         dtype: a format of FORMATS.
         shape: axes of the operation.
         time_s: seconds of a call.
-        calls: how calls followed one another, a key of CALLS.
+        call: how calls followed one another, and what else is known of them.
         implementation: of gpuexplore; None where others measured: the vendor's library, or what `conditions` say.
         conditions: how it was timed, for a reader.
         citation: who measured it.
@@ -54,7 +54,7 @@ class Point:
     dtype: str
     shape: Shape
     time_s: float
-    calls: Calls
+    call: Conditions
     implementation: str | None
     conditions: str
     citation: Citation
@@ -62,6 +62,11 @@ class Point:
     run_id: str | None
     cold: bool
     peak: Peak | None
+
+    @property
+    def calls(self) -> Calls:
+        """How calls followed one another, a key of CALLS."""
+        return self.call.calls
 
     @property
     def spec_key(self) -> str:
@@ -200,7 +205,7 @@ def _published(row: PublishedMeasurement) -> Point:
         dtype=row.dtype,
         shape=row.shape,
         time_s=row.time_s,
-        calls=CALLS_OF_TIMING[row.timing],
+        call=conditions_of(row),
         implementation=None,
         conditions=row.conditions or TIMINGS[row.timing],
         citation=of_source(row.source),
@@ -219,7 +224,7 @@ def _product(row: PublishedResult) -> Point:
         dtype=row.dtype,
         shape=row.shape,
         time_s=row.time_s,
-        calls=USUAL_CALLS,
+        call=Conditions(weight_sets=1, quantises=False),
         implementation=None,
         conditions=row.note,
         citation=of_product(row),
@@ -243,7 +248,7 @@ def _recorded(recording: Recording, result: Result) -> Point:
         dtype=case.dtype,
         shape=case.shape,
         time_s=result.measurement.median_s,
-        calls=USUAL_CALLS,
+        call=Conditions(weight_sets=1, quantises=False),
         implementation=case.implementation,
         conditions=f"{case.implementation}, {mode}, the median{flags}",
         citation=of_recording(recording),

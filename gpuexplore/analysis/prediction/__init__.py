@@ -165,14 +165,16 @@ def _by_kind(asked: _Asked, calibration: Calibration) -> Prediction:
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
     middle = max(best.time_s / prior_of(regime).efficiency * exp(-found.mean), floor_s)
     spread = exp(DEVIATIONS * found.deviation)
+    is_single = device.kind != "cpu" and conditions.calls == "single"
+    once_s = calibration.gpus.coefficients.exp("launch_when_single") if is_single else 0.0
     return Prediction(
         case,
         device,
         units.support,
         units.reason,
-        time_s=middle,
-        low_s=max(middle / spread, floor_s),
-        high_s=middle * spread,
+        time_s=middle + once_s,
+        low_s=max(middle / spread, floor_s) + once_s,
+        high_s=middle * spread + once_s,
         bound=best.bound,
         peak=units.peak,
         basis=basis_of(regime, found, calibration.seen(regime)),

@@ -42,12 +42,14 @@ class Conditions:
         weight_sets: how many right-hand matrices take turns, as the layers of a network do: few stay in a cache; None
             is as usual for the operation, SETS_IN_TURN for a linear layer and one for others.
         quantises: the left-hand matrix is quantised in a kernel before; None is as usual, for a linear layer in fp8.
+        source: a way of taking times that has launches of its own; empty is as `calls` say.
     """
 
     calls: Calls = USUAL_CALLS
     searched: bool = False
     weight_sets: int | None = None
     quantises: bool | None = None
+    source: str = ""
 
 
 USUAL = Conditions()
@@ -57,9 +59,10 @@ QUANTISING = "includes quantising the activations"
 
 def conditions_of(measured: PublishedMeasurement) -> Conditions:
     """Return the conditions of a published measurement, which its text states."""
-    return conditions_stated(CALLS_OF_TIMING[measured.timing], measured.conditions)
-
-
-def conditions_stated(calls: Calls, text: str) -> Conditions:
-    """Return the conditions that a text beside a measurement states."""
-    return Conditions(calls, weight_sets=SETS_IN_TURN if IN_TURN in text else 1, quantises=QUANTISING in text)
+    timing, text = measured.timing, measured.conditions
+    return Conditions(
+        CALLS_OF_TIMING[timing],
+        weight_sets=SETS_IN_TURN if IN_TURN in text else 1,
+        quantises=QUANTISING in text,
+        source="" if timing in CALLS else timing,
+    )

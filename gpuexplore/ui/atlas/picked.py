@@ -10,7 +10,6 @@ import streamlit as st
 from gpuexplore.analysis.atlas import Point, points
 from gpuexplore.analysis.atlas.lines import case_of
 from gpuexplore.analysis.prediction import CALLS, Prediction, predict
-from gpuexplore.analysis.prediction.calls import conditions_stated
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.atlas import point_id, rate_words
 from gpuexplore.model import Options
@@ -103,8 +102,7 @@ def _predicted(point: Point) -> Prediction:
     """Return the prediction of the very call, in its own conditions."""
     case = case_of(point.operation, point.shape, point.dtype, point.device)
     case = replace(case, options=Options(cache="cold" if point.cold else None))
-    conditions = conditions_stated(point.calls, point.conditions)
-    return PREDICTIONS.get((case, conditions), lambda: predict(case, point.device, calibration(), conditions))
+    return PREDICTIONS.get((case, point.call), lambda: predict(case, point.device, calibration(), point.call))
 
 
 def _told(point: Point) -> str:

@@ -46,6 +46,7 @@ class Facts:
         architecture: of the GPU; empty is unknown.
         device: its row of the table; empty where it has none.
         calls: how calls follow one another.
+        source: a way of taking times that has launches of its own, or empty.
         kernels: kernels of a call.
         gaming_clock: whether it usually runs above its rated clock, as cards for games do.
         peak: FLOP/s of the units; infinite where the operation needs none.
@@ -61,6 +62,7 @@ class Facts:
     architecture: str
     device: str
     calls: Calls
+    source: str
     kernels: int
     flops: float
     bytes: float
@@ -122,6 +124,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         architecture=row.architecture if row else "",
         device=row.key if row else "",
         calls=conditions.calls,
+        source=conditions.source,
         kernels=operation.calls(shape),
         flops=float(operation.flop_count(shape)) if products else 0.0,
         bytes=moved,

@@ -3,6 +3,7 @@
 A Gaussian process over what measured times are longer than the terms say, in natural logarithms, for each family of
 kernels in each kind of units.
 Calls are alike when their shapes are, more so on one device, on one architecture, or under as many watts per FLOP/s.
+How calls follow one another makes no difference, so that a launch never makes one faster.
 """
 
 from collections.abc import Sequence
@@ -24,10 +25,9 @@ SHAPE_FAR, SHAPE_NEAR = 0.12, 0.12  # ... their shapes are alike
 ARCHITECTURE_FAR, ARCHITECTURE_NEAR = 0.1, 0.1  # ... and their architectures are the same
 HARDWARE_FAR, HARDWARE_NEAR = 0.05, 0.05  # ... or their hardware is alike
 DEVICE, DEVICE_SHAPE = 0.08, 0.08  # ... they ran on one device, at such a shape
-CALLS = 0.06  # ... they followed one another in the same way
 OWN = (
     *(SHAPE_FAR, SHAPE_NEAR, ARCHITECTURE_FAR, ARCHITECTURE_NEAR, HARDWARE_FAR, HARDWARE_NEAR),
-    *(DEVICE, DEVICE_SHAPE, CALLS),
+    *(DEVICE, DEVICE_SHAPE),
 )
 VARIANCE = sum(each**2 for each in OWN)  # of one call
 WATTS_PER_TERAFLOP = 8.0  # of a device whose power nobody states
@@ -41,18 +41,17 @@ class Places:
     hardware: Numbers
     architecture: Codes
     device: Codes
-    calls: Codes
 
     @classmethod
     def of(cls, batch: Batch) -> "Places":
         """Return the places of calls."""
         watts = np.nan_to_num(batch.numbers("watts_per_teraflop"), nan=WATTS_PER_TERAFLOP)
         hardware = np.log2(np.stack([np.maximum(watts, 1e-3), batch.numbers("multiprocessors")], axis=1))
-        names = ("architecture", "device", "calls")
+        names = ("architecture", "device")
         codes = (np.array([hash(getattr(row, name)) for row in batch.rows], dtype=np.int64) for name in names)
-        architecture, device, calls = codes
+        architecture, device = codes
         shape = np.array([row.place for row in batch.rows], dtype=np.float64).reshape(-1, 4)
-        return cls(shape, hardware, architecture, device, calls)
+        return cls(shape, hardware, architecture, device)
 
 
 def shared(rows: Places, columns: Places) -> Numbers:
@@ -66,8 +65,7 @@ def shared(rows: Places, columns: Places) -> Numbers:
         SHAPE_FAR**2 + ARCHITECTURE_FAR**2 * architecture + HARDWARE_FAR**2 * hardware + DEVICE_SHAPE**2 * device
     )
     alike_near = SHAPE_NEAR**2 + ARCHITECTURE_NEAR**2 * architecture + HARDWARE_NEAR**2 * hardware
-    calls = rows.calls[:, None] == columns.calls
-    found: Numbers = alike_far * far + alike_near * near + DEVICE**2 * device + CALLS**2 * calls
+    found: Numbers = alike_far * far + alike_near * near + DEVICE**2 * device
     return found
 
 

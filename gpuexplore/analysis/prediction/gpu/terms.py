@@ -39,21 +39,30 @@ class Terms:
 
 def terms(batch: Batch, known: Coefficients) -> Terms:
     """Return the terms of each call."""
-    launch = _launch(batch, known)
+    each, once = _launch(batch, known)
+    launch = each * batch.numbers("kernels") + once
     compute, memory = _compute(batch, known), _memory(batch, known)
     power = known.exp("power_of_sum")
     together = (compute**power + memory**power) ** (1 / power)
     quantised = batch.numbers("quantised_bytes")
-    before = np.where(quantised > 0, launch + quantised / _bandwidth(batch, known), 0.0)
-    return Terms(launch, compute, memory, launch * batch.numbers("kernels") + together + before)
+    before = np.where(quantised > 0, each + quantised / _bandwidth(batch, known), 0.0)
+    return Terms(launch, compute, memory, launch + together + before)
 
 
-def _launch(batch: Batch, known: Coefficients) -> Numbers:
-    by_clock = known.one("launch_by_clock") * np.log(USUAL_CLOCK_HZ / batch.numbers("clock_hz"))
-    on_the_device = np.array([row.calls != "single" for row in batch.rows])
-    names = ("launch", "launch_of_family", "launch_of_both")
-    found: Numbers = np.exp(sum(known.of(name, batch) for name in names) + by_clock * on_the_device)
-    return found
+def _launch(batch: Batch, known: Coefficients) -> tuple[Numbers, Numbers]:
+    """Return the launch of each kernel, and what comes once in a call: a queued call has that in a graph and more.
+
+    What a source's own way of timing adds is not asked for by others: it changes the last of these parts alone.
+    """
+    by_clock = np.exp(known.one("launch_by_clock") * np.log(USUAL_CLOCK_HZ / batch.numbers("clock_hz")))
+    of_source = np.array([bool(name) for name in batch.group("source").names])[batch.group("source").places]
+    own = np.exp(of_source * (known.of("launch_of_source", batch) + known.of("launch_of_both", batch)))
+    kind = batch.group("calls")
+    single = (np.array(kind.names) == "single")[kind.places]
+    queued = (np.array(kind.names) != "graph")[kind.places]
+    in_graph = known.exp("launch_in_graph") * np.exp(known.of("launch_of_family", batch)) * np.where(queued, 1.0, own)
+    when_queued = known.exp("launch_when_queued") * queued * np.where(single, 1.0, own)
+    return (in_graph + when_queued) * by_clock, known.exp("launch_when_single") * single * own
 
 
 def _rate(batch: Batch, known: Coefficients) -> Numbers:
@@ -124,7 +133,7 @@ def _waves(blocks: Numbers, known: Coefficients) -> Numbers:
 
 
 def _attention(batch: Batch, known: Coefficients) -> Numbers:
-    heads, length, _, depth = batch.attention.T
+    heads, length, keys, depth = batch.attention.T
     at = batch.attention_of
     padded = np.where(depth <= 64, 64, np.where(depth <= 96, 96, np.ceil(depth / 128) * 128))
     share = np.exp(known.one("attention_share") + known.of("attention_of_architecture", batch)[at])
@@ -132,7 +141,7 @@ def _attention(batch: Batch, known: Coefficients) -> Numbers:
     each = batch.numbers("peak")[at] * share / multiprocessors
     start = known.exp("attention_start_s") * USUAL_CLOCK_HZ / batch.numbers("clock_hz")[at]
     waves = _waves(heads * np.ceil(length / QUERIES) / multiprocessors, known)
-    found: Numbers = waves * (4 * QUERIES * np.maximum(length, KEYS) * padded / each + start)
+    found: Numbers = waves * (4 * QUERIES * np.maximum(keys, KEYS) * padded / each + start)
     return found
 
 
