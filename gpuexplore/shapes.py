@@ -76,12 +76,14 @@ def _shape(text: str, operation: Operation) -> Shape:
     given = {}
     for word in split(text):
         axis, equals, length = (part.strip() for part in word.partition("="))
-        if not equals or axis not in operation.axes or axis in given:
+        if not equals or axis not in (*operation.axes, *operation.flags) or axis in given:
             raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
-        given[axis] = _length(f"axis {axis}", length)
-    if set(given) != set(operation.axes):
+        if axis in operation.flags and length not in ("0", "1"):
+            raise InvalidInput.of(f"{axis} of {operation.name}", length, "0 and 1")
+        given[axis] = 0 if length == "0" and axis in operation.flags else _length(f"axis {axis}", length)
+    if not set(operation.axes) <= set(given):
         raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
-    return Shape(tuple((axis, given[axis]) for axis in operation.axes))
+    return Shape(tuple((axis, given[axis]) for axis in (*operation.axes, *operation.flags) if given.get(axis)))
 
 
 def _shapes(text: str, operation: Operation) -> list[Shape]:
@@ -105,7 +107,9 @@ def _shapes(text: str, operation: Operation) -> list[Shape]:
 
 
 def _accepted_shapes(operation: Operation) -> str:
-    return ", ".join([f"like {operation.shape_of_size(128)}", "a size", *(preset.name for preset in operation.presets)])
+    flags = (f"with or without {flag}=1" for flag in operation.flags)
+    example = f"like {operation.shape_of_size(128)}"
+    return ", ".join([example, *flags, "a size", *(preset.name for preset in operation.presets)])
 
 
 def check_limits(shape: Shape, operation: Operation, *, measured: bool = True) -> None:
@@ -120,7 +124,7 @@ def check_limits(shape: Shape, operation: Operation, *, measured: bool = True) -
         InvalidInput: an axis is beyond its limit, or the shape has no meaning.
     """
     for axis, length in shape.axes:
-        limit = operation.limits[axis] if measured else LONGEST_PREDICTED
+        limit = 1 if axis in operation.flags else operation.limits[axis] if measured else LONGEST_PREDICTED
         if length > limit:
             raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {limit}")
     if problem := operation.problem(shape):

@@ -34,7 +34,8 @@ def shapes_of(operation: Operation, listed: tuple[Lengths, ...], field: str) -> 
     """
     if not listed:
         raise InvalidInput(f"{operation.name} has {len(operation.axes)} axes: give lengths worth testing in `{field}=`")
-    shapes = [Shape(tuple(zip(operation.axes, lengths, strict=True))) for lengths in listed]
+    axes = (*operation.axes, *operation.flags)
+    shapes = [Shape(tuple(zip(axes[: len(lengths)], lengths, strict=True))) for lengths in listed]
     if problems := [problem for shape in shapes if (problem := operation.problem(shape))]:
         raise InvalidInput(f"give {operation.name} other lengths in `{field}=`: {problems[0]}")
     return shapes

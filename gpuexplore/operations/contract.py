@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from math import prod
 from typing import Any, NamedTuple
 
@@ -139,6 +140,7 @@ class Operation:
             half of a peak.
         bytes_moved: bytes moved at least, of a shape in a dtype; None: each input read once, each output written once.
         of_name: what is known of any implementation by its name; None: `implementations` and those of users are all.
+        flags: axes that a shape has only where they are 1, such as a mask, and what the operation is then.
     """
 
     name: str
@@ -177,6 +179,7 @@ class Operation:
     multiply_adds: bool = True
     bytes_moved: Callable[[Shape, DType], int] | None = None
     of_name: Callable[[str], Implementation] | None = None
+    flags: Mapping[str, Callable[["Operation"], "Operation"]] = field(default_factory=dict)
 
     @property
     def vendor_library(self) -> Implementation:
@@ -201,6 +204,14 @@ class Operation:
     def is_matrix_product(self) -> bool:
         """Whether matrix units can compute it."""
         return self.products is not None
+
+    def flags_of(self, shape: Shape) -> tuple[str, ...]:
+        """Return the flags that a shape has."""
+        return tuple(axis for axis, _ in shape.axes if axis in self.flags)
+
+    def at(self, shape: Shape) -> "Operation":
+        """Return what the operation is with the flags of a shape: its reference is another one."""
+        return reduce(lambda operation, flag: self.flags[flag](operation), self.flags_of(shape), self)
 
     def byte_count(self, shape: Shape, dtype: DType) -> int:
         """Return the bytes moved at least: each input read once, each output written once."""

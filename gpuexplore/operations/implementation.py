@@ -54,6 +54,7 @@ class Implementation:
         geometry: how a CUDA kernel of ours covers its output; None for everything else.
         one_thread: dtypes in which it uses one thread of a CPU, however many there are.
         one_thread_up_to: elements of its largest array up to which its library stays on one thread in every dtype.
+        flags: those of its operation that it has code for, each an argument of its `build`.
         streaming_stores: whether it writes large arrays past the caches of a CPU; ordinary stores read each line first.
         growth: by how much roundings of its sums may be larger than where terms are added one by one, by shape, dtype
             and device, for a library that may choose a fast algorithm.
@@ -79,6 +80,7 @@ class Implementation:
     geometry: Geometry | None = None
     one_thread: tuple[str, ...] = ()
     one_thread_up_to: int = 0
+    flags: tuple[str, ...] = ()
     streaming_stores: bool = False
     growth: Callable[[Shape, DType, Device], Growth] = lambda *_: AS_SUMMED
 
@@ -121,6 +123,11 @@ class Implementation:
         """Return why it cannot take matrices in `layout`, or None when it can."""
         by_rows = layout == "NN" or self.backend not in LAID_OUT_BY_ROWS
         return None if by_rows else f"{self.name} reads contiguous rows: it has code for layout NN only"
+
+    def lacks_flags(self, flags: Sequence[str]) -> str | None:
+        """Return why it cannot compute with these flags of its operation, or None when it can."""
+        missing = [flag for flag in flags if flag not in self.flags]
+        return f"{self.name} has no code for {', '.join(f'{flag}=1' for flag in missing)}" if missing else None
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why it has no code for `dtype` on `device`, or None when it has."""

@@ -27,11 +27,12 @@ def check_names(experiment: Experiment) -> None:
 
 def check_shape(shape: Shape, operation: Operation) -> None:
     """Raise when `shape` is none of `operation`, or beyond its limits."""
-    if tuple(name for name, _ in shape.axes) != operation.axes:
+    if tuple(name for name, _ in shape.axes) != (*operation.axes, *operation.flags_of(shape)):
         raise InvalidInput.of(f"axes of {operation.name}", shape, operation.axes)
     for axis, length in shape.axes:
-        if length > operation.limits[axis]:
-            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
+        most = operation.limits.get(axis, 1)
+        if length > most:
+            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {most}")
     if problem := operation.problem(shape):
         raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
 

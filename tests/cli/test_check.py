@@ -55,6 +55,15 @@ def test_kind_of_calls_that_a_time_is_of_is_compared(answered):
     assert "nine in ten single calls are predicted to take" in told["reason"]
 
 
+def test_a_causal_mask_counts_the_pairs_that_it_leaves(capsys):
+    words = ("check", "attention", "--dtype", "bf16", "--gpu", "h100-sxm5-80gb", "--time", "3.436ms", "--shape")
+    assert main((*words, "b=2,h=16,s=16384,d=128,causal=1")) == EXIT_OK
+    assert "640 TFLOP/s" in capsys.readouterr().out
+    for whole in ("b=2,h=16,s=16384,d=128", "b=2,h=16,s=16384,d=128,causal=0"):
+        assert main((*words, whole)) == EXIT_FAILED
+        assert "possible with causal=1" in capsys.readouterr().out
+
+
 def test_python_asks_the_same():
     found = gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", "90us", sizes=4096, dtypes="bf16")
 

@@ -7,6 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import conv2d, scaled_dot_product_attention
 from torch.utils.flop_counter import FlopCounterMode
 
+import gpuexplore as gx
 from gpuexplore.analysis.utilization.rates import size_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
@@ -18,11 +19,13 @@ from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.attention import attended_pairs
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
+from gpuexplore.shapes import parse_shape
 from tests.measure.fakes import CPU, GPU
 
 BATCHED, LINEAR, CONV2D, ATTENTION = (OPERATIONS[one] for one in ("batched_matmul", "linear", "conv2d", "attention"))
 SHARED = Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=1)
 ONE_EACH = Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=6)
+CAUSAL = Shape.of(b=2, h=3, s=5, d=7, causal=1)
 IN_TORCH = [
     pytest.param(BATCHED, SHARED, torch.matmul, id="shared"),
     pytest.param(BATCHED, ONE_EACH, torch.matmul, id="one-each"),
@@ -67,6 +70,7 @@ def test_reference_is_what_torch_computes(operation, shape, in_torch):
         ("linear", "notebook-linear-cpu", "b=1024,d=256,k=64", 33_554_432),
         ("conv2d", "notebook-conv", "b=1,c=3,h=224,w=224,o=64,r=3", 173_408_256),
         ("attention", "gpt2-small", "b=1,h=12,s=1024,d=64", 3_221_225_472),
+        ("attention", "gpt2-small-causal", "b=1,h=12,s=1024,d=64,causal=1", 1_612_185_600),
     ],
 )
 def test_preset_stands_for_its_shape(operation, preset, shape, flop_count):
@@ -124,6 +128,7 @@ def test_smaller_shapes_for_the_cost_guard_have_a_meaning_too(operation, shape):
         (LINEAR, Shape.of(b=900, d=700, k=500)),
         (CONV2D, Shape.of(b=2, c=40, h=70, w=300, o=40, r=3)),
         (ATTENTION, Shape.of(b=1, h=2, s=1500, d=80)),
+        (ATTENTION.at(CAUSAL), Shape.of(b=1, h=2, s=1500, d=80, causal=1)),
     ],
     ids=lambda one: getattr(one, "name", str(one)),
 )
@@ -154,11 +159,13 @@ def test_numpy_convolves_and_attends_in_strips_too(monkeypatch):
     for operation, shape in (
         (CONV2D, Shape.of(b=2, c=2, h=13, w=6, o=3, r=5)),
         (ATTENTION, Shape.of(b=2, h=2, s=13, d=6)),
+        (ATTENTION, Shape.of(b=2, h=2, s=13, d=6, causal=1)),
     ):
         inputs, out = inputs_of(operation, shape), np.full(operation.output(shape), np.nan)
-        load_build(operation, operation.implementations[0])(inputs, out, DTYPES["fp64"])()
+        flags = dict.fromkeys(operation.flags_of(shape), True)
+        load_build(operation, operation.implementations[0])(inputs, out, DTYPES["fp64"], **flags)()
 
-        np.testing.assert_allclose(out, operation.reference(*inputs), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(out, operation.at(shape).reference(*inputs), rtol=0, atol=1e-12)
 
 
 def test_autotuned_convolution_is_offered_where_there_is_cudnn_only():
@@ -216,3 +223,28 @@ def test_pairs_of_a_causal_mask_are_those_of_a_triangle(queries, keys):
         last = np.triu(np.tril(whole, keys - queries), keys - queries - before)
         assert attended_pairs(queries, keys, causal=False, window=(before, 2)) == banded.sum()
         assert attended_pairs(queries, keys, causal=True, bottom_right=True, window=(before, None)) == last.sum()
+
+
+def test_a_causal_mask_is_torchs_and_leaves_the_flops_of_a_triangle():
+    inputs = inputs_of(ATTENTION, CAUSAL)
+    right = scaled_dot_product_attention(*map(torch.from_numpy, inputs), is_causal=True).numpy()
+
+    np.testing.assert_allclose(ATTENTION.at(CAUSAL).reference(*inputs), right, rtol=0, atol=1e-12)
+    assert ATTENTION.flop_count(CAUSAL) == 4 * 2 * 3 * 7 * 15
+    assert ATTENTION.byte_count(CAUSAL, DTYPES["fp32"]) == 4 * 4 * 2 * 3 * 5 * 7
+    assert ATTENTION.at(Shape.of(b=2, h=3, s=5, d=7)) is ATTENTION
+
+
+def test_a_flag_of_zero_is_the_shape_without_it():
+    assert parse_shape("b=2,h=3,s=5,d=7,causal=0", ATTENTION) == Shape.of(b=2, h=3, s=5, d=7)
+    assert parse_shape("causal=1,b=2,h=3,s=5,d=7", ATTENTION) == parse_shape(str(CAUSAL), ATTENTION) == CAUSAL
+    with pytest.raises(InvalidInput, match="causal of attention '2': accepted are 0 and 1"):
+        parse_shape("b=2,h=3,s=5,d=7,causal=2", ATTENTION)
+
+
+def test_a_causal_mask_is_measured_where_an_implementation_has_code_for_it():
+    (result,) = gx.run("attention", shapes=str(CAUSAL), dtypes="bf16", implementations="torch", devices="cpu").results
+
+    assert (result.status, result.reason) == ("ok", None)
+    kernel = ATTENTION.implementation_named("numba-cuda")
+    assert kernel.lacks_flags(ATTENTION.flags_of(CAUSAL)) == "numba-cuda has no code for causal=1"

@@ -1,7 +1,7 @@
 """Whether a time that somebody states is possible: the rule of the fact check, for any operation, device and number."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Literal
 
@@ -88,6 +88,11 @@ def is_possible(
     (prediction,) = found
     time_s = _seconds_at(rate, prediction) if stated_s is None else stated_s
     verdict, reason = _judged(prediction, time_s)
+    operation, shape = operation_named(prediction.case.operation), prediction.case.shape
+    for flag in operation.flags if verdict == "above the roof" else ():
+        if flag not in operation.flags_of(shape):
+            other = is_possible(replace(question, sizes="", shapes=f"{shape},{flag}=1"), time_s, here, own)
+            reason += f"; possible with {flag}=1" if other else f", with {flag}=1 too"
     return Possibility(prediction, time_s, verdict, reason)
 
 

@@ -129,7 +129,9 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     implementation = operation.implementation_named(case.implementation)
     backend = load_backend(implementation.backend)
     layout = case.options.layout
-    if reason := unsupported(operation, implementation, dtype, device) or implementation.lacks_layout(layout):
+    flags = operation.flags_of(case.shape)
+    lacks = implementation.lacks_layout(layout) or implementation.lacks_flags(flags)
+    if reason := unsupported(operation, implementation, dtype, device) or lacks:
         raise Unsupported(reason)
     device = device_for(backend, device)
     threads = case.options.threads or device.cores or 1
@@ -139,7 +141,7 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
         threads = 1
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
-    chosen = {"block": case.options.block} if case.options.block else {}
+    chosen: dict[str, Any] = dict.fromkeys(flags, True) | ({"block": case.options.block} if case.options.block else {})
     by_columns = tuple(layout[place : place + 1] == "T" for place in range(len(inputs)))
     placing = zip(inputs, by_columns, strict=True)
     there = tuple(_placed(array, turned, backend, case) for array, turned in placing)

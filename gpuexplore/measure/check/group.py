@@ -156,7 +156,7 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
     if place:
         environment = replace(environment, settings={**environment.settings, "inputs": f"made on {device.id}"})
     return Group(
-        operation=operation,
+        operation=operation.at(first.shape),
         dtype=dtype,
         shape=first.shape,
         device=device,

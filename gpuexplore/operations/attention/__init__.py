@@ -1,10 +1,13 @@
-"""Attention: softmax(q kᵀ / √d) v over (b, h, s, d), no mask, 4·b·h·s²·d FLOPs: the two products.
+"""Attention: softmax(q kᵀ / √d) v over (b, h, s, d), 4·b·h·s²·d FLOPs: the two products.
 
-The exponentials, b·h·s² of them, are not counted, as is usual. On the roofline: the inputs hold
+With `causal` each query attends to the keys up to its own: 4·b·h·d FLOPs for each of the s·(s+1)/2 pairs that are left.
+The exponentials, one for each pair, are not counted, as is usual. On the roofline: the inputs hold
 4·b·h·s·d numbers, so the intensity grows with s and long sequences are compute-bound, if the s × s scores
 never reach memory: a kernel that writes and reads them back is memory-bound at any length.
 """
 
+from dataclasses import replace
+from functools import partial
 from math import ceil, prod
 
 import numpy as np
@@ -58,15 +61,27 @@ def attended_pairs(
     return seen if before is None else seen - up_to(own - before - 1)
 
 
+def _lengths(shape: Shape) -> tuple[int, ...]:
+    return tuple(shape)[:4]
+
+
+def _pairs(shape: Shape) -> int:
+    return attended_pairs(shape["s"], shape["s"], causal="causal" in dict(shape.axes))
+
+
 def _products(shape: Shape) -> tuple[Product, ...]:
+    """Return the two products, each row with the keys that it attends to on average."""
     heads, length, depth = shape["b"] * shape["h"], shape["s"], shape["d"]
-    return (Product(heads, length, length, depth), Product(heads, length, depth, length))
+    keys = ceil(_pairs(shape) / length)
+    return (Product(heads, length, keys, depth), Product(heads, length, depth, keys))
 
 
-def _reference(q: Array, k: Array, v: Array) -> Array:
+def _reference(q: Array, k: Array, v: Array, *, causal: bool = False) -> Array:
+    """Return the attention of some queries to some keys; a causal mask ends at the last of both."""
     out = np.empty(q.shape)
+    hidden = ~np.tri(q.shape[2], k.shape[2], k.shape[2] - q.shape[2], dtype=bool) if causal else False
     for head in np.ndindex(q.shape[:2]):
-        scores = q[head] @ k[head].T / np.sqrt(q.shape[-1])
+        scores = np.where(hidden, -np.inf, q[head] @ k[head].T / np.sqrt(q.shape[-1]))
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         out[head] = weights @ v[head] / weights.sum(axis=1, keepdims=True)
     return out
@@ -93,6 +108,20 @@ def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:
     return (((EVERY, EVERY, rows), (q[:, :, rows], k, v)),)
 
 
+def _causal_samples(inputs: Arrays, generator: np.random.Generator) -> Parts:
+    """Return some rows of every head, each with the keys up to its own."""
+    ((_, _, rows), _), *_ = parts = _samples(inputs, generator)
+    if isinstance(rows, slice):
+        return parts
+    upto = ((slice(row, row + 1), slice(row + 1)) for row in rows.tolist())
+    q, k, v = inputs
+    return tuple(((EVERY, EVERY, row), (q[:, :, row], k[:, :, keys], v[:, :, keys])) for row, keys in upto)
+
+
+def _causal(attention: Operation) -> Operation:
+    return replace(attention, reference=partial(_reference, causal=True), samples=_causal_samples)
+
+
 OPERATION = Operation(
     name="attention",
     title="Attention",
@@ -102,9 +131,9 @@ OPERATION = Operation(
     limits={"b": 4096, "h": 1024, "s": 32768, "d": 256},
     default_sizes=(32, 64, 128, 256),
     shape_of_size=lambda size: Shape.of(b=1, h=8, s=size, d=64),
-    inputs=lambda shape: (tuple(shape),) * 3,
-    output=tuple,
-    flop_count=lambda shape: 4 * shape["b"] * shape["h"] * shape["s"] ** 2 * shape["d"],
+    inputs=lambda shape: (_lengths(shape),) * 3,
+    output=_lengths,
+    flop_count=lambda shape: 4 * shape["b"] * shape["h"] * shape["d"] * _pairs(shape),
     reference=_reference,
     reduction_length=lambda shape: shape["d"] + shape["s"],  # a score sums d terms, an output s of them
     implementations=(
@@ -112,11 +141,13 @@ OPERATION = Operation(
             "numpy_blas",
             "two numpy.matmul and numpy.exp between them, 256 rows at a time, 16-bit formats widened to fp32",
             unit="matrix",
+            flags=("causal",),
         ),
         by_numba_cpu(
             "numba_cpu_panels",
             "a parallel Numba loop over 16 rows of a head at a time, whose scores stay in the cache",
             unit="matrix",
+            flags=("causal",),
         ),
         by_numba_cuda(
             "numba_cuda_online",
@@ -141,6 +172,7 @@ OPERATION = Operation(
             "allocated",
             unit="matrix",
             vendor_library=True,
+            flags=("causal",),
         ),
     ),
     examples=(
@@ -153,10 +185,19 @@ OPERATION = Operation(
             Shape.of(b=1, h=12, s=1024, d=64),
             "one layer of GPT-2 small over its whole context, without its causal mask",
         ),
+        Preset(
+            "gpt2-small-causal",
+            Shape.of(b=1, h=12, s=1024, d=64, causal=1),
+            "the same with its causal mask: each token attends to those before it",
+        ),
     ),
     scale=_scale,
     samples=_samples,
     roundings=lambda _: 2,  # the weights between the products, and the output
-    awkward=((1, 1, 1, 1), (1, 2, 1, 65), (2, 3, 33, 17), (1, 1, 257, 64), (3, 1, 65, 256)),
+    awkward=(
+        *((1, 1, 1, 1), (1, 2, 1, 65), (2, 3, 33, 17), (1, 1, 257, 64), (3, 1, 65, 256)),
+        *((1, 1, 1, 1, 1), (2, 3, 33, 17, 1), (1, 1, 257, 64, 1)),
+    ),
+    flags={"causal": _causal},
     simulated=((1, 1, 1, 1), (1, 2, 17, 33), (1, 1, 65, 8), (1, 1, 3, 72), (2, 1, 2, 65)),
 )

@@ -34,25 +34,28 @@ def _soften(scores):
 
 
 @njit(parallel=True, cache=True)
-def attention(q, k, v, out, scale):
+def attention(q, k, v, out, scale, causal):
     """Write the attention of three (heads, s, d) to `out` (heads, s, d); `scale` (1) has the dtype of the sums."""
     length, zero = q.shape[1], np.zeros_like(scale)
     strips = (length + ROWS - 1) // ROWS
     for task in prange(q.shape[0] * strips):
         head, top = task // strips, task % strips * ROWS
         bottom = min(length, top + ROWS)
-        scores = np.empty((bottom - top, length), scale.dtype)
-        for left in range(0, length, COLUMNS):
-            right = min(length, left + COLUMNS)
+        end = bottom if causal else length
+        scores = np.empty((bottom - top, end), scale.dtype)
+        for left in range(0, end, COLUMNS):
+            right = min(end, left + COLUMNS)
             keys = _widened_transpose(k[head, left:right], scale[0], scale)
             multiply_rows(q[head, top:bottom], keys, scores[:, left:right], zero)
         for row in range(bottom - top):
-            _soften(scores[row])
-        multiply_rows(scores, v[head], out[head, top:bottom], zero)
+            seen = top + row + 1 if causal else length
+            _soften(scores[row, :seen])
+            scores[row, seen:] = 0
+        multiply_rows(scores, v[head, :end], out[head, top:bottom], zero)
 
 
-def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+def build(inputs: Sequence[Any], out: Any, dtype: DType, *, causal: bool = False) -> Callable[[], object]:
     """Return softmax(q kᵀ / √d) v of three (b, h, s, d) into `out` (b, h, s, d)."""
     q, k, v, outs = (array.reshape(-1, *out.shape[-2:]) for array in (*inputs, out))
     scale = np.full(1, out.shape[-1] ** -0.5, DTYPES[dtype.accumulate].storage)
-    return lambda: attention(q, k, v, outs, scale)
+    return lambda: attention(q, k, v, outs, scale, causal)

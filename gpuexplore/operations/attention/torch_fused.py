@@ -13,8 +13,8 @@ from gpuexplore.backends.torch import take_over
 from gpuexplore.dtypes import DType
 
 
-def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+def build(inputs: Sequence[Any], out: Any, dtype: DType, *, causal: bool = False) -> Callable[[], object]:
     """Return softmax(q kᵀ / √d) v of three (b, h, s, d) into `out` (b, h, s, d)."""
     q, k, v = inputs
     torch.backends.cuda.matmul.allow_tf32 = dtype.matrix_only
-    return lambda: take_over(out, scaled_dot_product_attention(q, k, v))
+    return lambda: take_over(out, scaled_dot_product_attention(q, k, v, is_causal=causal))

@@ -158,12 +158,13 @@ def _shape(operation: str, text: str) -> Shape:
     contract = operation_named(operation)
     parts = [part.partition("=") for part in text.split(";")]
     lengths = {name: length for name, _, length in parts}
-    if sorted(name for name, _, _ in parts) != sorted(contract.axes):
+    axes = (*contract.axes, *(flag for flag in contract.flags if flag in lengths))
+    if sorted(name for name, _, _ in parts) != sorted(axes):
         raise InvalidInput.of(f"axes of {operation}", text, contract.axes)
-    shape = Shape.of(**{axis: int(lengths[axis]) for axis in contract.axes})
-    for axis in contract.axes:
-        if not 1 <= shape[axis] <= contract.limits[axis]:
-            raise InvalidInput.of(axis, shape[axis], f"1 to {contract.limits[axis]}")
+    shape = Shape.of(**{axis: int(lengths[axis]) for axis in axes})
+    for axis, length in shape.axes:
+        if not 1 <= length <= (most := contract.limits.get(axis, 1)):
+            raise InvalidInput.of(axis, length, f"1 to {most}")
     if problem := contract.problem(shape):
         raise InvalidInput(problem)
     return shape
