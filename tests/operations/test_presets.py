@@ -55,5 +55,6 @@ def test_presets_have_names_of_their_own_and_shapes_with_a_meaning():
         assert len(set(names)) == len(names)
         for preset in operation.presets:
             assert operation.problem(preset.shape) is None
-            assert tuple(axis for axis, _ in preset.shape.axes) == operation.axes
-            assert all(length <= operation.limits[axis] for axis, length in preset.shape.axes)
+            axes = (*operation.axes, *operation.flags_of(preset.shape))
+            assert tuple(axis for axis, _ in preset.shape.axes) == axes
+            assert all(preset.shape[axis] <= operation.limits[axis] for axis in operation.axes)
