@@ -119,7 +119,9 @@ def coefficients_of(seen: Sequence[Seen]) -> Coefficients:
     weight = 1 / np.hypot(SCALE, np.array([each.noise for each in seen]))
 
     def weighed(values: Numbers) -> Numbers:
-        return errors(batch, seen, Coefficients(dict(zip(names, values.tolist(), strict=True)))) * weight
+        known = Coefficients(dict(zip(names, values.tolist(), strict=True)))
+        found: Numbers = errors(batch, seen, known) * weight
+        return found
 
     def residuals(values: Numbers) -> Numbers:
         return np.concatenate([weighed(values), (values - means) / deviations])
