@@ -5,7 +5,7 @@ was seen of its kind. Every prediction carries a 90 % prediction interval, and n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, hypot
 
 from gpuexplore.analysis.model import Bound
@@ -134,10 +134,30 @@ def predict_each(
     libraries = [at for at, call in enumerate(listed) if is_of_library(call.case, call.device, call.units)]
     facts = [facts_of(call.case, call.device, call.units, conditions) for call in (listed[at] for at in libraries)]
     estimates = dict(zip(libraries, calibration.gpus.estimates(facts) if facts else (), strict=True))
-    return tuple(
+    found = [
         _of_library(call, estimates[at], calibration) if at in estimates else _by_kind(call, calibration)
         for at, call in enumerate(listed)
-    )
+    ]
+    emulated = [at for at, each in enumerate(found) if _is_emulated_product(each)]
+    in_fp32 = [(replace(found[at].case, dtype="fp32"), found[at].device) for at in emulated]
+    for at, native in zip(emulated, predict_each(in_fp32, calibration, conditions) if in_fp32 else (), strict=True):
+        found[at] = _no_faster(found[at], native)
+    return tuple(found)
+
+
+def _is_emulated_product(found: Prediction) -> bool:
+    """Return whether a GPU would compute matrix products of this dtype in fp32, which takes at least as long."""
+    operation = operation_named(found.case.operation)
+    is_gpu = found.device.kind != "cpu"
+    return is_gpu and found.support == "emulated" and operation.products is not None and found.bound == "compute"
+
+
+def _no_faster(found: Prediction, than: Prediction) -> Prediction:
+    """Return a prediction none of whose times is shorter than the same end of another one."""
+    if found.time_s is None or than.time_s is None:
+        return found
+    times = {name: max(getattr(found, name), getattr(than, name)) for name in ("time_s", "low_s", "high_s")}
+    return replace(found, **times)
 
 
 @dataclass(frozen=True, slots=True)

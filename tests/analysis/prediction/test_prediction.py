@@ -35,10 +35,22 @@ def test_the_notebooks_t4_is_slower_in_bf16_and_would_have_been_fast_in_fp16():
     fp32, bf16, fp16 = (on("Tesla T4", dtype) for dtype in ("fp32", "bf16", "fp16"))
     assert operation_named("linear").flop_count(NOTEBOOK) == pytest.approx(8.796e12, rel=1e-4)
     assert fp32.time_s / 1.5 < 1.7327 < fp32.high_s
+    assert bf16.time_s >= fp32.time_s
     assert bf16.low_s < 3.874 < bf16.high_s
     assert (bf16.support, fp16.support) == ("emulated", "native")
     assert fp16.peak.flop_per_s == 65e12
     assert fp16.high_s < min(fp32.low_s, bf16.low_s)
+
+
+@pytest.mark.parametrize("key", ["t4", "v100-sxm2-16gb", "titan-rtx", "rtx-2080-ti"])
+@pytest.mark.parametrize("size", [1024, 8192])
+def test_products_in_an_emulated_format_are_no_faster_than_in_the_format_that_computes_them(key, size):
+    shape = Shape.of(m=size, k=size, n=size)
+    fp32, bf16 = (on(key, dtype, shape, "matmul") for dtype in ("fp32", "bf16"))
+
+    assert bf16.support == "emulated"
+    assert bf16.time_s >= fp32.time_s
+    assert (bf16.low_s, bf16.high_s) >= (fp32.low_s, fp32.high_s)
 
 
 def test_16_bits_on_vector_units_are_uncertain_where_nobody_measured_them():
