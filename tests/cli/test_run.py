@@ -93,7 +93,7 @@ def test_run_as_text_says_why_each_sentence_once_and_with_its_evidence(capsys, m
     printed = capsys.readouterr().out
     why = printed.partition("What limits torch in fp32 at 600 × 600 × 600:\n")[2].splitlines()
     assert why[0].startswith("- torch in fp32 is compute-bound and close to the limit, 86.4 % of the measured peak")
-    assert why[1].startswith("  864 GFLOP/s of 1.00 TFLOP/s")
+    assert why[1].startswith("  0.864 TFLOP/s of 1.00 TFLOP/s")
     assert printed.count("is compute-bound") == 1
 
 

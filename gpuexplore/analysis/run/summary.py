@@ -22,10 +22,10 @@ WORK_UNKNOWN = "another harness timed it, so that its work is unknown, and wheth
 
 def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
     """Return what the results mean; while `running` it speaks of what is there."""
+    if any(analyzed.measurement and analyzed.case.operation == BENCHMARK.name for analyzed in analysis.results):
+        return _of_benchmarks(analysis)
     if analysis.fastest is None or analysis.largest_shape is None:
         return _without_measurement(analysis, running)
-    if analysis.fastest.case.operation == BENCHMARK.name:
-        return _of_benchmarks(analysis)
     headline = f"At {shape_label(analysis.largest_shape)}, {_leaders(analysis)} {_achieved(analysis.fastest)}."
     if running:
         headline = f"So far: {headline[0].lower()}{headline[1:]}"
@@ -34,6 +34,8 @@ def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
 
 def _without_measurement(analysis: RunAnalysis, running: bool) -> Summary:
     headline = "Nothing is measured yet." if running or not analysis.results else "No case could be measured."
+    if not running and any(analyzed.flag("one_sample") for analyzed in analysis.results):
+        headline = "No case was measured more than once."
     said = (
         not_believed(analysis),
         single_samples(analysis),
@@ -44,14 +46,14 @@ def _without_measurement(analysis: RunAnalysis, running: bool) -> Summary:
 
 def _of_benchmarks(analysis: RunAnalysis) -> Summary:
     """Return the times of benchmarks of another harness, none of which is called faster: they may do other things."""
-    measured = analysis.at_largest_shape
+    measured = sorted((each for each in analysis.results if each.median_s), key=lambda each: each.median_s or 0.0)
     missing = missing_sentence([analyzed.result for analyzed in analysis.results])
     if len(measured) == 1:
         headline = f"{measured[0].label} takes {format_seconds(measured[0].median_s)}"
     else:
         times = format_interval((measured[0].median_s or 0.0, measured[-1].median_s or 0.0), format_seconds)
         headline = f"{len(measured)} benchmarks, {times}"
-    return Summary(f"{headline}; {WORK_UNKNOWN}.", (missing,) if missing else ())
+    return Summary(f"{headline}; {WORK_UNKNOWN}.", tuple(filter(None, (single_samples(analysis), missing))))
 
 
 def _leaders(analysis: RunAnalysis) -> str:

@@ -61,11 +61,14 @@ def single_samples(analysis: RunAnalysis) -> str | None:
     found = [analyzed for analyzed in analysis.results if analyzed.flag("one_sample")]
     if not found:
         return None
-    named = ", ".join(f"{analyzed.label} at {shape_label(analyzed.case.shape)}" for analyzed in found[:MOST_NAMED])
+    named = ", ".join(
+        f"{analyzed.label} at {shape_label(analyzed.case.shape)}" if analyzed.case.shape.axes else analyzed.label
+        for analyzed in found[:MOST_NAMED]
+    )
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     return (
         f"One sample is no measurement: {named}{more}. It has no interval, is ranked nowhere and compared with "
-        "nothing; a larger budget takes more samples."
+        "nothing; of a run, a larger budget takes more samples."
     )
 
 

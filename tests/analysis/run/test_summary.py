@@ -228,5 +228,5 @@ def test_one_sample_wins_nothing_and_says_so(lucky):
 def test_a_run_of_single_samples_alone_measured_nothing():
     found = summary(ok(count=1), ok(count=1, dtype="bf16"))
 
-    assert found.headline == "No case could be measured."
+    assert found.headline == "No case was measured more than once."
     assert "torch in fp32 at 100 × 100 × 100, torch in bf16 at 100 × 100 × 100" in found.details[0]
