@@ -6,7 +6,7 @@ shared machine, the intervals of flagged results widened by 30 % held the median
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from math import log, log1p
+from math import hypot, log, log1p
 from types import MappingProxyType
 
 from gpuexplore.analysis.verdict.estimate import Doubt
@@ -14,6 +14,7 @@ from gpuexplore.model import Flag, FlagName
 
 UNSIZED = log(1.3)
 LARGEST = log(3.0)
+ALONE = log(2.0)  # waits that fill most of the rounds hit each library in its own way, sampled in turns or not
 LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15
 
 # from the size of a flag to the half width of what it adds, in natural logarithms
@@ -42,7 +43,9 @@ def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt
     found = []
     for name in dict.fromkeys((*this, *other)):
         less, more = sorted((this.get(name, 0.0), other.get(name, 0.0)))
-        if name == "contended":
+        if name == "contended" and more > ALONE:
+            found.append(Doubt(name, hypot(more, less)))
+        elif name == "contended":
             found.append(Doubt(name, more - less + LEFT_IN_A_RATIO * less))
         else:
             found.append(Doubt(name, more * (LEFT_IN_A_RATIO if less or name == "noisy" else 1.0)))
