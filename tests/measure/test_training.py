@@ -36,7 +36,7 @@ class Stepped:
     [
         ({"model": "voodoo"}, "model 'voodoo': accepted are 3-10-2, 784-784-10"),
         ({"model": "1000000-1000000-10"}, "parameters; accepted are at most 50,000,000"),
-        ({"model": "20000-10-10"}, "inputs of model 20000-10-10"),
+        ({"model": "2000000-10-10"}, "inputs of model 2000000-10-10"),
         ({"modes": "fp32,fp8"}, "mode 'fp8': accepted are fp32, bf16"),
         ({"modes": "fp32,fp32"}, "each once"),
         ({"modes": ","}, "each once"),
