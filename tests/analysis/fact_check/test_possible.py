@@ -90,5 +90,6 @@ def test_what_is_no_time_is_named(time):
 
 
 def test_one_time_is_of_one_case():
-    with pytest.raises(InvalidInput, match="2 cases for one time: give one shape, one dtype, one gpu and one kind of calls"):
+    advice = "give one shape, one dtype, one gpu and one kind of calls"
+    with pytest.raises(InvalidInput, match=f"2 cases for one time: {advice}"):
         is_possible(Question("matmul", H100, sizes="64,128", dtypes="bf16"), "1ms", ())
