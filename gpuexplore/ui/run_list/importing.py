@@ -12,7 +12,10 @@ from gpuexplore.ui.url_widgets import show_problem
 
 KEY = "runs.import"
 TAKEN = "runs.imported"  # the session's key of the files that were taken, by Streamlit's id
-HELP = "What Export wrote as JSON, and recordings. They are shown as imported, and count for no device of this server."
+HELP = (
+    "What Export wrote as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown as "
+    "imported, and count for no device of this server."
+)
 
 
 def offer_import() -> None:
