@@ -198,9 +198,9 @@ def test_flood_of_output_is_cut_and_flagged_with_its_case_alone(engine_with, cas
         results = measured(engine, cases_of("print-a-line", "flood", "fine"))
 
     assert {name: [flag.name for flag in result.flags] for name, result in results.items()} == {
-        "print-a-line": [],
-        "flood": ["truncated"],
-        "fine": [],
+        "print-a-line": ["one_sample"],
+        "flood": ["truncated", "one_sample"],
+        "fine": ["one_sample"],
     }
     assert "more than 64 kB" in results["flood"].flags[0].evidence
 
