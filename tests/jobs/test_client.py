@@ -107,7 +107,7 @@ def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
     now_s[0] = client.FROZEN_S + 1
     keeper.look()
 
-    assert frozen.poll() is not None
+    assert frozen.wait(DEADLINE_S) != 0
     keeper.look()
     assert held().pid != frozen.pid
     keeper.stop()
