@@ -99,6 +99,8 @@ def weakness(case: Case, group: Group) -> str | None:
     """
     of_a_function = group.operation.implementation_named(case.implementation).of_a_user
     for stress in stresses(group.operation, case.shape, group.dtype, of_a_function=of_a_function):
+        if group.operation.flags_of(stress.shape) != group.operation.flags_of(case.shape):  # with a mask, or without
+            continue
         if group.operation.largest_array(stress.shape) > LARGEST_ELEMENTS or is_large(group.operation, stress.shape):
             continue
         if found := _weakness_on(stress, case, group):
