@@ -6,8 +6,14 @@ from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.roofline.choice import choose
 from gpuexplore.ui.roofline.measure import offer, show_progress
-from gpuexplore.ui.roofline.points import view_of
-from gpuexplore.ui.roofline.view import no_run_shown, nothing_here, open_benchmark, restore_after_back, show_roofline
+from gpuexplore.ui.roofline.view import (
+    no_run_shown,
+    nothing_here,
+    open_benchmark,
+    restore_after_back,
+    show_roofline,
+    view_of,
+)
 from gpuexplore.ui.session import known_devices
 
 st.title("Roofline")

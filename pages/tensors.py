@@ -5,8 +5,7 @@ import streamlit as st
 from gpuexplore.analysis.tensors.operations import METHODS
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
-from gpuexplore.ui.tensors.examples import DEFAULT, show_examples
-from gpuexplore.ui.tensors.view import show_chain
+from gpuexplore.ui.tensors.view import DEFAULT, show_chain, show_examples
 from gpuexplore.ui.url_widgets import text
 
 st.title("Tensors")

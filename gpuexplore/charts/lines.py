@@ -1,8 +1,9 @@
-"""The form all charts share: a line, points and an interval per series, over sizes or for one size."""
+"""The form all charts share: a named line, points and an interval per series, over sizes or for one size."""
 
 import json
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from math import exp, log
 from typing import Any
 
 import altair as alt
@@ -10,14 +11,95 @@ import pandas as pd
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
-from gpuexplore.charts.end_labels import end_labels, end_texts, room_of
 from gpuexplore.charts.points import TOOLTIPS, is_recorded
 from gpuexplore.charts.series import FADED, color, dash, names_said, present_dtypes, series_order, shape
 
+GAP = 13.0  # pixels between the middles of two names
+DRAWN = 0.8  # of a chart's height lies between its axes
+CHARACTER = 6.6  # pixels, of the longest name
+BESIDE = 8  # pixels from the point
+LONGEST = 18  # characters; for longer names a legend has more room
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
 TALL = 510  # with the entries of recorded series
 PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name would redraw a polled chart
+
+
+def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame | None:
+    """Return a name for each line at its last point, so far apart that none covers another; None where none fit.
+
+    Args:
+        points: of the lines.
+        y: their axis, with its domain.
+        height: of the chart in pixels.
+    """
+    lines = points.sort_values("order").groupby(["series", "dtype"], sort=False).tail(1)
+    several = lines["dtype"].nunique() > 1
+    names = lines["series"] + (" " + lines["dtype"] if several else "")
+    names = names + lines["denominator"] if "denominator" in lines else names
+    if lines.empty or GAP * len(lines) > DRAWN * height or max(map(len, names)) > LONGEST:
+        return None
+    domain, is_log = _domain(y, points)
+    places = [_fraction(value, domain, is_log) for value in lines["value"]]
+    apart = _spread(places, GAP / (DRAWN * height))
+    values = [_value(place, domain, is_log) for place in apart]
+    return lines.assign(name=names, value=values)
+
+
+def _room_of(labels: pd.DataFrame) -> int:
+    """Return the pixels that the longest name takes beside its point."""
+    return round(CHARACTER * max(map(len, labels["name"]))) + BESIDE + 4
+
+
+def _end_texts(labels: pd.DataFrame, *, x: alt.X, y: alt.Y, color: alt.Color) -> alt.Chart:
+    """Return the layer of the names."""
+    text = alt.Chart(labels).mark_text(align="left", dx=BESIDE, fontSize=12, tooltip=None)
+    encoded: alt.Chart = text.encode(x=x, y=y, color=color, text=alt.Text("name:N"))
+    return encoded
+
+
+def _domain(y: alt.Y, points: pd.DataFrame) -> tuple[tuple[float, float], bool]:
+    scale: Any = y["scale"]
+    domain = scale["domain"]
+    if domain is alt.Undefined:
+        domain = [points["value"].min(), points["value"].max()]
+    return (float(domain[0]), float(domain[-1])), scale["type"] == "log"
+
+
+def _fraction(value: float, domain: tuple[float, float], is_log: bool) -> float:
+    low, high = map(log, domain) if is_log else domain
+    return ((log(value) if is_log else value) - low) / ((high - low) or 1.0)
+
+
+def _value(fraction: float, domain: tuple[float, float], is_log: bool) -> float:
+    low, high = map(log, domain) if is_log else domain
+    place = low + fraction * (high - low)
+    return exp(place) if is_log else place
+
+
+def _spread(places: Sequence[float], gap: float) -> list[float]:
+    """Return `places` moved as little as it takes until neighbours are `gap` apart and all lie between 0 and 1."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    groups: list[list[int]] = []
+    for index in order:
+        groups.append([index])
+        while len(groups) > 1 and _bottom(groups[-1], places, gap) < _bottom(groups[-2], places, gap) + gap * len(
+            groups[-2]
+        ):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    found = [0.0] * len(places)
+    for group in groups:
+        bottom = _bottom(group, places, gap)
+        for step, index in enumerate(group):
+            found[index] = bottom + gap * step
+    return found
+
+
+def _bottom(group: Sequence[int], places: Sequence[float], gap: float) -> float:
+    """Return where the lowest name of a group lies whose middle is that of its points, within the axes."""
+    middle = sum(places[index] for index in group) / len(group)
+    height = gap * (len(group) - 1)
+    return min(max(middle - height / 2, 0.0), 1.0 - height)
 
 
 def lines(
@@ -41,9 +123,9 @@ def lines(
     recorded = is_recorded(points)
     over_sizes = shown["order"].nunique() > 1
     mixed = bool(recorded.any()) and not recorded.all()
-    ends = end_labels(points, y, height=HEIGHT) if over_sizes and not mixed else None
+    ends = _end_labels(points, y, height=HEIGHT) if over_sizes and not mixed else None
     by_series = ends is None and (over_sizes or points["series"].nunique() < 2 or bool(recorded.any()))
-    room = 0 if ends is None else room_of(ends)
+    room = 0 if ends is None else _room_of(ends)
     x = size_axis(shown, analysis.shown[0].operation, room=room) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
@@ -53,7 +135,7 @@ def lines(
     marks = [part for mark in marks for part in _with_hollow_points(mark)]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
-    named = [] if ends is None else [end_texts(ends, x=x, y=y, color=color(points, order, legend=False))]
+    named = [] if ends is None else [_end_texts(ends, x=x, y=y, color=color(points, order, legend=False))]
     layers = [*(line for line, *_ in rules), *marks, *named, *chain.from_iterable(labels for _, *labels in rules)]
     for place, layer in enumerate(layers):
         layer.name = f"layer_{place}"  # else Altair names it by a hash of its data, as pandas would print them

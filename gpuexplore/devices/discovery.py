@@ -1,6 +1,8 @@
-"""What this machine can measure on: the CPU, the GPUs that CUDA sees, then those that only torch finds."""
+"""Devices of this machine: the CPU, the GPUs of CUDA (by NVML, else `nvidia-smi`), then those that only torch finds."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,15 +10,64 @@ from typing import Any
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.devices.cpu_ceiling.cache import load_ceiling, with_ceiling
 from gpuexplore.devices.cuda import device_from
-from gpuexplore.devices.gpu_facts import GpuFacts
-from gpuexplore.devices.nvidia_smi import parse_gpus, query_gpus
+from gpuexplore.devices.cuda_visible_devices import visible_uuids
+from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of
 from gpuexplore.devices.nvml import load_nvml, read_gpus
 from gpuexplore.devices.simulated import simulated_devices
 from gpuexplore.devices.torch_devices import torch_devices
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device
 
+FIELDS = (
+    *("uuid", "name", "memory.total", "compute_cap", "clocks.max.sm", "clocks.max.memory", "driver_version"),
+    *("pci.device_id", "enforced.power.limit"),
+)
+TIMEOUT_S = 10.0
 NO_CEILING = "Peaks are unknown until they are measured: a CPU's clock under load is in no table."
+
+
+def _query_gpus() -> str:
+    """Return one CSV line per GPU with `FIELDS`; empty without the command or without a driver."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return ""
+    arguments = [command, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _parse_gpus(answer: str, visible: str | None) -> tuple[GpuFacts, ...]:
+    """Return the GPUs of the command's answer that CUDA sees, in CUDA's order."""
+    lines = [tuple(part.strip() for part in line.split(",")) for line in answer.splitlines()]
+    found = {line[0]: _facts(line) for line in lines if len(line) == len(FIELDS)}
+    return tuple(found[uuid] for uuid in visible_uuids(tuple(found), visible) if uuid in found)
+
+
+def _facts(line: tuple[str, ...]) -> GpuFacts:
+    uuid, name, memory_mib, capability, clock_mhz, memory_clock_mhz, driver, pci_device, watts = line
+    return GpuFacts(
+        name=name,
+        uuid=uuid,
+        memory_bytes=_whole(memory_mib, 2**20),
+        compute_capability=capability if capability.replace(".", "", 1).isdigit() else None,
+        clock_hz=_whole(clock_mhz, 1_000_000),
+        memory_clock_hz=_whole(memory_clock_mhz, 1_000_000),
+        driver=driver,
+        pci_id=pci_id_of(int(pci_device, 16)) if pci_device.startswith("0x") else None,
+        power_limit_w=_watts(watts),
+    )
+
+
+def _watts(text: str) -> float | None:
+    return float(text) if text.replace(".", "", 1).isdigit() else None
+
+
+def _whole(text: str, unit: int) -> int | None:
+    """Return the number in base units; None for "[N/A]"."""
+    return int(text) * unit if text.isdigit() else None
 
 
 def discover() -> tuple[Device, ...]:
@@ -24,7 +75,7 @@ def discover() -> tuple[Device, ...]:
 
     This process loads no CUDA library and opens no context.
     """
-    real = discover_with(nvml=load_nvml(), query_smi=query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
+    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
     return (*real, *torch_devices(), *simulated_devices())
 
 
@@ -40,7 +91,7 @@ def discover_with(
         cpu: the first device.
     """
     visible = environment.get("CUDA_VISIBLE_DEVICES")
-    gpus = read_gpus(nvml, visible) if nvml is not None else parse_gpus(query_smi(), visible)
+    gpus = read_gpus(nvml, visible) if nvml is not None else _parse_gpus(query_smi(), visible)
     note = _order_note(gpus, environment)
     return (cpu, *(_with_notes(device_from(index, facts), note) for index, facts in enumerate(gpus)))
 

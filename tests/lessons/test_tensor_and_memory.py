@@ -9,7 +9,7 @@ from gpuexplore.lessons.expression import evaluate, parse
 from gpuexplore.lessons.format import parse_lesson
 from gpuexplore.lessons.rehearsal import rehearse
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.ui.lessons.computed import memory_query
+from gpuexplore.ui.lessons.figures import memory_query
 from tests.lessons.conftest import DEVICES
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'

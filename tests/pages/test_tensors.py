@@ -4,7 +4,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.analysis.tensors import evaluate
 from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.model import RunState
-from gpuexplore.ui.tensors.examples import DEFAULT, EXAMPLES
+from gpuexplore.ui.tensors.view import DEFAULT, EXAMPLES
 from tests.analysis.made import device
 from tests.pages.conftest import OWNER, texts, told
 

@@ -1,25 +1,87 @@
-"""From an expression to a chain: the steps are arithmetic on strides, and nothing that was typed is ever executed."""
+"""From an expression to a chain and its storages: steps are arithmetic on strides, and typed text is never executed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
+from string import ascii_uppercase
 from typing import Any
 
-from gpuexplore.analysis.tensors.chain import Chain, Step, Write
+from gpuexplore.analysis.tensors.chain import MOST_LISTED, Chain, Step, Write
 from gpuexplore.analysis.tensors.expression.grammar import read_expression
 from gpuexplore.analysis.tensors.expression.syntax import Call, Index, Name, Statement
 from gpuexplore.analysis.tensors.indexing import indexed
 from gpuexplore.analysis.tensors.layout import has_overlap
-from gpuexplore.analysis.tensors.memory import Memory
 from gpuexplore.analysis.tensors.operations import METHODS
 from gpuexplore.analysis.tensors.outcome import Outcome, ViewRefused
-from gpuexplore.analysis.tensors.value import TensorView, row_order
+from gpuexplore.analysis.tensors.value import Storage, TensorView, row_order
 from gpuexplore.errors import InvalidInput
 
+Values = list[float] | None
 MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what a laptop can hold
 MOST_AXES = 8
 MOST_STEPS = 64
 Start = tuple[tuple[int, ...], Callable[[int], float]]  # the shape, and the value of each cell
+
+
+class _Memory:
+    """Cells by the name of their storage: A is the first that was made."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        self._values: dict[str, Values] = {}
+
+    def new(self, view: TensorView, value_of: Callable[[int], float] | Sequence[float]) -> TensorView:
+        """Return `view` over new storage, whose cell i holds ``value_of(i)``, or the i-th of a sequence."""
+        look_up = value_of if callable(value_of) else value_of.__getitem__
+        size = view.element_count
+        return self._allocated(view, [look_up(cell) for cell in range(size)] if size <= MOST_LISTED else None)
+
+    def copy(self, source: TensorView, target: TensorView) -> TensorView:
+        """Return `target` over new storage, its elements those of `source` in row order."""
+        held = self._values[source.storage]
+        if held is None or target.element_count > MOST_LISTED:
+            return self._allocated(target, None)
+        values = [0.0] * target.element_count
+        for cell, other in zip(target.cells(), source.cells(), strict=True):
+            values[cell] = held[other]
+        return self._allocated(target, values)
+
+    def product(self, left: TensorView, right: TensorView, target: TensorView) -> TensorView:
+        """Return `target` over new storage, its elements the matrix product of two tensors, where they are few."""
+        rows, columns, inner = *target.shape, left.shape[1]
+        first, second = self._values[left.storage], self._values[right.storage]
+        if first is None or second is None or rows * columns * inner > MOST_LISTED:
+            return self._allocated(target, None)
+        pairs = ((row, column) for row in range(rows) for column in range(columns))
+        sums = (
+            sum(first[left.cell((row, k))] * second[right.cell((k, column))] for k in range(inner))
+            for row, column in pairs
+        )
+        return self._allocated(target, list(sums))
+
+    def write(self, view: TensorView, value: float) -> None:
+        """Set every cell that `view` shows to `value`; none of them is shown twice."""
+        held = self._values[view.storage]
+        if held is None:
+            return
+        for cell in view.cells():
+            held[cell] = value
+
+    def storages(self) -> dict[str, Storage]:
+        """Return every storage as it is now."""
+        return {name: Storage(name, size, _frozen(self._values[name])) for name, size in self._sizes.items()}
+
+    def _allocated(self, view: TensorView, values: Values) -> TensorView:
+        count = len(self._sizes)
+        turn, letter = divmod(count, len(ascii_uppercase))
+        name = ascii_uppercase[letter] + (str(turn) if turn else "")
+        self._sizes[name], self._values[name] = view.element_count, values
+        return replace(view, storage=name, offset=0)
+
+
+def _frozen(values: Values) -> tuple[float, ...] | None:
+    return None if values is None else tuple(values)
 
 
 class StepRefused(InvalidInput):
@@ -64,7 +126,7 @@ class _Evaluation:
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
-        self._memory = Memory()
+        self._memory = _Memory()
         self._steps: list[Step] = []
         self._names: dict[str, TensorView] = {}
         self._writes: list[Write] = []

@@ -1,10 +1,12 @@
-"""Shows that the supervisor works: to this host by a file, to systemd by a message, to all hosts by a lease.
+"""Heartbeats of the supervisor: a file for this host, messages for systemd (`Type=notify`), a lease for all hosts.
 
 Two threads, because a database that does not answer must not make a working supervisor look dead. Neither shows
 anything once the loop that measures has stopped turning.
 """
 
 import logging
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +14,25 @@ from contextlib import contextmanager
 from typing import Self
 
 from gpuexplore.errors import StoreUnavailable
-from gpuexplore.jobs.supervisor.systemd import notify
 from gpuexplore.model import Device
 from gpuexplore.store import Instance, Store, SupervisorState
 
 LOG = logging.getLogger(__name__)
 BEAT_S = 1.0
 STUCK_S = 60.0  # a loop that has not turned for so long is stuck
+
+
+def _notify(state: str) -> None:
+    """Send `state` to systemd, e.g. `READY=1`; nothing happens where no systemd listens.
+
+    See https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+    """
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect("\0" + address[1:] if address.startswith("@") else address)
+        sender.send(state.encode())
 
 
 class Heartbeat:
@@ -92,7 +106,7 @@ class Heartbeat:
     def sign(self) -> None:
         """Show this host and systemd that the supervisor works."""
         self._sign_life()
-        notify("WATCHDOG=1")
+        _notify("WATCHDOG=1")
 
     def beat(self) -> None:
         """Renew the lease; a database that cannot be used is tried again a second later."""
@@ -106,7 +120,7 @@ class Heartbeat:
         self.beat()
         for thread in self._threads:
             thread.start()
-        notify("READY=1")
+        _notify("READY=1")
         return self
 
     def __exit__(self, *_: object) -> None:

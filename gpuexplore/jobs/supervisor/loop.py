@@ -1,9 +1,11 @@
-"""Claims one run after the other, measures it device by device and stores each result as it arrives."""
+"""The supervisor's loop: runs are claimed, and measured in a thread each while they use different devices."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
+from typing import Self
 
 from gpuexplore.devices.identity import why_other_device
 from gpuexplore.errors import DeviceLost, StoreUnavailable
@@ -12,7 +14,6 @@ from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
-from gpuexplore.jobs.supervisor.lanes import Lanes
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.store import ActivityClaim, RunClaim, Store
@@ -23,13 +24,42 @@ POLL_S = 0.05
 RETRY_S = 1.0
 
 
+class _Lanes:
+    """Knows which devices are in use; leaving the context waits until none is. Used by one thread, but for `free`."""
+
+    def __init__(self) -> None:
+        self._in_use: dict[threading.Thread, frozenset[str]] = {}
+
+    def start(self, devices: frozenset[str], measure: Callable[[], None]) -> None:
+        """Call `measure` in a new thread; `devices` are in use until it returns."""
+        lane = threading.Thread(target=measure, name="lane")
+        lane.start()
+        running = {thread: devices for thread, devices in self._in_use.items() if thread.is_alive()}
+        self._in_use = {**running, lane: devices}
+
+    def free(self, devices: Iterable[str]) -> frozenset[str]:
+        """Return those of `devices` that nobody uses now."""
+        return frozenset(devices).difference(*(used for lane, used in self._in_use.items() if lane.is_alive()))
+
+    def are_free(self) -> bool:
+        """Return whether no device is in use."""
+        return not any(lane.is_alive() for lane in self._in_use)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for lane in self._in_use:
+            lane.join()
+
+
 def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, once: bool = False) -> None:
     """Measure what is queued until `stop` is set, or with `once` until nothing waits.
 
     A database that cannot be used is tried again, for as long as it takes.
     """
     housekeeping = Housekeeping(store, heartbeat.instance)
-    with Lanes() as lanes:
+    with _Lanes() as lanes:
         while not stop.is_set():
             heartbeat.turn()
             try:
@@ -58,7 +88,7 @@ def measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Ev
     return True
 
 
-def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: Lanes, stop: Event) -> bool:
+def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: _Lanes, stop: Event) -> bool:
     """Start the run whose turn it is on the devices that are free; return whether there was one."""
 
     def free() -> frozenset[str]:

@@ -1,17 +1,18 @@
-"""What is asked for above a run: the whole form, or where its run is shown one line that says it."""
+"""The request above a run: the form, its slow parts named before it is run, or one line where the run is shown."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.run.estimate import check_limits, estimate
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Device, Experiment
+from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
+from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
+from gpuexplore.model import Device, Experiment, Result
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
-from gpuexplore.ui.benchmark.slow import measured_on, offer_to_leave_out
+from gpuexplore.ui.benchmark.settings import key
+from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.run.submit import ask as ask_for
@@ -19,6 +20,35 @@ from gpuexplore.ui.url_widgets import operation_title
 from gpuexplore.units import format_bytes, format_seconds
 
 OPEN = "form.open"  # the session's key of the run above which the form stands open
+
+
+def _measured_on(device: Device) -> list[Result]:
+    """Return what was measured on `device` before; nothing while the database is away."""
+    try:
+        return [result for _, result in measured_results(device).found]
+    except StoreUnavailable:
+        return []
+
+
+def _offer_to_leave_out(expected: CostEstimate, experiment: Experiment) -> None:
+    """Name the slowest part of an experiment, where one stands out, beside buttons for the rest without it."""
+    if not expected.slow:
+        return
+    part = expected.slow[0]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f":material/hourglass: {part.of(expected.seconds)}.", width="content")
+        _offer("dtypes", part.dtype, experiment.dtypes)
+        _offer("implementations", part.implementation, experiment.implementations)
+
+
+def _offer(name: str, slow: str, chosen: Sequence[str]) -> None:
+    rest = [value for value in chosen if value != slow]
+    if rest:
+        st.button(f"Leave out {slow}", key=f"slow.{name}", on_click=_choose, args=(name, rest))
+
+
+def _choose(name: str, rest: list[str]) -> None:
+    st.session_state[key(name)] = rest
 
 
 def ask(devices: Sequence[Device], shown: Request, run_id: str | None) -> Request:
@@ -104,7 +134,7 @@ def _with_button(devices: Sequence[Device], request: Request) -> Request:
             st.error(plain(line), icon=":material/error:")
         st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
         return request
-    earlier = [result for device in devices if device.id in experiment.devices for result in measured_on(device)]
+    earlier = [result for device in devices if device.id in experiment.devices for result in _measured_on(device)]
     expected = estimate(experiment, devices, earlier)
     points = "1 point" if expected.cases == 1 else f"{expected.cases} points"
     button, words = st.columns([1, 4], vertical_alignment="center")
@@ -115,5 +145,5 @@ def _with_button(devices: Sequence[Device], request: Request) -> Request:
         f"{points}, about {format_seconds(expected.seconds)}, usually {format_seconds(expected.seconds_low)} to "
         f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."
     )
-    offer_to_leave_out(expected, experiment)
+    _offer_to_leave_out(expected, experiment)
     return with_defaults(from_experiment(experiment), [device.id for device in devices])

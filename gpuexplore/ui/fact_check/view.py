@@ -1,4 +1,4 @@
-"""Claims with their verdicts as a table, and below it why one of them has its verdict."""
+"""The page Fact check: claims and verdicts as a table, the reasons of one, and a button that measures it here."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,12 @@ import streamlit as st
 
 from gpuexplore.analysis.fact_check.claim import Claim
 from gpuexplore.analysis.fact_check.judge import Judgement, Verdict, judgements
-from gpuexplore.ui.fact_check.measure import offer_measuring
+from gpuexplore.analysis.fact_check.measured import experiments
+from gpuexplore.model import Device, Result, Run
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.submit import show_what_ended, start, started
+from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.tables import show_table
@@ -26,6 +29,32 @@ VERDICTS: Mapping[Verdict, str] = {
 }
 JUDGED: Shared[tuple[Judgement, ...]] = Shared(4)
 ROW_WIDTH = 130  # pixels: the longest id
+
+
+def _offer_measuring(claim: Claim, devices: Sequence[Device], shown: Sequence[Result]) -> None:
+    """Draw the button that measures what would confirm `claim`, and the progress of what was started.
+
+    Args:
+        claim: the one that is explained.
+        devices: that can be measured.
+        shown: the results that its verdict rests on.
+    """
+    runs = started()
+    show_what_ended(runs, shown)
+    wanted = experiments(claim, devices)
+    if wanted and not any(run.active for run in runs) and st.button("Measure it here", icon=":material/timer:"):
+        start(wanted, devices)
+    if claim.checks and not wanted:
+        st.caption("No device of this server can measure it.")
+    for run in runs:
+        if run.active or any(result.measurement is None for result in run.results):
+            show_run(run.id, _not_measured)
+
+
+def _not_measured(run: Run) -> None:
+    for result in run.results:
+        if result.measurement is None:
+            st.caption(f"{result.case.implementation}: {result.status.value}: {plain(result.reason or '')}.")
 
 
 def show_claims() -> None:
@@ -48,7 +77,7 @@ def show_claims() -> None:
         },
     )
     st.subheader("Why", anchor="why")
-    offer_measuring(_show_one(judged), devices, results)
+    _offer_measuring(_show_one(judged), devices, results)
     with st.expander("What the verdicts mean"):
         st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
         st.caption("The strongest finding is the verdict, in this order.")

@@ -1,4 +1,4 @@
-"""What a step measured or computed, before it is judged: a chart where sizes differ, figures where they do not."""
+"""Figures of a lesson's step before it is judged, of tensors and memory too: a chart where sizes differ."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,16 +8,23 @@ import streamlit as st
 from gpuexplore import charts
 from gpuexplore.analysis.fact_check.claim import claims_of
 from gpuexplore.analysis.fact_check.judge import judge
+from gpuexplore.analysis.memory.fits import gpus_named
+from gpuexplore.analysis.memory.models import model_named, models
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.tensors import StepRefused, evaluate
+from gpuexplore.analysis.tensors.explain import words
 from gpuexplore.charts.mistake import wrong_and_right
+from gpuexplore.charts.tensor import can_draw, tensor_picture
 from gpuexplore.charts.training import losses
-from gpuexplore.devices import readings
+from gpuexplore.devices import accelerator_named, readings
 from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
 from gpuexplore.lessons.evidence import STAND_IN, Measured, computed_rows, stand_ins
 from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
 from gpuexplore.lessons.format import Step
+from gpuexplore.lessons.memory_block import memory_rows, options_of
 from gpuexplore.lessons.quantities import HERE, Row
+from gpuexplore.lessons.tensor_block import read_rows
 from gpuexplore.lessons.training import arguments_of
 from gpuexplore.lessons.work import Task, request_of
 from gpuexplore.measure.training import joined
@@ -26,7 +33,6 @@ from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
 from gpuexplore.serialization import decode
 from gpuexplore.served import PAGES
-from gpuexplore.ui.lessons.computed import device_words, memory_query, show_memory, show_read, show_tensor
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.table import UNITS, shown_row
 from gpuexplore.ui.shared.charts import show_chart
@@ -34,6 +40,7 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.training.choice import query_of
 from gpuexplore.ui.training.findings import show_findings
 
+READERS: Mapping[str, str] = {"loop": "a loop in row order", "copy": "torch's copy"}
 LAUNCH_WORDS = {"share": "elements outside whole blocks", "last_wave": "blocks in the last wave"}
 FEW_TENSORS = 2  # more pictures would hide what is said after them
 COLUMNS = (
@@ -49,6 +56,81 @@ COLUMNS = (
     "MFU",
     "Error",
 )
+Query = Callable[[Any, Sequence[Device]], dict[str, str]]
+
+
+def _show_tensor(block: Tensor, *, expanded: bool = True) -> None:
+    """Draw a tensor over its storage, with shape, strides and offset; or say why a step is refused.
+
+    Args:
+        expanded: whether the picture is seen at once.
+    """
+    try:
+        chain = evaluate(block.expression)
+    except StepRefused as error:
+        st.markdown(f"`{block.expression}` is refused: {plain(str(error))}")
+        return
+    view = chain.result
+    said = f"`{block.expression}`: shape {words(view.shape)}, strides {words(view.strides)}, offset {view.offset}"
+    if not can_draw(view, chain.storage):
+        st.markdown(said)
+        return
+    with st.expander(said, expanded=expanded):
+        key = f"chart.tensor.{block.id or block.expression}"
+        show_chart(lambda: tensor_picture(chain.steps[-1].text, view, chain.storage), (block.expression,), key=key)
+
+
+def _show_read(block: Tensor, measured: Measured | None) -> None:
+    """Show what reading a tensor took, contiguous and strided, and their ratio."""
+    if not measured:
+        return
+    found: dict[str, list[str]] = {}
+    for row in read_rows(block, measured):  # type: ignore[arg-type]  # a payload
+        figure = next(iter(row.figures.values()))
+        found.setdefault(row.labels["name"], []).append(
+            format_with_interval(figure) if isinstance(figure, Figure) else figure
+        )
+    lines = [f"| {READERS[way]} | {' | '.join(figures)} |" for way, figures in found.items()]
+    st.markdown("\n".join(("| Read by | Contiguous | Strided | Ratio |", "| --- | ---: | ---: | ---: |", *lines)))
+
+
+def _show_memory(block: Memory, _devices: Sequence[Device]) -> None:
+    """Show the peak of a training step, when it is, the most of each kind, and what fits."""
+    whole, *kinds = memory_rows(block)
+    sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], Figure)}
+    fits = f"; {_fits(block, whole.figures['batch'])}" if "batch" in whole.figures else ""
+    listed = [
+        f"{name} {format_figure(size)}" for name, size in sizes.items() if size.value and name not in ("peak", "usable")
+    ]
+    how = ", ".join((f"batch {block.batch:,}", block.dtype, block.optimizer, *block.options))
+    peak = f"peak {_words(sizes['peak'])}, in {whole.figures['phase']}{fits}"
+    st.markdown(f"**{plain(model_named(block.model).title)}**, {plain(f'{how}: {peak}')}")
+    st.caption(f"At most: {', '.join(listed)}")
+
+
+def memory_query(block: Memory) -> dict[str, str]:
+    """Return the parameters of the page Memory with the same choices."""
+    model = {"model": block.model} if block.model in models() else {"model": "widths", "widths": block.model}
+    chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
+    gpu = {"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {}
+    return model | chosen | options_of(block) | gpu
+
+
+def _device_words(name: str) -> str:
+    """Return what a reader calls a device that a lesson names: that of the table, else the name itself."""
+    row = accelerator_named(name)
+    return row.name if row else name
+
+
+def _fits(block: Memory, largest: Figure | str) -> str:
+    where = _device_words(block.gpu)
+    if isinstance(largest, Figure) and largest.value < 1:
+        return f"no batch fits on {where}"
+    return f"the largest batch on {where} is {_words(largest)}"
+
+
+def _words(figure: Figure | str) -> str:
+    return format_figure(figure) if isinstance(figure, Figure) else figure
 
 
 def show_figures(
@@ -58,7 +140,7 @@ def show_figures(
     for place, task in enumerate(tasks):
         block = task.block
         if isinstance(block, Tensor):  # its picture, and where it goes on, are below
-            show_read(block, measured.get(place))
+            _show_read(block, measured.get(place))
             continue
         if isinstance(block, Mistake):
             _show_mistake(measured.get(place), f"{key}.{place}.mistake")
@@ -71,7 +153,7 @@ def show_figures(
         _open_in(block, devices, f"{key}.{place}.open")
     for place, block in enumerate(step.of(*COMPUTED)):
         if isinstance(block, Tensor):
-            show_tensor(block, expanded=len(step.of(Tensor)) <= FEW_TENSORS)
+            _show_tensor(block, expanded=len(step.of(Tensor)) <= FEW_TENSORS)
         else:
             SHOWN.get(type(block), _show_computed)(block, devices)
             for reading in readings([getattr(block, "gpu", "")]):
@@ -136,7 +218,7 @@ def _show_launch(block: Launch, devices: Sequence[Device]) -> None:
         if isinstance(figure, Figure)
     )
     where = f"compute capability {block.cc}" if block.cc else "this machine" if block.gpu == HERE else block.gpu
-    on = f" on {device_words(where)}" if where else ""
+    on = f" on {_device_words(where)}" if where else ""
     opening = f"{block.elements:,} elements in blocks of {block.threads:,} threads{on}"
     st.caption(plain(f"{opening}: {listed or row.missing}"))
 
@@ -145,7 +227,7 @@ def _show_rows(rows: Sequence[Row], opening: str, stand_in: str = "") -> None:
     for row in rows:
         labels, source = row.labels, row.labels.get("source", "")
         device = stand_in if stand_in and source == Origin.PREDICTED.label else labels["device"]
-        on = f" on {device_words(device)}" if device else ""
+        on = f" on {_device_words(device)}" if device else ""
         of = f"{labels['operation']} {labels['shape']} in {labels['dtype']}, {labels['impl']}{on},"
         known = {name: figure for name, figure in row.figures.items() if isinstance(figure, Figure)}
         listed = ", ".join(f"{name.replace('_', ' ')} {format_with_interval(figure)}" for name, figure in known.items())
@@ -162,7 +244,7 @@ def _show_claim(block: Claim, _devices: Sequence[Device]) -> None:
 SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
     Claim: _show_claim,
     Launch: _show_launch,
-    Memory: show_memory,
+    Memory: _show_memory,
 }
 
 
@@ -173,7 +255,6 @@ def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
         st.switch_page(PAGES / page, query_params=query(block, devices))
 
 
-Query = Callable[[Any, Sequence[Device]], dict[str, str]]
 PAGE_OF: Mapping[type, tuple[str, str, Query]] = {
     Run: ("benchmark.py", "Benchmark", lambda block, devices: to_query(request_of(block, devices[0].id))),
     Mistake: ("timing_mistakes.py", "Timing mistakes", lambda block, _: {"mistake": block.mistake}),

@@ -1,27 +1,63 @@
-"""A lesson on a page: its steps with what became of each, and one of them at a time."""
+"""A lesson on a page: its steps and their states, one at a time, alone or as far as a room's leader has opened them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.catalog import catalog
 from gpuexplore.lessons.format import Lesson
-from gpuexplore.rooms import spoken
+from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui import link
-from gpuexplore.ui.lessons.following import Followed, followed
 from gpuexplore.ui.lessons.listing import Kind, show_lessons
 from gpuexplore.ui.lessons.progress import answers_to, is_done, state_of, summary
 from gpuexplore.ui.lessons.step import show_step
 from gpuexplore.ui.lessons.teacher import show_teacher
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may, show_key
-from gpuexplore.ui.session import note_visit
+from gpuexplore.ui.session import note_visit, owner, store
+from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import segments, show_problem
 
+LOOKS = 3  # a second: a step that is opened is there in two
+FOLLOWED: Shared[tuple[tuple[Room, RoomTask], ...]] = Shared(2000)
 VIEWS = ("learner", "instructor")
 TICK_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """How far a room is with a lesson.
+
+    Attributes:
+        room: the newest open one of the visitor that follows it.
+        letters: of the steps that are open, in the lesson's order.
+        closed: of those whose answers do not count any more.
+        newest: the step that the room is at; empty where every step is open.
+    """
+
+    room: Room
+    letters: tuple[str, ...]
+    closed: frozenset[str]
+    newest: str
+
+
+def followed(lesson: Lesson) -> Followed | None:
+    """Return how far the visitor's room is with a lesson; None where none follows it, or it let go."""
+    name = owner()
+    found = FOLLOWED.get((name, moment(LOOKS)), lambda: store().tasks_followed(name))
+    mine = [(room, task) for room, task in found if task.kind == LESSON and task.settings.get("lesson") == lesson.name]
+    if not mine:
+        return None
+    room = mine[-1][0]
+    tasks = {str(task.settings.get("step")): task for where, task in mine if where.number == room.number}
+    if ALL_STEPS in tasks:
+        return None
+    letters = tuple(step.letter for step in lesson.steps if step.letter in tasks)
+    closed = frozenset(letter for letter in letters if not tasks[letter].takes_answers)
+    return Followed(room, letters, closed, str(mine[-1][1].settings.get("step")))
 
 
 def show() -> None:

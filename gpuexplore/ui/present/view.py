@@ -1,9 +1,10 @@
-"""A run on a projector: arrow keys lead from step to step, and each step has a link of its own."""
+"""Presentation of a run: a title, charts a line at a time, an address; arrow keys step, and each step has a link."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import streamlit as st
@@ -12,12 +13,13 @@ from gpuexplore import charts
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.charts import has_share
+from gpuexplore.charts.panels import panels, shown_lines
 from gpuexplore.charts.points import Lines
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Run
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.present.steps import Step, steps_of
 from gpuexplore.ui.run_head.head import facts_of, title_of
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of
@@ -25,6 +27,7 @@ from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import read_whole
 
+ChartName = Literal["time", "speedup", "share", "rate"]
 VIEW, PRESENT, WALL, SLIDE = "view", "present", "wall", "slide"
 HEIGHT = 700  # pixels of a chart: a screen of 900 less its heading
 TITLES: Mapping[str, str] = MappingProxyType(
@@ -37,6 +40,56 @@ STYLE = """<style>
 </style>"""
 ANALYSES: Shared[RunAnalysis] = Shared(50)
 Build = Callable[[RunAnalysis, Lines | None], alt.LayerChart]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is on the screen.
+
+    Attributes:
+        chart: which one; None for the title.
+        panel: the dtype that it shows; None for all.
+        lines: those that are revealed so far.
+    """
+
+    chart: ChartName | None = None
+    panel: str | None = None
+    lines: Lines = frozenset()
+
+
+def steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
+    """Return the steps of a run; without a measurement only the title."""
+    found = [_Step()]
+    if analysis.fastest is None:
+        return found
+    for chart in ("time", "speedup", "share", "rate"):
+        if chart == "share" and not has_share(analysis):
+            continue
+        for panel, lines in panels(analysis).items():
+            found += _revealed(chart, panel, lines or shown_lines(analysis, ()), analysis)
+    return found
+
+
+def _revealed(chart: ChartName, panel: str | None, lines: Lines, analysis: RunAnalysis) -> list[_Step]:
+    """Return a step for each line of a chart, the slowest of the largest size first, so that the best comes last."""
+    drawn = lines if chart != "speedup" else _without_baseline(lines, analysis)
+    order = sorted(drawn, key=lambda line: _place(line, analysis), reverse=True)
+    return [_Step(chart, panel, frozenset(order[: count + 1])) for count in range(len(order))]
+
+
+def _without_baseline(lines: Lines, analysis: RunAnalysis) -> Lines:
+    baseline = analysis.comparison.baseline
+    return frozenset(line for line in lines if line[1] != baseline and line[0].split(" · ")[0] != baseline)
+
+
+def _place(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]:
+    series, dtype = line
+    times = [
+        analyzed.median_s
+        for analyzed in analysis.at_largest_shape
+        if analyzed.case.dtype == dtype and series.startswith(analyzed.case.implementation) and analyzed.median_s
+    ]
+    return (min(times, default=0.0), series)
 
 
 def is_presented() -> bool:
@@ -63,7 +116,7 @@ def show_presentation(run: Run) -> None:
         _show_chart(run, analysis, step)
 
 
-def _heading(step: Step) -> str:
+def _heading(step: _Step) -> str:
     return f"{TITLES[step.chart or 'time']}{f', {step.panel}' if step.panel else ''}"
 
 
@@ -87,7 +140,7 @@ def _show_title(run: Run, analysis: RunAnalysis) -> None:
         st.image(qr_code(link.address({"run": run.id})), width="stretch", caption="The run, on your own screen")
 
 
-def _show_chart(run: Run, analysis: RunAnalysis, step: Step) -> None:
+def _show_chart(run: Run, analysis: RunAnalysis, step: _Step) -> None:
     chart = step.chart or "time"
     spec = spec_of(lambda: _build(chart, analysis)(analysis, step.lines))
     show_spec(for_the_back_row(spec), key=f"present.{run.id}.{chart}.{step.panel}.{len(step.lines)}")

@@ -1,26 +1,35 @@
-"""A roofline on a page: the chart whose points open their run, what it says, and its figures in tables."""
+"""The page Roofline: roofs and results of a device in a chart whose points open their run, sentences and tables."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
-from gpuexplore.analysis.roofline.points import Point
-from gpuexplore.analysis.roofline.roofs import Roof
+from gpuexplore.analysis.model import Context
+from gpuexplore.analysis.roofline.points import Point, place, published_points, without_flops
+from gpuexplore.analysis.roofline.roofs import Roof, roofs
 from gpuexplore.analysis.roofline.summary import explain
+from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import basis, roof_above
-from gpuexplore.model import Origin
+from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_device
+from gpuexplore.model import Device, Origin, Result
 from gpuexplore.operations import operation_named
+from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.served import PAGES
-from gpuexplore.ui.known_results import MOST_RESULTS
+from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, Measured, measured_results
 from gpuexplore.ui.roofline.choice import RooflineChoice
-from gpuexplore.ui.roofline.points import View
+from gpuexplore.ui.session import owner
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
+Found = tuple[tuple[str, Result], ...]
 BENCHMARK = PAGES / "benchmark.py"
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 READING = (
@@ -30,7 +39,93 @@ POINT_UNITS = {"Rate": "FLOP/s", "Of its roof": "%", "Intensity": "FLOP/byte", "
 ROOF_UNITS = {"Compute": "FLOP/s", "Bandwidth": "B/s"}
 
 
-def show_roofline(view: View, choice: RooflineChoice) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    """Everything that is drawn: one object for all who look at the same.
+
+    Attributes:
+        roofs: of the chosen dtype, and the bandwidths.
+        points: newest of each case, of the chosen dtype and operation.
+        measured: results of this device there are, whatever was chosen.
+        without_flops: chosen results that compute nothing and so have no place.
+        truncated: there are older results that are not shown.
+        other_processors: recorded results of other processors of this name, counted by how they differ.
+    """
+
+    roofs: tuple[Roof, ...]
+    points: tuple[Point, ...]
+    measured: int
+    without_flops: int
+    truncated: bool
+    other_processors: Mapping[str, int] = field(default_factory=dict)
+
+
+VIEWS: Shared[_View] = Shared(100)
+
+
+def view_of(choice: RooflineChoice) -> _View:
+    """Return what the choices ask for."""
+    everybody, live = measured_results(choice.device), _live(choice)
+    runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
+    key = (choice, everybody, runs, len(live.found))
+    return VIEWS.get(key, lambda: _view(choice, everybody.found, live.found))
+
+
+def _live(choice: RooflineChoice) -> Measured:
+    if choice.runs == "none":
+        return NOTHING
+    return measured_results(choice.device, None if choice.runs == "all" else owner())
+
+
+def _view(choice: RooflineChoice, everybody: Found, live: Found) -> _View:
+    recorded = _recorded(choice.device)
+    shown: dict[Origin, Found] = {Origin.LIVE: live, Origin.RECORDED: recorded if choice.recorded else ()}
+    all_roofs = roofs(
+        choice.device, (result for _, result in everybody), (result for _, result in shown[Origin.RECORDED])
+    )
+    points = [point for origin, found in shown.items() for point in _placed(found, all_roofs, origin=origin)]
+    points += published_points(choice.device, all_roofs)
+    return _View(
+        roofs=tuple(roof for roof in all_roofs if roof.dtype is None or choice.dtype in (None, roof.dtype)),
+        points=tuple(point for point in points if _wanted(point.dtype, point.operation, choice)),
+        measured=len(everybody),
+        without_flops=without_flops(
+            result
+            for found in shown.values()
+            for _, result in found
+            if _wanted(result.case.dtype, result.case.operation, choice)
+        ),
+        truncated=max(len(everybody), len(live)) == MOST_RESULTS,
+        other_processors=_other_processors(choice.device) if choice.recorded else {},
+    )
+
+
+def _recorded(device: Device) -> Found:
+    return tuple(
+        (run_id(recording, result), result)
+        for recording, result in recorded_results()
+        if same_device(device_of(result), device)
+    )
+
+
+def _other_processors(device: Device) -> Mapping[str, int]:
+    reasons = (why_other_device(device_of(result), device) for _, result in recorded_results())
+    return Counter(reason for reason in reasons if reason and reason.startswith(OTHER_PROCESSOR))
+
+
+def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
+    """Return the newest of each case as a point; the newest come first."""
+    newest = {result.case: (run, result) for run, result in reversed(found)}
+    context = Context(origin=origin)
+    placed = (place(analyze_alone(result, context), all_roofs, run=run) for run, result in newest.values())
+    return [point for point in placed if point is not None]
+
+
+def _wanted(dtype: str, operation: str, choice: RooflineChoice) -> bool:
+    return choice.dtype in (None, dtype) and choice.operation in (None, operation)
+
+
+def show_roofline(view: _View, choice: RooflineChoice) -> None:
     """Show the chart, its sentences and its tables; a click on a point opens its run."""
     event: Any = show_chart(
         lambda: roofline(view.roofs, view.points), view, key=f"chart.roofline.{choice.device.id}", on_select="rerun"
@@ -86,7 +181,7 @@ def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(sentence for sentence in (opens, hollow) if sentence)
 
 
-def left_out(view: View) -> tuple[str, ...]:
+def left_out(view: _View) -> tuple[str, ...]:
     """Return what the chart does not show, a sentence each."""
     count, many = view.without_flops, view.without_flops > 1
     none = f"{count} result{'s'[:many]} without FLOPs, such as copies, {'have' if many else 'has'} no place here."
@@ -101,7 +196,7 @@ def open_benchmark() -> None:
         st.switch_page(BENCHMARK)
 
 
-def _show_points(view: View) -> None:
+def _show_points(view: _View) -> None:
     if not view.points:
         return
     count = len(view.points)
@@ -133,7 +228,7 @@ def _point(point: Point) -> dict[str, object]:
     }
 
 
-def _show_roofs(view: View) -> None:
+def _show_roofs(view: _View) -> None:
     count = len(view.roofs)
     with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
         show_table(

@@ -1,34 +1,110 @@
-"""A room on a page, as whoever looks at it may see it; without one, the ways into one."""
+"""The page Rooms: a room as its visitor may see it, else the forms that join or open one."""
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.rooms import Room, spoken
+from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.rooms import LONGEST_TITLE, Room, RoomState, read_hours, read_title, spoken
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.present.view import is_presented
 from gpuexplore.ui.rooms import found
-from gpuexplore.ui.rooms.inside import show_inside, show_outside
-from gpuexplore.ui.rooms.leader import show_leader
-from gpuexplore.ui.rooms.start import show_start
+from gpuexplore.ui.rooms.inside import GONE, show_inside, show_outside
+from gpuexplore.ui.rooms.leader import KEYS, show_leader
 from gpuexplore.ui.rooms.wall import show_wall
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
+MOST_LISTED = 20
+DEFAULT_HOURS = "4"
 ROOM, LEAD = "room", "lead"
+
+
+def _show_start() -> None:
+    """Offer to join a room and to open one, and list those that the visitor leads or is in."""
+    if (code := st.session_state.pop(GONE, None)) is not None:
+        st.info(f"Room {code} was deleted, with everything in it.", icon=":material/delete:")
+    join, lead = st.columns(2, gap="large")
+    with join:
+        _offer_joining()
+    with lead:
+        _offer_opening()
+    _list_mine()
+
+
+def _offer_joining() -> None:
+    st.subheader("Join", anchor=False)
+    with st.form("rooms.join", border=True):
+        typed = st.text_input(
+            "Code", placeholder="KTR MWX", help="Six letters, from whoever leads the room", max_chars=20
+        )
+        pressed = st.form_submit_button("Join", type="primary", icon=":material/login:")
+    if not pressed:
+        return
+    try:
+        room = found.room_with(typed)
+    except GpuExploreError as error:
+        show_problem(error)
+    else:
+        _go(room)
+
+
+def _offer_opening() -> None:
+    st.subheader("Lead", anchor=False)
+    with st.form("rooms.open", border=True):
+        title = st.text_input("Title", placeholder="GPU course, Monday", max_chars=LONGEST_TITLE)
+        hours = st.text_input("Open for, hours", DEFAULT_HOURS, help="It ends by itself then, and can still be read")
+        pressed = st.form_submit_button("Open a room", icon=":material/add:")
+    if not pressed:
+        return
+    try:
+        room, key = store().open_room(owner(), read_title(title), read_hours(hours))
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    st.session_state.setdefault(KEYS, {})[room.code] = key
+    found.forget()
+    _go(room)
+
+
+def _list_mine() -> None:
+    rooms = store().rooms_of(owner())
+    if not rooms:
+        return
+    st.subheader("Your rooms", anchor=False)
+    for room in rooms[:MOST_LISTED]:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                spoken(room.code),
+                key=f"rooms.open.{room.code}",
+                icon=":material/meeting_room:",
+                on_click=_go,
+                args=(room,),
+            )
+            st.markdown(f"{plain(room.title) or 'no title'} · {_when(room)}")
+
+
+def _when(room: Room) -> str:
+    if room.state is RoomState.OPEN:
+        return f"open until {room.ends_utc[:16].replace('T', ' ')} UTC"
+    return str(room.state)
+
+
+def _go(room: Room) -> None:
+    link.write("room", room.code)
+    st.rerun()
 
 
 def show() -> None:
     """Show the room that the link names, or the ways into one."""
     text = link.parameters().get(ROOM)
     if text is None:
-        show_start()
+        _show_start()
         return
     try:
         room = found.room_with(text)
     except (InvalidInput, NotFound) as error:
         show_problem(error)
-        show_start()
+        _show_start()
         return
     _take_lead(room)
     if is_presented() and (found.leads(room) or _is_in(room)):

@@ -1,4 +1,4 @@
-"""Results on a page: what they mean, how they look, every figure in a table, and ways to export them."""
+"""Results of a run on a page: sentences, charts, a table of every figure, conditions of the measurement, exports."""
 
 import streamlit as st
 
@@ -8,16 +8,19 @@ from gpuexplore.analysis.run.run_summary import is_memory_bound
 from gpuexplore.charts.panels import EMULATED, lines_of
 from gpuexplore.charts.share import has_share, share_left_out
 from gpuexplore.charts.speedup import speedup_left_out
-from gpuexplore.model import Run
+from gpuexplore.devices import TORCH_KINDS
+from gpuexplore.model import Environment, Run
 from gpuexplore.ui import link
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.comparison import Drawn, choose_comparison
-from gpuexplore.ui.run.conditions import show_conditions
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.known_peaks import show_known_peaks
 from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, offer_pictures, show_made
+from gpuexplore.ui.run.recorded import provenance_facts
 from gpuexplore.ui.run.table import show_results_table
 from gpuexplore.ui.shared.replay import draw_once
 from gpuexplore.ui.url_widgets import segments, several
+from gpuexplore.units import format_flop_per_s
 
 TIME = Drawing("time", "Time", charts.time, charts.time_notes)
 SPEEDUP = Drawing("speedup", "Speedup", charts.speedup, speedup_left_out)
@@ -27,6 +30,47 @@ MAP = Drawing("map", "Map", charts.heat_map, in_panels=False)
 NO_SHARE = "There is no share of the limit: the peak is unknown for every result, or a cache served it."
 COMPUTE_RATE = Drawing("rate", "Rate", charts.throughput)
 MEMORY_RATE = Drawing("bandwidth", "Rate", charts.bandwidth)
+
+
+def _show_conditions(run: Run) -> None:
+    """Show the environment of a run, folded away."""
+    environment = next((result.environment for result in run.results if result.environment), None)
+    if environment is None:
+        return
+    with st.expander("Conditions and sources", icon=":material/fact_check:"):
+        facts = [*provenance_facts(run), *_facts(environment)]
+        left, right = st.columns(2)
+        left.markdown("\n".join(f"- **{name}**: {value}" for name, value in facts))
+        right.markdown("\n".join(_peak_lines(environment)))
+
+
+def _facts(environment: Environment) -> list[tuple[str, str]]:
+    settings = ", ".join(f"`{name}={value}`" for name, value in environment.settings.items())
+    return [
+        ("Device", f"{environment.device.title} (`{environment.device.id}`)"),
+        ("Measured", f"{environment.started_utc.replace('T', ' ').removesuffix('+00:00')} UTC"),
+        *([("Threads", str(environment.threads or "unknown"))] if environment.device.kind == "cpu" else []),
+        ("Governor", environment.governor or "unknown"),
+        ("Libraries", ", ".join(f"{name} {version}" for name, version in environment.libraries.items())),
+        ("Variables that change speed", settings or "none set"),
+        ("System", f"Python {environment.python}, {environment.platform}"),
+        ("gpuexplore", f"{environment.app_version}, commit {environment.commit or 'unknown'}"),
+    ]
+
+
+def _peak_lines(environment: Environment) -> list[str]:
+    device = environment.device
+    lines = [
+        f"- **{peak.dtype}**, {peak.unit} units: {format_flop_per_s(peak.flop_per_s)}: {peak.source}"
+        for peak in device.peaks
+    ]
+    known = (
+        ["**The peaks of the device, as they were then**", "", *lines]
+        if lines
+        else ["No peak of this device is known."]
+    )
+    notes = device.notes if device.kind in TORCH_KINDS else ()  # of others they tell of the peaks alone
+    return [*known, "", *(f"- {plain(note)}" for note in notes)]
 
 
 def show_results(run: Run) -> None:
@@ -73,12 +117,12 @@ def _show_growing(run: Run, drawn: Drawn, chart: MadeChart | None) -> None:
     _show_sentences(drawn.analysis)
     show_diagnosis(drawn.analysis, running=True)
     show_results_table(drawn)
-    show_conditions(run)
+    _show_conditions(run)
 
 
 def _show_sources(run: Run, analysis: RunAnalysis) -> None:
     show_known_peaks(analysis)
-    show_conditions(run)
+    _show_conditions(run)
 
 
 def _choose_hidden(drawn: Drawn) -> tuple[str, ...]:

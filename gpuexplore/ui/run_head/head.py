@@ -1,26 +1,95 @@
-"""The head of a run: title, where and when it was measured, how far its times can be trusted, and what can be done."""
+"""The head of a run: title, device and date, a badge of its quality, and its actions, files and commands among them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gpuexplore.analysis.model import RunAnalysis
+from gpuexplore.analysis.run.run_summary import quality_of
+from gpuexplore.charts.exports import EXPORTS, Exported, export
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Run
 from gpuexplore.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
 from gpuexplore.recorded import recording_of_run
+from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.served import PAGES
 from gpuexplore.store import Description
 from gpuexplore.ui import link
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import is_admin
+from gpuexplore.ui.run.comparison import as_linked
 from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
 from gpuexplore.ui.run.state import changed
-from gpuexplore.ui.run_head.badge import show_badge_of
-from gpuexplore.ui.run_head.files import offer_files
 from gpuexplore.ui.session import store
 
+Color = Literal["green", "orange", "red", "blue"]
+LOOKS: Mapping[str, tuple[str, Color]] = MappingProxyType(
+    {
+        "clean": (":material/verified:", "green"),
+        "noisy": (":material/graphic_eq:", "orange"),
+        "contended": (":material/group_work:", "red"),
+    }
+)
 BENCHMARK = PAGES / "benchmark.py"
 COMPARE = BENCHMARK.with_name("compare.py")
+
+
+@dataclass(frozen=True, slots=True)
+class _Badge:
+    """A word with its colour and the reason for it."""
+
+    word: str
+    icon: str
+    color: Color
+    why: str
+
+
+def _badge_of(run: Run) -> _Badge | None:
+    """Return the badge of a run of the store; None before anything was measured."""
+    if run.origin:
+        return _Badge("imported", ":material/upload_file:", "blue", f"Measured elsewhere: {run.origin}")
+    quality, why = quality_of([result for result in run.results if result.measurement])
+    if quality is None or why is None:
+        return None
+    icon, color = LOOKS[quality]
+    return _Badge(quality, icon, color, f"{why[0].upper()}{why[1:]}")
+
+
+def _show_badge_of(run: Run) -> None:
+    """Draw the badge of a run."""
+    badge = _badge_of(run)
+    if badge:
+        st.badge(badge.word, icon=badge.icon, color=badge.color, help=plain(badge.why))
+
+
+def _offer_files(run: Run) -> None:
+    """Draw a button for each type of file, and the command and the lines of Python that repeat the run."""
+    analyze = as_linked(run)
+    with st.container(horizontal=True):
+        for suffix, kind in EXPORTS.items():
+            st.download_button(
+                kind.label,
+                _content(run, suffix, analyze),
+                file_name=f"gpuexplore-{run.experiment.operation}-{run.id}{suffix}",
+                mime=kind.mime,
+                icon=":material/download:",
+                on_click="ignore",
+                key=f"export{suffix}.{run.id}",
+            )
+    request = from_experiment(run.experiment)
+    st.caption("The same again, in a shell or in Python:")
+    st.code(as_command(request), language="bash", wrap_lines=True)
+    st.code(as_python(request), language="python", wrap_lines=True)
+
+
+def _content(run: Run, suffix: str, analyze: Callable[[], RunAnalysis]) -> Callable[[], bytes]:
+    """Return a function that makes the file only when it is asked for."""
+    return lambda: export(suffix, Exported(run.experiment, analyze(), run))
 
 
 def title_of(run: Run) -> str:
@@ -65,7 +134,7 @@ def _draw(run: Run, title: str) -> None:
 def _draw_facts(run: Run) -> None:
     recording = recording_of_run(run.id)
     if recording is None:
-        show_badge_of(run)
+        _show_badge_of(run)
         st.caption(" · ".join(facts_of(run)), width="content")
     else:
         st.badge("recorded", icon=ICON, color="violet", help=RECORDED)
@@ -81,7 +150,7 @@ def _draw_actions(run: Run) -> None:
     _offer_comparison(run)
     st.button("Present", icon=":material/slideshow:", on_click=_present)
     with st.popover("Export", icon=":material/download:"):
-        offer_files(run)
+        _offer_files(run)
 
 
 def _offer_link() -> None:

@@ -1,28 +1,34 @@
-"""The list of runs on a page: titles and tags are changed in place, ticked runs are opened, compared and deleted."""
+"""The page Runs: search and filters in the URL, titles edited in place, ticked runs opened, compared and deleted."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, NotFound
+from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.jobs.summaries import listed_with_summaries
 from gpuexplore.model import RunSummary
 from gpuexplore.naming import LONGEST_TITLE
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.served import PAGES
-from gpuexplore.store import Description, ListedRun
+from gpuexplore.store import Description, ListedRun, Wanted
 from gpuexplore.ui.identity import address, owner
 from gpuexplore.ui.link import write
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import changed
-from gpuexplore.ui.run_list.filters import BEFORE, DEVICES, TAGS, Asked, choose_runs
 from gpuexplore.ui.run_list.importing import offer_import
 from gpuexplore.ui.session import store
-from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import UNKNOWN, format_si
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
+from gpuexplore.units import UNKNOWN, format_si, read_whole
 
+BEFORE = "before"  # the URL's parameter of the page of the list
+TAGS: Shared[tuple[str, ...]] = Shared(1)
+DEVICES: Shared[tuple[str, ...]] = Shared(1)
+LOOKS = 10
 BENCHMARK = PAGES / "benchmark.py"
 COMPARE = BENCHMARK.with_name("compare.py")
 PER_PAGE = 50
@@ -37,9 +43,61 @@ QUALITY = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a visitor looks for.
+
+    Attributes:
+        wanted: which runs.
+        before: the number of a run that the page begins below; None for the newest.
+    """
+
+    wanted: Wanted
+    before: int | None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether anything but the newest of all runs is asked for."""
+        return self.wanted != Wanted() or self.before is not None
+
+
+def _choose_runs() -> _Asked:
+    """Draw the search and the filters, and return what they ask for."""
+    search, operation, device, tag, mine = st.columns([3.8, 2.3, 2.3, 1.8, 1.7], vertical_alignment="bottom")
+    with search:
+        typed = st.text_input(
+            "Search",
+            key="q",
+            bind="query-params",
+            live=True,
+            placeholder="words of a title, tag, note, device or id",
+            icon=":material/search:",
+        )
+    with operation:
+        chosen = select("Operation", "op", ["", *OPERATIONS], shown=lambda name: operation_title(name) or "All")
+    with device:
+        names = DEVICES.get(moment(LOOKS), lambda: store().device_names())
+        where = select("Device", "device", ["", *names], shown=lambda name: name or "All")
+    with tag:
+        tags = TAGS.get(moment(LOOKS), lambda: store().tags_in_use())
+        tagged = select("Tag", "tag", ["", *tags], shown=lambda name: name or "All")
+    with mine:
+        own = toggle("Mine", "mine", help="Only what this browser, or this account, has measured")
+    looked_for = typed if typed and is_usable("q", typed) else ""
+    wanted = Wanted(owner() if own else None, chosen or None, where or None, tagged or None, looked_for)
+    return _Asked(wanted, _before(st.query_params.get(BEFORE)))
+
+
+def _before(given: str | None) -> int | None:
+    number = None if given is None else read_whole(given)
+    if given is not None and number is None:
+        show_problem(InvalidInput.of(BEFORE, given, "whole numbers from 1"))
+    return number
+
+
 def show_runs() -> None:
     """Show the list of runs with its search, and what can be done with the ticked ones."""
-    asked = choose_runs()
+    asked = _choose_runs()
     offer_import()
     _offer_undo()
     runs = listed_with_summaries(store(), asked.wanted, before=asked.before, limit=PER_PAGE)
@@ -236,7 +294,7 @@ def _restore(runs: Sequence[ListedRun]) -> None:
     changed()
 
 
-def _show_paging(runs: Sequence[ListedRun], asked: Asked) -> None:
+def _show_paging(runs: Sequence[ListedRun], asked: _Asked) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):
         if asked.before is not None:
             st.button("Newest", icon=":material/first_page:", on_click=write, args=(BEFORE, None))

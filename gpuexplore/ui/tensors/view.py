@@ -1,20 +1,159 @@
-"""An expression as a picture, steps and sentences: which cells it touches, view or copy, what a write changes."""
+"""The page Tensors: an expression as a picture, steps and sentences, and as torch prints it and takes to read it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
 
 import streamlit as st
 
-from gpuexplore.analysis.tensors import Chain, Step, StepRefused, TensorView, evaluate
-from gpuexplore.analysis.tensors.explain import repairs, why_view_fails, words, write_sentences
+from gpuexplore.activity import ActivityRun
+from gpuexplore.analysis.tensors import Chain, Step, StepRefused, Storage, TensorView, evaluate
+from gpuexplore.analysis.tensors.explain import reading_sentences, repairs, why_view_fails, words, write_sentences
+from gpuexplore.analysis.tensors.reading import activity_of, reading
+from gpuexplore.analysis.tensors.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, storage_type
 from gpuexplore.charts.tensor import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.errors import InvalidInput
+from gpuexplore.ui import link
+from gpuexplore.ui.activity.offer import offer, started_or_newest
+from gpuexplore.ui.activity.view import show_activity
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.tensors.examples import use
-from gpuexplore.ui.tensors.facts import show_facts
 from gpuexplore.ui.url_widgets import select, show_problem
+from gpuexplore.units import format_bytes, format_interval, format_ratio
 
+_SIX = "x = tensor([[1, 2, 3], [4, 5, 6]])"
+EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "Transpose": "x = 4x4; x.t()",
+        "One element": "x = 4x4; x[1, 2]",
+        "A column": "x = 4x4; x[:, 1]",
+        "Every second": "x = arange(12); x[1::2]",
+        "view": f"{_SIX}; x.view(3, 2)",
+        "reshape copies": f"{_SIX}; x.t().reshape(6)",
+        "contiguous": f"{_SIX}; x.t().contiguous()",
+        "A write": f"{_SIX}; y = x.t(); z = x.clone(); x[0][0] = 100",
+        "view fails": f"{_SIX}; x.t().view(2, 3)",
+        "Its repair": f"{_SIX}; x.t().contiguous().view(2, 3)",
+        "Broadcast": "x = 1x4; x.expand(3, 4)",
+        "2000 × 2000": "x = 2000x2000; x.t()",
+    }
+)
+DEFAULT = next(iter(EXAMPLES.values()))
+KNOWN_FOR = timedelta(hours=1)  # after that somebody measures it again
+WAYS: Mapping[str, str] = {
+    "loop": "A loop in row order, on one thread",
+    "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
+}
+DEVICE_NAMES = {"cpu": "CPU", "cuda": "CUDA GPU"}
+DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
 LAST_STEP = "last step"
 KINDS = {"start": "start", "same": "the same tensor", "view": "view", "copy": "copy", "result": "new result"}
+
+
+def show_examples() -> None:
+    """Show a button for each example, which writes it into the field."""
+    with st.container(horizontal=True, gap="small"):
+        for label, expression in EXAMPLES.items():
+            st.button(label, key=f"tensors.example.{label}", help=f"`{expression}`", on_click=_use, args=(expression,))
+
+
+def _use(expression: str) -> None:
+    """Make `expression` the one of the link, and so of the field; the tensor that is drawn is chosen anew."""
+    link.write("expression", None if expression == DEFAULT else expression)
+    link.write("show", None)
+
+
+def _show_measured(view: TensorView) -> None:
+    """Show what reading the tensor costs, as it was measured here, and the button that measures it."""
+    asked = activity_of(view, known_devices()[0].id)
+    if asked is None:
+        st.caption("Such a tensor is not read here: it has no axis, too many or too many cells.")
+        return
+    run = started_or_newest(asked, KNOWN_FOR)
+    if run is None:
+        st.caption("Not measured yet.")
+    else:
+        show_activity(run, _draw)
+    offer(asked, run, "Measure it", icon=":material/play_arrow:")
+
+
+def _draw(run: ActivityRun) -> None:
+    for report in run.payloads[-1:]:
+        _show_report(report)
+
+
+def _show_report(report: Mapping[str, Any]) -> None:
+    device = report["environment"]["device"]["name"]
+    for way, title in WAYS.items():
+        found = report["ratios"][way]
+        between = format_interval(found["ci95"], format_ratio)
+        st.markdown(f"- {title}: **{format_ratio(found['median'])}** the time of the contiguous one ({between}, 95 %)")
+    show_table(
+        lambda: _rows(report["readings"]),
+        repr(report["readings"]),
+        {"Median": "s", "Low": "s", "High": "s", "Bandwidth": "B/s"},
+        alt=f"Table of the times to read the tensor contiguous and strided on {device}",
+    )
+    for flag in _flags(report["readings"]):
+        st.warning(plain(flag), icon=":material/warning:")
+    st.caption(f"Measured on {plain(device)} with {report['cache']} caches; the interval of each median is 95 %.")
+
+
+def _flags(readings: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
+    """Return what casts doubt on the readings, the same evidence once."""
+    found: dict[str, list[str]] = {}
+    for name, measured in readings.items():
+        for flag in measured["flags"]:
+            found.setdefault(f"{flag['name']}: {flag['evidence']}", []).append(name)
+    return [f"{words} ({', '.join(names)})" for words, names in found.items()]
+
+
+def _rows(readings: Mapping[str, Mapping[str, Any]]) -> Sequence[dict[str, object]]:
+    return [
+        {
+            "Read": name,
+            "Median": found["median_s"],
+            "Low": found["ci95_s"] and found["ci95_s"][0],
+            "High": found["ci95_s"] and found["ci95_s"][1],
+            "Bandwidth": found["bytes_per_s"],
+            "Samples": found["n"],
+        }
+        for name, found in readings.items()
+    ]
+
+
+def _show_facts(view: TensorView, storage: Storage) -> None:
+    """Show what depends on dtype and device: the calls with what they print, and the bytes that reading moves."""
+    st.subheader("On a device", anchor="device")
+    dtype_column, device_column = st.columns(2)
+    with dtype_column:
+        dtype = select("Dtype", "dtype", DTYPES)
+    with device_column:
+        kind = select("Device", "device", list(MODULES), shown=DEVICE_NAMES.__getitem__)
+    types = storage_type(dtype, kind)
+    size = format_bytes(storage.size * STORED[dtype].itemsize_bytes)
+    st.markdown(f"Storage: `{types.storage}`, since torch 2 `{UNTYPED_CLASS}`, {size}. Tensor: `{types.tensor}`.")
+    session = printed(view, storage, dtype, kind)
+    with st.expander("What torch prints"):
+        st.code("\n".join(f">>> {call}\n{output}" for call, output in session), language="python")
+        st.caption(
+            "A storage is bytes on a device, without a shape; views share it. A tensor that needs no gradient is a "
+            "leaf, whatever made it."
+        )
+    _show_cost(view, STORED[dtype].itemsize_bytes, kind)
+
+
+def _show_cost(view: TensorView, itemsize_bytes: int, kind: str) -> None:
+    st.subheader("What reading it in row order costs", anchor="cost")
+    found = reading(view, itemsize_bytes, kind)
+    if found is None:
+        st.caption("It has no elements: nothing is read.")
+        return
+    st.markdown("\n".join(f"- {sentence}" for sentence in reading_sentences(found, kind)))
+    _show_measured(view)
 
 
 def show_chain(expression: str) -> None:
@@ -36,7 +175,7 @@ def show_chain(expression: str) -> None:
     name, view = _shown(chain)
     _show_picture(chain, name, view)
     _show_steps(chain)
-    show_facts(view, chain.storages[view.storage])
+    _show_facts(view, chain.storages[view.storage])
 
 
 def _show_why(refused: StepRefused) -> None:
@@ -47,7 +186,7 @@ def _show_why(refused: StepRefused) -> None:
     st.markdown("\n".join(f"- {plain(sentence)}" for sentence in why_view_fails(refused.chain.result, cause)))
     with st.container(horizontal=True, gap="small"):
         for call in repairs(cause):
-            st.button(f"Use `{call}`", key=f"tensors.repair.{call}", on_click=use, args=(refused.repaired(call),))
+            st.button(f"Use `{call}`", key=f"tensors.repair.{call}", on_click=_use, args=(refused.repaired(call),))
 
 
 def _show_writes(chain: Chain) -> None:

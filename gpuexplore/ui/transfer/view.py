@@ -1,11 +1,24 @@
-"""Transfers on a page: when moving pays, the parts of a first use, the rates of moves, and what a call costs."""
+"""The page Transfers: when moving data pays, parts of a first use, rates, cost of a call, of the newest measurement."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.analysis.transfer import BreakEven, break_even_size, readings_of, uses_that_pay, which_is_faster
+from gpuexplore.analysis.prediction import Calibration, calibrate
+from gpuexplore.analysis.transfer import (
+    BreakEven,
+    break_even_size,
+    compare,
+    measured_path,
+    path_to,
+    readings_of,
+    side_of,
+    uses_that_pay,
+    which_is_faster,
+)
 from gpuexplore.analysis.transfer.comparison import SizePoint
 from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
 from gpuexplore.analysis.transfer.span import Span
@@ -14,29 +27,86 @@ from gpuexplore.charts.transfer import cpu_against_gpu, first_use, transfer_rate
 from gpuexplore.measure.transfer.contract import Observed, Reading, activity_of
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
+from gpuexplore.serialization import decode
+from gpuexplore.ui.activity.newest import newest_done
 from gpuexplore.ui.activity.offer import offer, started_or_newest
 from gpuexplore.ui.activity.view import show_activity
+from gpuexplore.ui.known_results import Measured, measured_results
 from gpuexplore.ui.markdown import plain, small
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.transfer.choice import Asked
-from gpuexplore.ui.transfer.known import KNOWN_FOR, Known, known_of, observed_in
 from gpuexplore.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
 
+KNOWN_FOR = timedelta(days=30)
+CALIBRATIONS: Shared[Calibration] = Shared(4)
+COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
 COPIES = "Memory copies on this CPU, which has no link: not transfers. Each byte is read and written."
 TRANSFERS = "Between host and GPU, timed by the host until the data are there."
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the page draws.
+
+    Attributes:
+        cpu: what was observed on this CPU; nothing: its times are predicted.
+        gpu: what was observed on the chosen GPU, where it is one of this machine.
+        path: the way there.
+        points: both at every size.
+    """
+
+    cpu: tuple[Observed, ...]
+    gpu: tuple[Observed, ...]
+    path: Path
+    points: tuple[SizePoint, ...]
+
+
+def _observed_in(run: ActivityRun | None) -> tuple[Observed, ...]:
+    """Return what an activity has observed so far."""
+    return tuple(decode(Observed, dict(payload)) for payload in run.payloads) if run else ()
+
+
+def _known_of(asked: Asked) -> _Known:
+    """Return what is known and predicted for the choices."""
+    cpu = _observed_on(asked.cpu, asked.operation)
+    gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
+    path = _path(asked, gpu)
+    results = measured_results(asked.cpu)
+    sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
+    points = COMPARISONS.get(
+        (asked.operation, sides, path, results),
+        lambda: compare(asked.operation, sides, path, _calibration(results)),
+    )
+    return _Known(cpu, gpu, path, points)
+
+
+def _observed_on(device: Device, operation: str) -> tuple[Observed, ...]:
+    return _observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
+
+
+def _path(asked: Asked, gpu: Sequence[Observed]) -> Path:
+    if gpu:
+        return measured_path(gpu[0].link, readings_of(gpu, "moves"), asked.memory)
+    return path_to(asked.gpu, asked.link, asked.memory)
+
+
+def _calibration(results: Measured) -> Calibration:
+    measured = tuple(result for _, result in reversed(results.found))
+    return CALIBRATIONS.get(results, lambda: calibrate(measured))
+
+
 def show_transfers(asked: Asked) -> None:
     """Show what is known of the choices, and the button that measures."""
-    known = known_of(asked)
+    known = _known_of(asked)
     _break_even(asked, known)
     _first_use(asked, known)
     _predicted_rates(known)
     _measured(asked)
 
 
-def _break_even(asked: Asked, known: Known) -> None:
+def _break_even(asked: Asked, known: _Known) -> None:
     found = break_even_size(known.points)
     point = _point(asked, known.points)
     uses = uses_that_pay(point)
@@ -66,7 +136,7 @@ def _break_even(asked: Asked, known: Known) -> None:
     st.markdown(small(f"{_origin(asked, known)} {_path_words(known.path)}"))
 
 
-def _first_use(asked: Asked, known: Known) -> None:
+def _first_use(asked: Asked, known: _Known) -> None:
     st.subheader("First call, transfer and kernel", anchor="first-use")
     point = _point(asked, known.points)
     parts = stack(
@@ -95,7 +165,7 @@ def _first_use(asked: Asked, known: Known) -> None:
     )
 
 
-def _predicted_rates(known: Known) -> None:
+def _predicted_rates(known: _Known) -> None:
     """Show the rates over a link that nobody measured, and what a launch should cost there."""
     path = known.path
     readings = () if path.readings else predicted_rates(path)
@@ -132,7 +202,7 @@ def _measured(asked: Asked) -> None:
 
 
 def _draw(run: ActivityRun, device: Device) -> None:
-    observed = observed_in(run)
+    observed = _observed_in(run)
     if moves := [reading for reading in readings_of(observed, "moves") if reading.bytes_per_s]:
         _rates(moves, observed[0], device)
     if calls := readings_of(observed, "calls"):
@@ -222,7 +292,7 @@ def _span_words(point: SizePoint) -> str:
     return UNKNOWN if move is None else f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}"
 
 
-def _origin(asked: Asked, known: Known) -> str:
+def _origin(asked: Asked, known: _Known) -> str:
     cpu = _known_by(known.cpu, [point.cpu for point in known.points])
     gpu = _known_by(known.gpu, [point.gpu for point in known.points])
     return (
