@@ -21,7 +21,8 @@ RUN_HEIGHT, LIST_HEIGHT, QUEUE_HEIGHT = 1100, 620, 960  # a run with its first s
 SCHEMES = ("light", "dark")
 SETTLE_MS = 2500
 LONGEST_MS = 180_000
-AT_REST = "[data-test-script-state=notRunning]"  # kernels are compiled at a first look
+AT_REST = "[data-test-script-state=notRunning]"
+COMPILING = "in some seconds"  # what stands on a kernel's page until its compiler is done
 PATHS = {
     "kernels": "/kernels?impl=numba-cuda-vector&shape=4096",
     "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096#sass",
@@ -100,9 +101,9 @@ def _do_step(page: Page, address: str) -> None:
 
 
 def _fill_queue(store: Store) -> None:
-    """Let others measure and wait; the first one's second group takes half a minute."""
-    running = store.submit(_products(2048, 3072, budget_s=30), "somebody", estimated_s=60)
-    _wait_until(lambda: store.load_summary(running).progress.done == 1)
+    """Let others measure and wait; the first one's later groups take a minute."""
+    running = store.submit(_products(1024, 4096, 4608, 5120, budget_s=30), "somebody", estimated_s=60)
+    _wait_until(lambda: store.load_summary(running).progress.done >= 1)
     for visitor in ("a second", "a third"):
         store.submit(_products(256, 512, 1024), visitor, estimated_s=2)
 
@@ -133,6 +134,7 @@ def _photograph(page: Page, address: str, path: Path) -> None:
         page.locator(AT_REST).wait_for(timeout=LONGEST_MS)
         for button in page.get_by_role("button", name="Run it now").all():  # of the interpreter
             button.click()
+        page.get_by_text(COMPILING).first.wait_for(state="detached", timeout=LONGEST_MS)
     if anchor := address.partition("#")[2]:
         page.locator(f"#{anchor}").evaluate("heading => heading.scrollIntoView()")
     _save(page, path)

@@ -41,7 +41,7 @@ def _points(analysis: RunAnalysis) -> pd.DataFrame:
 
 
 def _rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
-    return at_rate(analyzed.bytes_per_s, measurement)
+    return at_rate(analyzed.bytes_per_s, analyzed, measurement)
 
 
 def _peaks(analysis: RunAnalysis, panel: str | Lines | None = None) -> dict[str, float]:

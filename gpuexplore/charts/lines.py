@@ -151,7 +151,7 @@ def _marks(
     beside = not over_sizes and points["series"].nunique() > 1
     if beside and several:
         base = base.encode(xOffset=alt.XOffset("dtype:N", sort=present_dtypes(points)))
-    interval = base.mark_rule(strokeWidth=2, tooltip=None).encode(
+    interval = base.mark_rule(strokeWidth=2, tooltip=None, clip=True).encode(
         y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), opacity=_opacity(picks, 0.45)
     )
     line = base.mark_line(strokeWidth=2, tooltip=None).encode(opacity=_opacity(picks, 1))

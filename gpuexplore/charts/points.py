@@ -44,6 +44,7 @@ TOOLTIPS = {
     "flags": "Flags",
 }
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
+BEYOND = 3.0  # a longer bar leaves the chart: else one uncertain point would press all others together
 BRIEF = ("case", "shape", "time", "interval")
 OF_ONE_UNIT = ("time", "interval", "rate", "traffic")
 NAMES = ("series", "origin", "condition", "hollow", "implementation", "dtype", "size")
@@ -103,8 +104,10 @@ def in_panel(points: pd.DataFrame, panel: str | Lines | None) -> pd.DataFrame:
 
 
 def ends_of(points: pd.DataFrame) -> list[float]:
-    """Return every value an axis has to hold: of the points, and of the ends of those that have an interval."""
-    return [float(value) for column in ("value", "low", "high") for value in points[column].dropna()]
+    """Return the values an axis has to hold: points, and the ends of intervals within BEYOND times of any point."""
+    values = points["value"].dropna()
+    ends = pd.concat([points["low"].dropna(), points["high"].dropna()])
+    return [*values, *ends.clip(values.min() / BEYOND, values.max() * BEYOND)] if len(values) else []
 
 
 def drawn_in(panel: str | Lines | None, analysis: RunAnalysis) -> list[AnalyzedResult]:
@@ -140,13 +143,19 @@ def _contrast_spread(measurement: Measurement, condition: Condition) -> Spread |
     return None if seconds is None else (seconds, None, None)
 
 
-def at_rate(rate: float | None, measurement: Measurement) -> Spread | None:
-    """Return a rate that belongs to the median time, with those of the p80 and p20 times."""
+def time_spread(analyzed: AnalyzedResult, measurement: Measurement) -> Spread:
+    """Return the median time with the ends of its 95 % interval, in seconds; None for those of a single sample."""
+    if measurement.is_single or analyzed.time is None:
+        return measurement.median_s, None, None
+    return measurement.median_s, analyzed.time.low, analyzed.time.high
+
+
+def at_rate(rate: float | None, analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
+    """Return a rate that belongs to the median time, with those of the ends of its interval."""
     if rate is None:
         return None
-    if measurement.is_single:
-        return rate, None, None
-    return rate, rate * measurement.median_s / measurement.p80_s, rate * measurement.median_s / measurement.p20_s
+    median_s, low_s, high_s = time_spread(analyzed, measurement)
+    return rate, high_s and rate * median_s / high_s, low_s and rate * median_s / low_s
 
 
 def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:

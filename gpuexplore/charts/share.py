@@ -109,7 +109,7 @@ def share_points(analysis: RunAnalysis, limit: Limit) -> pd.DataFrame:
     """Return the points of the chart of one limit."""
 
     def fraction(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
-        return at_rate(limit.fraction(analyzed), measurement)
+        return at_rate(limit.fraction(analyzed), analyzed, measurement)
 
     found = points(analysis, fraction)
     peaks = [limit.peak(each) for each in drawn_in(None, analysis) if limit.fraction(each) is not None]

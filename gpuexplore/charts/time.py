@@ -1,28 +1,27 @@
-"""Time per call against size, both on log scales, with the middle 60 % of the samples."""
+"""Time per call against size, both on log scales, with the 95 % interval of each median."""
 
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.summary_rules import CONDITIONS
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import Lines, Spread, contrast_points, ends_of, in_panel, points
-from gpuexplore.model import Measurement
+from gpuexplore.charts.points import Lines, contrast_points, ends_of, in_panel, points, time_spread
 from gpuexplore.units import format_seconds
 
-FIRST_PASS = "Hollow points of this run: a first pass, being refined; their bars span the interval of the median."
-
+BARS = "Bars: 95 % interval of the median."
+FIRST_PASS = "Hollow points of this run: a first pass, being refined."
 ONE_SAMPLE = "Hollow points without a bar: one sample, which is no measurement."
 
 
 def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
-    """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions.
+    """Return median seconds per call against size; bars are 95 % intervals, short strokes other conditions.
 
-    Points of a first pass are hollow, and their bars span what is known of the median so far.
+    Points of a first pass are hollow.
 
     Args:
         panel: a dtype, or lines: only their points are drawn, on the axes of all.
@@ -35,7 +34,7 @@ def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
 
 
 def time_notes(source: Source) -> str | None:
-    """Return what the chart leaves out, and what its short strokes and hollow points are; None for nothing of that."""
+    """Return what the chart leaves out, and what its bars, short strokes and hollow points are; None without points."""
     results = analysis_of(source).results
     measured = [analyzed.measurement for analyzed in results if analyzed.measurement]
     conditions = dict.fromkeys(contrast.condition for measurement in measured for contrast in measurement.contrasts)
@@ -43,7 +42,8 @@ def time_notes(source: Source) -> str | None:
     strokes = f"Short strokes: {listed}." if listed else None
     hollow = FIRST_PASS if any(analyzed.result.provisional for analyzed in results) else None
     single = ONE_SAMPLE if any(analyzed.flag("one_sample") for analyzed in results) else None
-    return " ".join(filter(None, (left_out(results), strokes, hollow, single))) or None
+    bars = BARS if any(measurement.ci95_s for measurement in measured) else None
+    return " ".join(filter(None, (left_out(results), bars, strokes, hollow, single))) or None
 
 
 def describe_time(source: Source) -> str:
@@ -57,12 +57,4 @@ def _describe(drawn: pd.DataFrame, analysis: RunAnalysis) -> str:
 
 
 def _points(analysis: RunAnalysis) -> pd.DataFrame:
-    return points(analysis, _seconds)
-
-
-def _seconds(analyzed: AnalyzedResult, measurement: Measurement) -> Spread:
-    if analyzed.result.provisional and analyzed.time:
-        return measurement.median_s, analyzed.time.low, analyzed.time.high
-    if measurement.is_single:
-        return measurement.median_s, None, None
-    return measurement.median_s, measurement.p20_s, measurement.p80_s
+    return points(analysis, time_spread)

@@ -212,9 +212,30 @@ def test_several_devices_are_part_of_the_series():
     ]
 
 
-def test_time_bars_span_the_middle_of_the_samples():
-    one = points_of(chart.time(analyze((ok(1e-3, spread=0.1),))))[0]
-    assert (one["low"], one["value"], one["high"]) == pytest.approx((0.94e-3, 1e-3, 1.06e-3))
+@pytest.mark.parametrize(("draw", "column"), [(chart.time, "interval"), (chart.throughput, "rate")])
+def test_bars_span_the_interval_that_tooltips_and_tables_say(draw, column):
+    analysis = analyze((ok(1e-3, spread=0.1),))
+    one = points_of(draw(analysis))[0]
+    low_s, high_s = analysis.shown[0].time.low, analysis.shown[0].time.high
+
+    assert low_s < 1e-3 < high_s
+    assert one[column]
+    factor = one["value"] / 1e-3 if column == "interval" else one["value"] * 1e-3
+    ends = [low_s * factor, high_s * factor] if column == "interval" else [factor / high_s, factor / low_s]
+    assert [one["low"], one["high"]] == pytest.approx(ends)
+
+
+def test_interval_far_wider_than_the_points_leaves_the_chart_and_does_not_stretch_it():
+    steady, uncertain = sweep(sizes=(64, 128), dtypes=("fp32",), implementations=("torch",))
+    samples = (1e-7, 1e-6, 1e-3, 1.0, 1e3)
+    wild = replace(uncertain, measurement=replace(uncertain.measurement, samples_s=samples))
+    made = chart.time(analyze((steady, wild)))
+    low, high = layers(made, "point")[0]["encoding"]["y"]["scale"]["domain"]
+
+    values = [point["value"] for point in points_of(made)]
+    assert max(point["high"] for point in points_of(made)) > 100 * max(values)
+    assert min(values) / 10 < low < high < 10 * max(values)
+    assert all(layer["mark"]["clip"] for layer in layers(made, "rule") if layer["encoding"]["y"]["field"] == "low")
 
 
 def test_other_conditions_are_short_strokes_with_a_note_and_their_own_words():
@@ -228,7 +249,7 @@ def test_other_conditions_are_short_strokes_with_a_note_and_their_own_words():
     assert points_of(made)[0]["also"] == "2.00 µs from warm caches, not replayed from a graph, without launches: no"
     assert "from warm caches" in chart.time_notes(analyze(results))
     assert layers(chart.time(analyze(plain)), "tick") == []
-    assert chart.time_notes(analyze(plain)) is None
+    assert chart.time_notes(analyze(plain)) == "Bars: 95 % interval of the median."
 
 
 def test_tooltips_say_what_was_measured():
@@ -456,7 +477,7 @@ def test_points_of_a_first_pass_are_hollow_with_the_interval_of_their_median():
     assert len(data_of(made, filled)) == len(others)
     assert (point["implementation"], point["dtype"]) == (first.case.implementation, first.case.dtype)
     assert point["interval"].endswith("first pass, being refined")
-    assert chart.time_notes(analyze((replace(first, provisional=True),))).startswith("Hollow points")
+    assert "Hollow points" in chart.time_notes(analyze((replace(first, provisional=True),)))
     assert len(layers(chart.time(analyze(sweep())), "point")) == 1
 
 

@@ -49,6 +49,7 @@ OLD_DRIVERS = {"old-driver": ("torch",), "older-driver": LIBRARIES}  # for which
 MISSING = ("torch_compile", "triton", "cupy")
 REGISTERS = 32
 WARMED = {size**2 for size in WARM_UP_SIZES}  # products that load a worker, before any check
+LONGER = 10  # than on a machine with a GPU, whose CPU has nothing else to do
 CHECKS, OPERATIONS = "GPUEXPLORE_STAND_IN_CHECKS", "GPUEXPLORE_STAND_IN_OPERATIONS"  # fewer of them
 
 
@@ -207,7 +208,7 @@ def main(words):
     from gpuexplore import cli
     from gpuexplore.cli import record_command, selftest_command
     from gpuexplore.measure.conditions import environment
-    from gpuexplore.selftest import bench
+    from gpuexplore.selftest import bench, run
     from gpuexplore.selftest.checks import correctness, recording, registers
 
     selftest_command.STAND_IN = STAND_IN
@@ -215,6 +216,9 @@ def main(words):
     for module in (correctness, recording, registers):
         module.OPERATIONS = chosen(OPERATIONS, module.OPERATIONS)
     bench.WORKER = "tests.selftest.worker"
+    run.FULL_S, run.QUICK_S = LONGER * run.FULL_S, LONGER * run.QUICK_S
+    bench.LONGEST_PROBE_S = LONGER * bench.LONGEST_PROBE_S
+    bench.LIMITS = replace(bench.LIMITS, start_s=LONGER * bench.LIMITS.start_s)
     recording.COMMAND = (sys.executable, "-P", "-m", "tests.selftest.stand_in")
     for module in (environment, recording, record_command):
         module.git_commit = lambda: "0" * 12  # a copy of this repository has none
