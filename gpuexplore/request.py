@@ -203,6 +203,7 @@ def from_experiment(experiment: Experiment) -> Request:
         budget=repr(options.budget_s).removesuffix(".0"),
         block=",".join(map(str, options.block or ())),
         layout=options.layout,
+        repeat="" if options.repeat == 1 else str(options.repeat),
     )
 
 

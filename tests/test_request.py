@@ -14,7 +14,7 @@ from gpuexplore.cli.experiment_arguments import add_experiment_arguments, reques
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import CACHE_MODES, DATA_MODES, LAYOUTS, Device, Experiment, Options, Shape
+from gpuexplore.model import CACHE_MODES, DATA_MODES, LAYOUTS, MOST_PROCESSES, Device, Experiment, Options, Shape
 from gpuexplore.naming import default_title
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import (
@@ -353,6 +353,7 @@ def experiments(draw):
             draw(st.sampled_from(DATA_MODES)),
             draw(st.none() | st.integers(1, 1024)),
             draw(st.sampled_from((0.2, 0.01, 1.5, 60.0, 1e-5)) | st.floats(1e-6, 60.0)),
+            repeat=draw(st.integers(1, MOST_PROCESSES)),
         ),
     )
 

@@ -70,6 +70,7 @@ def segments(
             key=_key(name),
             format_func=shown,
             required=True,
+            wrap=True,
             label_visibility="visible" if labelled else "collapsed",
         )
         or options[0]

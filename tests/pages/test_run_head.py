@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from streamlit.runtime.context import ContextProxy
 
-from gpuexplore.model import Experiment, Flag
+from gpuexplore.model import Experiment, Flag, Shape
 from gpuexplore.store import Description
 from gpuexplore.ui.run_head import recent
 from tests.analysis.made import ok
@@ -86,6 +86,19 @@ def test_the_form_is_one_line_above_a_run_until_it_is_edited(page, recorded):
     button(app, "Edit").click().run()
     assert [box.value for box in app.selectbox if box.key == "settings.operation"] == ["matmul"]
     assert app.text_input(key="settings.sizes").value == "100"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "folded"), [("64 128", True), ("64;128", True), ("64:128:x2", True), ("128,64", True), ("64,256", False)]
+)
+def test_form_is_one_line_above_its_run_however_its_sizes_were_typed(page, store, sizes, folded):
+    shapes = (Shape.of(m=64, k=64, n=64), Shape.of(m=128, k=128, n=128))
+    run_id = store.submit(Experiment("matmul", shapes, ("fp32",), ("numpy",), ("cpu",)), OWNER)
+    app = page("benchmark", run=run_id, size=sizes, dtype="fp32", impl="numpy")
+
+    assert [box.key for box in app.selectbox if box.key == "settings.operation"] == (
+        [] if folded else ["settings.operation"]
+    )
 
 
 def test_run_again_measures_the_same(page, recorded, store):

@@ -61,11 +61,19 @@ def ask(devices: Sequence[Device], shown: Request, run_id: str | None) -> Reques
     """
     ids = [device.id for device in devices]
     as_linked = settings.current()
-    if run_id and st.session_state.get(OPEN) != run_id and as_linked == with_defaults(shown, ids):
-        return _folded(devices, as_linked, run_id)
+    if run_id and st.session_state.get(OPEN) != run_id and _in_full(as_linked, ids) == _in_full(shown, ids):
+        return _folded(devices, with_defaults(shown, ids), run_id)
     request = experiment_form(devices)
     settings.write(request, ids)
     return _with_button(devices, request)
+
+
+def _in_full(request: Request, ids: Sequence[str]) -> Request:
+    """Return `request` as a run of it is described: `256 1k` and `256,1024` are the same sizes."""
+    try:
+        return with_defaults(from_experiment(resolve(request, ids)), ids)
+    except InvalidInput:
+        return with_defaults(request, ids)
 
 
 def _folded(devices: Sequence[Device], request: Request, run_id: str) -> Request:

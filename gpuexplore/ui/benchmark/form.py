@@ -107,6 +107,7 @@ def _presets(operation: Operation) -> None:
         "Preset shapes",
         names,
         key=PRESET,
+        wrap=True,
         on_change=_take_preset,
         help="\n".join(f"- `{preset.name}`: {preset.shape}. {preset.about}" for preset in operation.presets),
     )
@@ -133,7 +134,7 @@ def _still_offered(name: str, options: Sequence[str]) -> list[str]:
 def _pills(label: str, name: str, options: Sequence[str]) -> None:
     """Draw a choice of several; what is chosen but no longer offered is dropped."""
     st.session_state[key(name)] = _still_offered(name, options)
-    st.pills(label, options, selection_mode="multi", key=key(name))
+    st.pills(label, options, selection_mode="multi", key=key(name), wrap=True)
 
 
 def _conditions(devices: Sequence[Device], operation: Operation) -> None:
