@@ -76,7 +76,7 @@ if run_id:
         head.title("Benchmark")
 else:
     st.info(
-        "Nothing is measured yet. Press **Run**: the chart fills as results arrive, the first after the libraries are loaded.",
+        "Nothing is measured yet. Press **Run**: the chart fills as results arrive.",
         icon=":material/insights:",
     )
     offer_atlas(devices)

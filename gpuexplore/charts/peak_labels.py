@@ -9,7 +9,7 @@ NEAR = 1.05  # lines of devices that differ by less lie on each other: they shar
 
 
 class PeakLine(NamedTuple):
-    """A peak that some results are compared with; the dtype is empty where it has none, the rate is per second."""
+    """A peak of some results, its rate per second; the dtype is empty where it has none or its panel names it."""
 
     device: str
     dtype: str
@@ -26,7 +26,7 @@ def peak_labels(lines: Iterable[PeakLine], words: Callable[[float], str]) -> dic
     several_devices = len({device for device, _, _ in dtypes}) > 1
     found: dict[str, list[tuple[str, float]]] = {}
     for (device, kind, rate), names in dtypes.items():
-        listed = ", ".join(name for name in DTYPES if name in names)
+        listed = "" if "" in names else ", ".join(name for name in DTYPES if name in names)
         told = kind if several_kinds or not several_devices or not listed else ""  # labels of devices have to be short
         found.setdefault(", ".join(filter(None, (listed, told))), []).append((device if several_devices else "", rate))
     return {

@@ -64,5 +64,6 @@ def _peaks(analysis: RunAnalysis, panel: str | Lines | None = None) -> dict[str,
         place = (analyzed.device_label, peak.flop_per_s)
         kind = PEAK_SOURCES[peak.kind].label
         said = f"{kind} of {', '.join(holders[place])}" if place in mixed else kind
-        lines.append(PeakLine(owners[series_of(analyzed)], peak.dtype, said, peak.flop_per_s))
+        dtype = "" if peak.dtype == panel else peak.dtype
+        lines.append(PeakLine(owners[series_of(analyzed)], dtype, said, peak.flop_per_s))
     return peak_labels(lines, format_flop_per_s)
