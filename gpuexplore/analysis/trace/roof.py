@@ -110,6 +110,9 @@ def least_time(
 ) -> LeastTime | None:
     """Return the least time of a call; None where a roof that could decide it is unknown.
 
+    Products of unknown bytes, or of bytes that come from a cache of unknown bandwidth, may be bound by either: the
+    latter are by arithmetic where they would be with the memory's bandwidth.
+
     Args:
         device: where it ran.
         dtype: of its products.
@@ -122,10 +125,13 @@ def least_time(
     if flop_count is None:
         return moving
     peak = device.peak(dtype, "matrix") if dtype else None
-    if peak is None:
+    if peak is None or not byte_count:
         return None
     computing = LeastTime(flop_count / peak.flop_per_s, "compute")
-    return moving if moving and moving.time_s > computing.time_s else computing
+    if moving is None:  # no cache delivers slower than the memory behind it
+        by_memory = _by_memory(device, byte_count)
+        return computing if by_memory and by_memory.time_s <= computing.time_s else None
+    return moving if moving.time_s > computing.time_s else computing
 
 
 def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
@@ -135,5 +141,9 @@ def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
     if device.cache_bytes is not None and byte_count <= device.cache_bytes:
         cache = smallest_cache(device.caches, byte_count)
         return LeastTime(byte_count / cache.bandwidth.bytes_per_s, "cache") if cache else None
+    return _by_memory(device, byte_count)
+
+
+def _by_memory(device: Device, byte_count: int) -> LeastTime | None:
     memory = device.bandwidth
     return LeastTime(byte_count / memory.bytes_per_s, "memory") if memory else None

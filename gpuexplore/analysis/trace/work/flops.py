@@ -24,7 +24,10 @@ LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
 
 class Places(NamedTuple):
-    """Which argument of a convolution is which; None: it has none, which stands for its default."""
+    """Which argument of a convolution is which; None: it has none, which stands for its default.
+
+    After the flag that it is transposed stand the padding of the output, and the number of groups.
+    """
 
     stride: int
     padding: int
@@ -166,7 +169,7 @@ def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
 def _convolution(places: Places) -> Formula:
     def formula(arguments: Arguments) -> int | None:
         image, weight = _dims(arguments, 0), _dims(arguments, 1)
-        if places.transposed is not None and arguments[places.transposed].value == "True":
+        if is_transposed(arguments, places):
             return _at_points(image[0], image[2:], weight)
         return _at_points(image[0], convolved(arguments, places), weight)
 
@@ -174,7 +177,7 @@ def _convolution(places: Places) -> Formula:
 
 
 def convolved(arguments: Arguments, places: Places) -> tuple[int, ...]:
-    """Return the lengths of a convolution's output along the axes of the image.
+    """Return the lengths of a convolution's output along the axes of the image; of a transposed one as well.
 
     Raises:
         IndexError, ValueError: stride, padding or dilation are not in the trace.
@@ -183,9 +186,18 @@ def convolved(arguments: Arguments, places: Places) -> tuple[int, ...]:
     axes = len(lengths)
     strides, paddings = numbers(arguments[places.stride]), numbers(arguments[places.padding])
     dilations = (1,) if places.dilation is None else numbers(arguments[places.dilation])
-    per_axis = (each * axes if len(each) == 1 else each for each in (strides, paddings, dilations))
+    transposed = is_transposed(arguments, places)
+    added = numbers(arguments[places.transposed + 1]) if transposed and places.transposed else (0,)
+    per_axis = (each * axes if len(each) == 1 else each for each in (strides, paddings, dilations, added))
     found = zip(lengths, filters, *per_axis, strict=True)
-    return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far in found)
+    if transposed:
+        return tuple((n - 1) * step - 2 * pad + far * (r - 1) + more + 1 for n, r, step, pad, far, more in found)
+    return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far, _ in found)
+
+
+def is_transposed(arguments: Arguments, places: Places) -> bool:
+    """Return whether a convolution is a transposed one."""
+    return places.transposed is not None and arguments[places.transposed].value == "True"
 
 
 def _at_points(batch: int, points: Sequence[int], weight: Sequence[int]) -> int:
