@@ -5,6 +5,7 @@ Names and places of arguments are those of `aten/src/ATen/native/native_function
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,17 +13,6 @@ PREFIX = "aten::"
 PRODUCTS = (
     *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear", "mkldnn_linear"),
     "_scaled_mm",
-)
-CONVOLUTIONS = (
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "convolution",
-    "_convolution",
-    "cudnn_convolution",
-    "mkldnn_convolution",
-    "_slow_conv2d_forward",
-    "convolution_backward",
 )
 
 
@@ -115,8 +105,9 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
 )
 FUSED_FORWARD = tuple(name for name, places in ATTENTION.items() if not (places.by_tokens or places.is_backward))
 LIKE_ATTENTION = re.compile(
-    r"^(?!aten::|autograd::|triton_(poi|red|per)_).*(attn|attention|fmha|\bmha_)(?!.*Backward)", re.IGNORECASE
+    r"^(?!aten::|autograd::|triton_(poi|red|per)_).*(attn|attention|fmha|\bmha_)(?!.*(?-i:Backward))", re.IGNORECASE
 )
+LIKE_CONVOLUTION = re.compile(r"^(aten|mkldnn|onednn|quantized)::(?!.*(reorder|prepack|unpack))\w*conv(?!ert)")
 
 ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # by inputs, and the type of the output
     {
@@ -153,7 +144,6 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "matrix products": _named(PRODUCTS),
         "attention": frozenset(ATTENTION),
-        "convolutions": _named(CONVOLUTIONS),
         "element-wise operations": _named(
             name for names in ELEMENT_WISE.values() for each in names for name in (each, f"{each}_")
         ),
@@ -162,10 +152,13 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
         "sums": _named(REDUCTIONS),
     }
 )
-MULTIPLIES = KINDS["matrix products"] | KINDS["attention"] | KINDS["convolutions"]  # what matrix units can compute
+MULTIPLIES = ("matrix products", "attention", "convolutions")  # what matrix units can compute
 
 
+@lru_cache(maxsize=10_000)
 def kind_of(name: str) -> str | None:
     """Return the kind of an operation; None where it is of none."""
     found = next((kind for kind, names in KINDS.items() if name in names), None)
+    if found is None and LIKE_CONVOLUTION.search(name):
+        return "convolutions"
     return found or ("attention" if LIKE_ATTENTION.search(name) else None)
