@@ -4,19 +4,20 @@ A trace names its GPUs. It names no CPU: a roof of this machine's is used where 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpuexplore.analysis.trace.events import Kernel, Trace
 from gpuexplore.analysis.utilization.utilization import smallest_cache
-from gpuexplore.devices import as_device, gpu_named, readings
+from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Peak, PeakKind
 
 CPU = "cpu"
-TF32_KERNELS = ("tf32", "tensorop_s1688gemm")  # in names of kernels of cuBLAS and CUTLASS
+FP4_RATE = "fp4_tensor"  # of products of block-scaled numbers
+TF32_KERNELS = ("tf32", "tensorop_s1688gemm", "tensorop_c1688gemm")  # in names of kernels of cuBLAS and CUTLASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[D
 
 def _named(gpu: str) -> TracedOn:
     row = gpu_named(gpu)
-    return TracedOn(row.name, as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
+    return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
 
 
 def _in_trace(trace: Trace) -> TracedOn:
@@ -95,7 +96,16 @@ def _in_trace(trace: Trace) -> TracedOn:
         return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
     is_numbered = any(kernel.device in (None, gpu.number) for kernel in trace.kernels)
     said = "as the trace says" if is_numbered else "as the trace says, which numbers it otherwise than its kernels do"
-    return TracedOn(row.name, as_device(row), "; ".join(filter(None, (said, doubt))))
+    return TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
+
+
+def _as_device(row: Accelerator) -> Device:
+    """Return a row as a device, with its peak of products of fp4, which we trace and do not measure."""
+    device, rate = as_device(row), row.rates.get(FP4_RATE)
+    if rate is None:
+        return device
+    kind: PeakKind = "formula" if FP4_RATE in row.derived else "datasheet"
+    return replace(device, peaks=(*device.peaks, Peak("fp4", "matrix", rate, kind, row.source_url)))
 
 
 def arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:

@@ -17,7 +17,14 @@ from gpuexplore.analysis.trace.work.once import UNKNOWN, Work, counted_once
 
 Dims = tuple[int, ...]
 DTYPES: Mapping[str, str] = MappingProxyType(  # our names of torch's types
-    {"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16", "c10::Float8_e4m3fn": "fp8"}
+    {
+        **{"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16"},
+        **{f"c10::Float8_{form}": "fp8" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
+        "c10::Float4_e2m1fn_x2": "fp4",
+    }
+)
+PARTS: Mapping[str, str] = MappingProxyType(  # of complex numbers
+    {"c10::complex<float>": "fp32", "c10::complex<double>": "fp64"}
 )
 CROSSES = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies over a link, not within a memory
 NS = 1e-9
@@ -186,7 +193,9 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
     tensors = [argument for argument in call.arguments or () if argument.dims is not None]
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
     multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
-    computes_in = arithmetic(multiplied, kernels) if kind_of(call.name) in MULTIPLIES else None
+    is_product = kind_of(call.name) in MULTIPLIES
+    computes_in = arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
+    of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
     crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
     has_work = counted != UNKNOWN
     return _Work(
@@ -196,7 +205,7 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
         arithmetic=computes_in,
         flop_count=counted.flop_count,
         byte_count=None if crosses else counted.byte_count,
-        counterpart=counterpart(call, computes_in or (dtypes[0] if len(dtypes) == 1 else None)) if has_work else None,
+        counterpart=counterpart(call, of_ours) if has_work else None,
         may_be_masked=has_work and may_be_masked(call),
     )
 

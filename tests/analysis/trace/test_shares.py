@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.analysis.trace import headline, notes, read_trace, table_of, traced_on
 from gpuexplore.devices import accelerator_named, as_device
-from tests.analysis.trace.made import A100, H100, MI300X, as_bytes, called, kernel, launch
+from tests.analysis.trace.made import A100, B200, H100, MI300X, as_bytes, called, kernel, launch
 
 BF16, HALF, FP32 = "c10::BFloat16", "c10::Half", "float"
 ROOF = {gpu["name"]: as_device(accelerator_named(gpu["name"])) for gpu in (H100, A100, MI300X)}
@@ -168,3 +168,21 @@ def test_products_of_unknown_bytes_have_no_roof():
 
     assert table(product, 230.0).rows[0].flop_count == 2 * 4096**3
     assert share(product, 230.0) is None
+
+
+def test_products_of_packed_fp4_are_compared_with_their_own_peak():
+    packed, scales = "c10::Float4_e2m1fn_x2", ((4_194_304,), FP8)
+    product = called("aten::_scaled_mm", ((8192, 4096), packed), ((4096, 8192), packed), scales, scales)
+    found = table(product, 2 * 8192**3 / 9000e12 / 0.8 * 1e6, gpu=B200).rows[0]
+
+    assert found.flop_count == 2 * 8192**3
+    assert (found.least.bound, found.roof_share) == ("compute", pytest.approx(0.8, rel=1e-4))
+    assert share(product, 200.0) is None, "an H100 has no arithmetic of fp4"
+
+
+def test_a_complex_product_is_compared_with_the_peak_of_its_parts_and_is_none_of_our_operations():
+    product = called("aten::mm", *[((4096, 4096), "c10::complex<float>")] * 2)
+    peak = ROOF[H100["name"]].peak("fp32", "matrix").flop_per_s
+    found = table(product, 8 * 4096**3 / peak / 0.8 * 1e6).rows[0]
+
+    assert (found.roof_share, found.counterpart) == (pytest.approx(0.8, rel=1e-4), None)

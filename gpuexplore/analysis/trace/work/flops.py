@@ -1,7 +1,9 @@
 """FLOPs of an operation of torch from the shapes of its arguments.
 
 The formulas are those of `torch.utils.flop_counter`, a multiply-add counted as 2:
-https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py. Tests compare them with it. Of attention
+https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py. Tests compare them with it. A complex
+multiply-add counts as 8, the four real ones that it is, where torch counts 2, so that the peak of its parts is its
+roof; of numbers that are packed two in an element both count. Of attention
 only the pairs of a query and a key that its causal flag and its window leave are counted, where torch counts all of
 them. The backward of a convolution counts its forward once for each gradient.
 """
@@ -55,7 +57,15 @@ def flop_count(call: Call) -> int | None:
     formula = FORMULAS.get(call.name)
     if formula is None or call.arguments is None:
         return None
-    return sensible(partial(formula, call.arguments))
+    once = sensible(partial(formula, call.arguments))
+    return once and once * _real_products(call.arguments)
+
+
+def _real_products(arguments: Arguments) -> int:
+    """Return how many products of real numbers one of elements is."""
+    if any(argument.kind.startswith("c10::complex") for argument in arguments):
+        return 4
+    return 2 if any(argument.kind.endswith("_x2") for argument in arguments) else 1
 
 
 def sensible(count: Callable[[], int | None]) -> int | None:
@@ -121,10 +131,11 @@ def _sequences(arguments: Arguments, places: Attention, query: Dims, key: Dims) 
     if any(_has_elements(arguments, place) for place in places.unknown):
         return None
     if places.lengths is None or len(query) != 3 or not _has_elements(arguments, places.lengths[0]):
-        tokens = len(query) - (3 if places.by_tokens else 2)
+        tokens = min(len(query) - 3, 1) if places.by_tokens else len(query) - 2  # of xformers, heads are two axes
         if (
             places.by_tokens
             and places.lengths
+            and places.lengths[2] < len(arguments)
             and arguments[places.lengths[2]].value == str(query[0]) != str(query[tokens])
         ):
             tokens = 0  # which come first of all in Megatron's order
@@ -160,6 +171,10 @@ def may_be_masked(call: Call) -> bool:
 
 def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
     """Return how many keys on one side a query sees; None, which stands as a negative number or not at all, is all."""
+    band = [arguments[place].value for place in places.band if place < len(arguments)]
+    seen = next((int(value) for value in band if value.isdigit()), 0)
+    if seen and side == 0:
+        return seen - 1
     if places.window is None or places.window + side >= len(arguments):
         return None
     value = arguments[places.window + side].value

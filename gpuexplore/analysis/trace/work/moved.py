@@ -31,6 +31,7 @@ TYPES: Mapping[str, tuple[int, int]] = MappingProxyType(  # torch's name: catego
         **dict.fromkeys(("int", "unsigned int"), (WHOLE, 4)),
         **dict.fromkeys(("long", "long int", "long unsigned int"), (WHOLE, 8)),
         **{f"c10::Float8_{form}": (FLOATING, 1) for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")},
+        "c10::Float4_e2m1fn_x2": (FLOATING, 1),
         **dict.fromkeys(("c10::BFloat16", "c10::Half"), (FLOATING, 2)),
         "float": (FLOATING, 4),
         "double": (FLOATING, 8),
