@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.analysis.trace.events import Argument, Call
-from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, numbers
+from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, is_transposed, numbers
 from gpuexplore.analysis.trace.work.kinds import FUSED_FORWARD, PREFIX
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
@@ -199,7 +199,7 @@ def _convolution(name: str) -> Match:
         places = CONVOLUTIONS[name]
         padding, stride = numbers(arguments[places.padding]), numbers(arguments[places.stride])
         dilation = () if places.dilation is None else numbers(arguments[places.dilation])
-        transposed = places.transposed is not None and arguments[places.transposed].value == "True"
+        transposed = is_transposed(arguments, places)
         keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
         if r != s or c != per_group or transposed or not keeps_size:
             return None

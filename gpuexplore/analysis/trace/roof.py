@@ -4,19 +4,20 @@ A trace names its GPUs. It names no CPU: a roof of this machine's is used where 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpuexplore.analysis.trace.events import Kernel, Trace
 from gpuexplore.analysis.utilization.utilization import smallest_cache
-from gpuexplore.devices import as_device, gpu_named, readings
+from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Peak, PeakKind
 
 CPU = "cpu"
-TF32_KERNELS = ("tf32", "tensorop_s1688gemm")  # in names of kernels of cuBLAS and CUTLASS
+FP4_RATE = "fp4_tensor"  # of products of block-scaled numbers
+TF32_KERNELS = ("tf32", "tensorop_s1688gemm", "tensorop_c1688gemm")  # in names of kernels of cuBLAS and CUTLASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[D
 
 def _named(gpu: str) -> TracedOn:
     row = gpu_named(gpu)
-    return TracedOn(row.name, as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
+    return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
 
 
 def _in_trace(trace: Trace) -> TracedOn:
@@ -95,7 +96,16 @@ def _in_trace(trace: Trace) -> TracedOn:
         return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
     is_numbered = any(kernel.device in (None, gpu.number) for kernel in trace.kernels)
     said = "as the trace says" if is_numbered else "as the trace says, which numbers it otherwise than its kernels do"
-    return TracedOn(row.name, as_device(row), "; ".join(filter(None, (said, doubt))))
+    return TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
+
+
+def _as_device(row: Accelerator) -> Device:
+    """Return a row as a device, with its peak of products of fp4, which we trace and do not measure."""
+    device, rate = as_device(row), row.rates.get(FP4_RATE)
+    if rate is None:
+        return device
+    kind: PeakKind = "formula" if FP4_RATE in row.derived else "datasheet"
+    return replace(device, peaks=(*device.peaks, Peak("fp4", "matrix", rate, kind, row.source_url)))
 
 
 def arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
@@ -110,6 +120,9 @@ def least_time(
 ) -> LeastTime | None:
     """Return the least time of a call; None where a roof that could decide it is unknown.
 
+    Products of unknown bytes, or of bytes that come from a cache of unknown bandwidth, may be bound by either: the
+    latter are by arithmetic where they would be with the memory's bandwidth.
+
     Args:
         device: where it ran.
         dtype: of its products.
@@ -122,10 +135,13 @@ def least_time(
     if flop_count is None:
         return moving
     peak = device.peak(dtype, "matrix") if dtype else None
-    if peak is None:
+    if peak is None or not byte_count:
         return None
     computing = LeastTime(flop_count / peak.flop_per_s, "compute")
-    return moving if moving and moving.time_s > computing.time_s else computing
+    if moving is None:  # no cache delivers slower than the memory behind it
+        by_memory = _by_memory(device, byte_count)
+        return computing if by_memory and by_memory.time_s <= computing.time_s else None
+    return moving if moving.time_s > computing.time_s else computing
 
 
 def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
@@ -135,5 +151,9 @@ def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
     if device.cache_bytes is not None and byte_count <= device.cache_bytes:
         cache = smallest_cache(device.caches, byte_count)
         return LeastTime(byte_count / cache.bandwidth.bytes_per_s, "cache") if cache else None
+    return _by_memory(device, byte_count)
+
+
+def _by_memory(device: Device, byte_count: int) -> LeastTime | None:
     memory = device.bandwidth
     return LeastTime(byte_count / memory.bytes_per_s, "memory") if memory else None

@@ -9,15 +9,22 @@ from types import MappingProxyType
 from gpuexplore.analysis.trace.attribution import attribute, busy_ns
 from gpuexplore.analysis.trace.counterpart import Counterpart, counterpart
 from gpuexplore.analysis.trace.events import Call, Kernel, Trace
-from gpuexplore.analysis.trace.nesting import Nested, nest
+from gpuexplore.analysis.trace.nesting import nest
 from gpuexplore.analysis.trace.roof import LeastTime, TracedOn, arithmetic, least_time
-from gpuexplore.analysis.trace.work.flops import flop_count, may_be_masked
+from gpuexplore.analysis.trace.work.flops import may_be_masked
 from gpuexplore.analysis.trace.work.kinds import MULTIPLIES, kind_of
-from gpuexplore.analysis.trace.work.moved import byte_count
+from gpuexplore.analysis.trace.work.once import UNKNOWN, Work, counted_once
 
 Dims = tuple[int, ...]
 DTYPES: Mapping[str, str] = MappingProxyType(  # our names of torch's types
-    {"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16", "c10::Float8_e4m3fn": "fp8"}
+    {
+        **{"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16"},
+        **{f"c10::Float8_{form}": "fp8" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
+        "c10::Float4_e2m1fn_x2": "fp4",
+    }
+)
+PARTS: Mapping[str, str] = MappingProxyType(  # of complex numbers
+    {"c10::complex<float>": "fp32", "c10::complex<double>": "fp64"}
 )
 CROSSES = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies over a link, not within a memory
 NS = 1e-9
@@ -150,8 +157,10 @@ def table_of(trace: Trace, on: TracedOn) -> TraceTable:
     self_cpu_s = sum(nested.self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
     times = _Times(nested.self_ns, launched, bool(kernels), total_s)
+    own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else nested.self_ns
+    work = counted_once(trace.calls, nested, own_ns)
     groups: dict[_Work, list[int]] = defaultdict(list)
-    for index, (call, counted) in enumerate(zip(trace.calls, _counted(trace.calls, nested), strict=True)):
+    for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)
     rows = [_row(work, calls, times, on) for work, calls in groups.items()]
     rows += [_of_kernels(name, times) for name in launched if isinstance(name, str)]
@@ -173,45 +182,30 @@ def table_of(trace: Trace, on: TracedOn) -> TraceTable:
 
 
 def _total_s(kernels: Sequence[Kernel]) -> float:
-    return sum(kernel.time_ns for kernel in kernels) * NS
+    return _time_ns(kernels) * NS
 
 
-def _counted(calls: Sequence[Call], nested: Nested) -> list[tuple[int | None, int | None]]:
-    """Return FLOPs and bytes of each call, those of an operation that leaves its work to another one with that one."""
-    found = [(flop_count(call), byte_count(call)) for call in calls]
-    within: list[set[str]] = [set() for _ in calls]  # kinds of those within whose work is known
-    for index, (flops, moved) in enumerate(found):
-        marks = {"FLOPs"} if flops is not None else set()
-        marks |= {kind} if moved is not None and (kind := kind_of(calls[index].name)) else set()
-        parent = nested.parents[index]
-        while parent is not None and not marks <= within[parent]:  # else those around it have them, too
-            within[parent] |= marks
-            parent = nested.parents[parent]
-    return [
-        (None, None) if _leaves_work(call, flops, kinds) else (flops, moved)
-        for call, (flops, moved), kinds in zip(calls, found, within, strict=True)
-    ]
+def _time_ns(kernels: Sequence[Kernel]) -> int:
+    return sum(kernel.time_ns for kernel in kernels)
 
 
-def _leaves_work(call: Call, flops: int | None, within: set[str]) -> bool:
-    return "FLOPs" in within if flops is not None else kind_of(call.name) in within
-
-
-def _work(call: Call, kernels: Sequence[Kernel], counted: tuple[int | None, int | None]) -> _Work:
+def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
     tensors = [argument for argument in call.arguments or () if argument.dims is not None]
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
     multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
-    computes_in = arithmetic(multiplied, kernels) if call.name in MULTIPLIES else None
+    is_product = kind_of(call.name) in MULTIPLIES
+    computes_in = arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
+    of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
     crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
-    has_work = counted != (None, None)
+    has_work = counted != UNKNOWN
     return _Work(
         operation=call.name,
         shapes=None if call.arguments is None else tuple(argument.dims or () for argument in tensors),
         dtypes=dtypes,
         arithmetic=computes_in,
-        flop_count=counted[0],
-        byte_count=None if crosses else counted[1],
-        counterpart=counterpart(call, computes_in or (dtypes[0] if len(dtypes) == 1 else None)) if has_work else None,
+        flop_count=counted.flop_count,
+        byte_count=None if crosses else counted.byte_count,
+        counterpart=counterpart(call, of_ours) if has_work else None,
         may_be_masked=has_work and may_be_masked(call),
     )
 
@@ -220,11 +214,12 @@ def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
     self_cpu_s = times.self_cpu_s(calls)
     gpu_s = times.gpu_s(calls)
     time_s = self_cpu_s if gpu_s is None else gpu_s
-    is_unknown = work.operation in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
+    kind = kind_of(work.operation)
+    is_unknown = kind in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
     least = least_time(on.device, work.arithmetic, work.flop_count, work.byte_count)
     return Row(
         operation=work.operation,
-        kind=kind_of(work.operation),
+        kind=kind,
         shapes=work.shapes,
         dtypes=work.dtypes,
         calls=len(calls),

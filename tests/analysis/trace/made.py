@@ -17,6 +17,12 @@ H100 = {
     "numSms": 132,
 }
 A100 = H100 | {"name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 85_174_190_080, "computeMajor": 8, "numSms": 108}
+B200 = H100 | {
+    "name": "NVIDIA B200",
+    "totalGlobalMem": 192_000_000_000,
+    "computeMajor": 10,
+    "numSms": 148,
+}
 MI300X = H100 | {
     "name": "AMD Instinct MI300X",
     "totalGlobalMem": 206_141_652_992,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpuexplore.analysis.trace import notes, read_trace, table_of, traced_on
+from gpuexplore.analysis.trace import headline, notes, read_trace, table_of, traced_on
 from gpuexplore.devices import accelerator_named, as_device
-from tests.analysis.trace.made import A100, H100, MI300X, as_bytes, called, kernel, launch
+from tests.analysis.trace.made import A100, B200, H100, MI300X, as_bytes, called, kernel, launch
 
 BF16, HALF, FP32 = "c10::BFloat16", "c10::Half", "float"
 ROOF = {gpu["name"]: as_device(accelerator_named(gpu["name"])) for gpu in (H100, A100, MI300X)}
@@ -133,3 +133,56 @@ def test_a_copy_over_a_link_is_not_compared_with_a_memory(name):
 
     assert share(copy, 10_000.0, kernel_name=name) is None
     assert share(copy, 10_000.0, kernel_name="Memcpy DtoD (Device -> Device)") > 0
+
+
+FP8, DECODED = "c10::Float8_e4m3fn", ((1, 4096), (4096, 28672))
+
+
+def test_a_product_of_one_row_is_bound_by_the_memory_its_weights_come_from():
+    scale = ((), FP32)
+    product = called("aten::_scaled_mm", *((dims, FP8) for dims in DECODED), scale, scale, None, None, "15", "True")
+    byte_count = 4096 + 4096 * 28672 + 8 + 2 * 28672
+    found = table(product, byte_count / ROOF[H100["name"]].bandwidth.bytes_per_s / 0.85 * 1e6).rows[0]
+
+    assert (found.least.bound, found.roof_share) == ("memory", pytest.approx(0.85, rel=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("dims", "bound"),
+    [
+        (((1, 4096), (4096, 4096)), None),
+        (((128, 2048), (2048, 2048)), None),
+        (((2048, 2048), (2048, 2048)), "compute"),
+    ],
+)
+def test_what_fits_a_cache_is_bound_by_arithmetic_only_above_the_ridge_of_the_memory(dims, bound):
+    found = table(called("aten::mm", *((each, BF16) for each in dims)), 30.0)
+    least = found.rows[0].least
+
+    assert (least and least.bound) == bound
+    assert headline(found).endswith("how near the roof is unknown.") == (bound is None)
+
+
+def test_products_of_unknown_bytes_have_no_roof():
+    product = called("aten::mm", ((4096, 4096), BF16), ((4096, 4096), BF16), ((4096, 4096), "c10::New"))
+
+    assert table(product, 230.0).rows[0].flop_count == 2 * 4096**3
+    assert share(product, 230.0) is None
+
+
+def test_products_of_packed_fp4_are_compared_with_their_own_peak():
+    packed, scales = "c10::Float4_e2m1fn_x2", ((4_194_304,), FP8)
+    product = called("aten::_scaled_mm", ((8192, 4096), packed), ((4096, 8192), packed), scales, scales)
+    found = table(product, 2 * 8192**3 / 9000e12 / 0.8 * 1e6, gpu=B200).rows[0]
+
+    assert found.flop_count == 2 * 8192**3
+    assert (found.least.bound, found.roof_share) == ("compute", pytest.approx(0.8, rel=1e-4))
+    assert share(product, 200.0) is None, "an H100 has no arithmetic of fp4"
+
+
+def test_a_complex_product_is_compared_with_the_peak_of_its_parts_and_is_none_of_our_operations():
+    product = called("aten::mm", *[((4096, 4096), "c10::complex<float>")] * 2)
+    peak = ROOF[H100["name"]].peak("fp32", "matrix").flop_per_s
+    found = table(product, 8 * 4096**3 / peak / 0.8 * 1e6).rows[0]
+
+    assert (found.roof_share, found.counterpart) == (pytest.approx(0.8, rel=1e-4), None)

@@ -1,7 +1,9 @@
 """FLOPs of an operation of torch from the shapes of its arguments.
 
 The formulas are those of `torch.utils.flop_counter`, a multiply-add counted as 2:
-https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py. Tests compare them with it. Of attention
+https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py. Tests compare them with it. A complex
+multiply-add counts as 8, the four real ones that it is, where torch counts 2, so that the peak of its parts is its
+roof; of numbers that are packed two in an element both count. Of attention
 only the pairs of a query and a key that its causal flag and its window leave are counted, where torch counts all of
 them. The backward of a convolution counts its forward once for each gradient.
 """
@@ -24,7 +26,10 @@ LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
 
 class Places(NamedTuple):
-    """Which argument of a convolution is which; None: it has none, which stands for its default."""
+    """Which argument of a convolution is which; None: it has none, which stands for its default.
+
+    After the flag that it is transposed stand the padding of the output, and the number of groups.
+    """
 
     stride: int
     padding: int
@@ -52,7 +57,15 @@ def flop_count(call: Call) -> int | None:
     formula = FORMULAS.get(call.name)
     if formula is None or call.arguments is None:
         return None
-    return sensible(partial(formula, call.arguments))
+    once = sensible(partial(formula, call.arguments))
+    return once and once * _real_products(call.arguments)
+
+
+def _real_products(arguments: Arguments) -> int:
+    """Return how many products of real numbers one of elements is."""
+    if any(argument.kind.startswith("c10::complex") for argument in arguments):
+        return 4
+    return 2 if any(argument.kind.endswith("_x2") for argument in arguments) else 1
 
 
 def sensible(count: Callable[[], int | None]) -> int | None:
@@ -118,10 +131,11 @@ def _sequences(arguments: Arguments, places: Attention, query: Dims, key: Dims) 
     if any(_has_elements(arguments, place) for place in places.unknown):
         return None
     if places.lengths is None or len(query) != 3 or not _has_elements(arguments, places.lengths[0]):
-        tokens = len(query) - (3 if places.by_tokens else 2)
+        tokens = min(len(query) - 3, 1) if places.by_tokens else len(query) - 2  # of xformers, heads are two axes
         if (
             places.by_tokens
             and places.lengths
+            and places.lengths[2] < len(arguments)
             and arguments[places.lengths[2]].value == str(query[0]) != str(query[tokens])
         ):
             tokens = 0  # which come first of all in Megatron's order
@@ -157,6 +171,10 @@ def may_be_masked(call: Call) -> bool:
 
 def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
     """Return how many keys on one side a query sees; None, which stands as a negative number or not at all, is all."""
+    band = [arguments[place].value for place in places.band if place < len(arguments)]
+    seen = next((int(value) for value in band if value.isdigit()), 0)
+    if seen and side == 0:
+        return seen - 1
     if places.window is None or places.window + side >= len(arguments):
         return None
     value = arguments[places.window + side].value
@@ -166,7 +184,7 @@ def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
 def _convolution(places: Places) -> Formula:
     def formula(arguments: Arguments) -> int | None:
         image, weight = _dims(arguments, 0), _dims(arguments, 1)
-        if places.transposed is not None and arguments[places.transposed].value == "True":
+        if is_transposed(arguments, places):
             return _at_points(image[0], image[2:], weight)
         return _at_points(image[0], convolved(arguments, places), weight)
 
@@ -174,7 +192,7 @@ def _convolution(places: Places) -> Formula:
 
 
 def convolved(arguments: Arguments, places: Places) -> tuple[int, ...]:
-    """Return the lengths of a convolution's output along the axes of the image.
+    """Return the lengths of a convolution's output along the axes of the image; of a transposed one as well.
 
     Raises:
         IndexError, ValueError: stride, padding or dilation are not in the trace.
@@ -183,9 +201,18 @@ def convolved(arguments: Arguments, places: Places) -> tuple[int, ...]:
     axes = len(lengths)
     strides, paddings = numbers(arguments[places.stride]), numbers(arguments[places.padding])
     dilations = (1,) if places.dilation is None else numbers(arguments[places.dilation])
-    per_axis = (each * axes if len(each) == 1 else each for each in (strides, paddings, dilations))
+    transposed = is_transposed(arguments, places)
+    added = numbers(arguments[places.transposed + 1]) if transposed and places.transposed else (0,)
+    per_axis = (each * axes if len(each) == 1 else each for each in (strides, paddings, dilations, added))
     found = zip(lengths, filters, *per_axis, strict=True)
-    return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far in found)
+    if transposed:
+        return tuple((n - 1) * step - 2 * pad + far * (r - 1) + more + 1 for n, r, step, pad, far, more in found)
+    return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far, _ in found)
+
+
+def is_transposed(arguments: Arguments, places: Places) -> bool:
+    """Return whether a convolution is a transposed one."""
+    return places.transposed is not None and arguments[places.transposed].value == "True"
 
 
 def _at_points(batch: int, points: Sequence[int], weight: Sequence[int]) -> int:

@@ -5,6 +5,7 @@ Names and places of arguments are those of `aten/src/ATen/native/native_function
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,17 +13,6 @@ PREFIX = "aten::"
 PRODUCTS = (
     *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear", "mkldnn_linear"),
     "_scaled_mm",
-)
-CONVOLUTIONS = (
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "convolution",
-    "_convolution",
-    "cudnn_convolution",
-    "mkldnn_convolution",
-    "_slow_conv2d_forward",
-    "convolution_backward",
 )
 
 
@@ -34,6 +24,7 @@ class Attention(NamedTuple):
         query: key and value follow it.
         mask: of a tensor of scores that are added, or that are let through.
         window: of the keys seen to the left of a query's own position; those to the right follow.
+        band: where the number of keys may stand that a query sees up to its own position, that one among them.
         lengths: of the starts of packed sequences, of queries and of keys, and of the longest of both, two numbers.
         unknown: of tensors that say how many keys there are, or where they lie: with one the work is unknown.
         by_tokens: tokens come before heads.
@@ -45,6 +36,7 @@ class Attention(NamedTuple):
     query: int = 0
     mask: int | None = None
     window: int | None = None
+    band: tuple[int, ...] = ()
     lengths: tuple[int, int, int] | None = None
     unknown: tuple[int, ...] = ()
     by_tokens: bool = False
@@ -82,10 +74,12 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
             "_cudnn_attention_backward": Attention(14, 1, mask=8, lengths=(9, 10, 11), is_backward=True),
             # the kernels inside those above
             "_flash_attention_forward": _PACKAGED._replace(causal=8, window=11, lengths=(3, 4, 5), unknown=(13, 15)),
-            "_efficient_attention_forward": Attention(9, mask=3, lengths=(4, 5, 6), unknown=(12,), by_tokens=True),
+            "_efficient_attention_forward": Attention(
+                9, mask=3, band=(13,), lengths=(4, 5, 6), unknown=(12,), by_tokens=True
+            ),
             "_flash_attention_backward": _BACKWARD._replace(window=15, lengths=(6, 7, 8)),
             "_efficient_attention_backward": Attention(
-                14, 1, mask=4, lengths=(6, 7, 8), by_tokens=True, is_backward=True
+                14, 1, mask=4, band=(18,), lengths=(6, 7, 8), by_tokens=True, is_backward=True
             ),
         }.items()
     }
@@ -102,11 +96,22 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
     | {
         **dict.fromkeys(("aiter::_flash_attn_forward", "aiter::mha_fwd", "aiter::fmha_v3_fwd"), _PACKAGED),
         **dict.fromkeys(("flash_attn_3::fwd", "flash_attn_3::_flash_attn_forward", "_vllm_fa3_C::fwd"), _FLASH_3),
+        "flash_attn_3::bwd": _BACKWARD._replace(causal=16, window=17, lengths=(9, 10, 13), unknown=(11, 12)),
+        "flash_attn_3::_flash_attn_backward": _BACKWARD._replace(
+            causal=16, window=17, lengths=(6, 7, 10), unknown=(8, 9)
+        ),
         **dict.fromkeys(("xformers_flash::flash_fwd", "xformers_flash3::flash_fwd"), _XFORMERS),
         "xformers_flash::flash_bwd": _BACKWARD._replace(causal=12, window=13, lengths=(6, 7, 8)),
         "_vllm_fa2_C::varlen_fwd": _PACKED._replace(causal=15, window=16, lengths=(4, 5, 10), unknown=(6, 7, 8)),
         "aiter::_flash_attn_backward": _BACKWARD._replace(causal=12, window=13),
-        "xformers::efficient_attention_forward_cutlass": Attention(9, mask=3, lengths=(4, 5, 6), by_tokens=True),
+        "xformers::efficient_attention_forward_cutlass": Attention(
+            9,
+            mask=3,
+            band=(12, 13),
+            lengths=(4, 5, 6),
+            unknown=(11, 12),
+            by_tokens=True,  # of two schemas
+        ),
         "FlashAttnFunc": _PACKAGED._replace(window=None),
         "FlashAttnVarlenFunc": _PACKED._replace(window=None, unknown=()),
         # of TransformerEngine 2, whose mask is a word, which is in no trace
@@ -115,8 +120,9 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
 )
 FUSED_FORWARD = tuple(name for name, places in ATTENTION.items() if not (places.by_tokens or places.is_backward))
 LIKE_ATTENTION = re.compile(
-    r"^(?!aten::|autograd::|triton_(poi|red|per)_).*(attn|attention|fmha|\bmha_)(?!.*Backward)", re.IGNORECASE
+    r"^(?!aten::|autograd::|triton_(poi|red|per)_).*(attn|attention|fmha|\bmha_)(?!.*(?-i:Backward))", re.IGNORECASE
 )
+LIKE_CONVOLUTION = re.compile(r"^(aten|mkldnn|onednn|quantized)::(?!.*(reorder|prepack|unpack))\w*conv(?!ert)")
 
 ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # by inputs, and the type of the output
     {
@@ -153,7 +159,6 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "matrix products": _named(PRODUCTS),
         "attention": frozenset(ATTENTION),
-        "convolutions": _named(CONVOLUTIONS),
         "element-wise operations": _named(
             name for names in ELEMENT_WISE.values() for each in names for name in (each, f"{each}_")
         ),
@@ -162,10 +167,13 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
         "sums": _named(REDUCTIONS),
     }
 )
-MULTIPLIES = KINDS["matrix products"] | KINDS["attention"] | KINDS["convolutions"]  # what matrix units can compute
+MULTIPLIES = ("matrix products", "attention", "convolutions")  # what matrix units can compute
 
 
+@lru_cache(maxsize=10_000)
 def kind_of(name: str) -> str | None:
     """Return the kind of an operation; None where it is of none."""
     found = next((kind for kind, names in KINDS.items() if name in names), None)
+    if found is None and LIKE_CONVOLUTION.search(name):
+        return "convolutions"
     return found or ("attention" if LIKE_ATTENTION.search(name) else None)

@@ -5,6 +5,7 @@ written in place or to `out=` has that tensor's type. Tests compare shapes and t
 operations whose output has a shape that is known by rule: of others, views among them, it is unknown.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
@@ -13,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpuexplore.analysis.trace.events import Argument, Call
-from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, convolved, numbers, sensible
-from gpuexplore.analysis.trace.work.kinds import ATTENTION, ELEMENT_WISE, PREFIX, REDUCTIONS, Attention
+from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, convolved, is_transposed, numbers, sensible
+from gpuexplore.analysis.trace.work.kinds import ATTENTION, ELEMENT_WISE, PREFIX, Attention
 
 Arguments = Sequence[Argument]
 Dims = tuple[int, ...]
@@ -29,7 +30,8 @@ TYPES: Mapping[str, tuple[int, int]] = MappingProxyType(  # torch's name: catego
         **dict.fromkeys(("short", "short int", "short unsigned int"), (WHOLE, 2)),
         **dict.fromkeys(("int", "unsigned int"), (WHOLE, 4)),
         **dict.fromkeys(("long", "long int", "long unsigned int"), (WHOLE, 8)),
-        **{f"c10::Float8_{form}": (FLOATING, 1) for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
+        **{f"c10::Float8_{form}": (FLOATING, 1) for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")},
+        "c10::Float4_e2m1fn_x2": (FLOATING, 1),
         **dict.fromkeys(("c10::BFloat16", "c10::Half"), (FLOATING, 2)),
         "float": (FLOATING, 4),
         "double": (FLOATING, 8),
@@ -38,7 +40,15 @@ TYPES: Mapping[str, tuple[int, int]] = MappingProxyType(  # torch's name: catego
         "c10::complex<double>": (COMPLEX, 16),
     }
 )
-BY_NUMBER = {"5": "c10::Half", "6": "float", "7": "double", "15": "c10::BFloat16"}  # c10::ScalarType
+BY_NUMBER: Mapping[str, str] = MappingProxyType(  # c10::ScalarType
+    {
+        **{"0": "unsigned char", "1": "signed char", "2": "short", "3": "int", "4": "long", "11": "bool"},
+        **{"5": "c10::Half", "6": "float", "7": "double", "15": "c10::BFloat16"},
+        **{"9": "c10::complex<float>", "10": "c10::complex<double>"},
+        **{"23": "c10::Float8_e5m2", "24": "c10::Float8_e4m3fn"},
+        **{"25": "c10::Float8_e5m2fnuz", "26": "c10::Float8_e4m3fnuz"},
+    }
+)
 
 
 class Moves(NamedTuple):
@@ -57,13 +67,14 @@ class Moves(NamedTuple):
 
 def byte_count(call: Call) -> int | None:
     """Return the bytes a call moves at least; None where shapes, types or the rule of its output are unknown."""
-    moves = MOVES.get(call.name)
-    if moves is None or not call.arguments:
+    arguments, count, moves = call.arguments, OF_SEVERAL.get(call.name), MOVES.get(call.name)
+    if not arguments or (count is None and moves is None):
         return None
-    arguments = call.arguments
     tensors = [argument for argument in arguments if argument.dims is not None]
     if not tensors or any(argument.kind not in TYPES for argument in tensors):
         return None
+    if moves is None:
+        return sensible(partial(count, arguments)) if count else None
     return sensible(lambda: _read(arguments[moves.inputs]) + _written(call.name, arguments, moves))
 
 
@@ -72,11 +83,14 @@ def _read(inputs: Arguments) -> int:
 
 
 def _size_bytes(argument: Argument) -> int:
-    """Return the bytes of a tensor; along an axis of stride 0 every element is the same."""
+    """Return the bytes of a tensor; where its strides let elements share a place, that counts once."""
     dims, strides = argument.dims or (), argument.strides
-    if strides is None or len(strides) != len(dims):
-        return prod(dims) * TYPES[argument.kind][1]
-    return prod(length for length, stride in zip(dims, strides, strict=True) if stride) * TYPES[argument.kind][1]
+    whole = prod(dims)
+    if whole and strides is not None and len(strides) == len(dims):
+        axes = [(length, stride) for length, stride in zip(dims, strides, strict=True) if stride]
+        apart = prod(length for length, _ in axes)
+        whole = min(apart, 1 + sum((length - 1) * stride for length, stride in axes))
+    return whole * TYPES[argument.kind][1]
 
 
 def _written(name: str, arguments: Arguments, moves: Moves) -> int:
@@ -86,7 +100,7 @@ def _written(name: str, arguments: Arguments, moves: Moves) -> int:
         ValueError: its shape is unknown.
     """
     if name.endswith("_"):
-        return prod(arguments[0].dims or ()) * TYPES[arguments[0].kind][1]
+        return _dense_bytes(arguments[0])
     rest = () if name in ATTENTION else arguments[moves.inputs.stop :]
     out = next((argument for argument in rest if argument.dims is not None), None)
     kind = out.kind if out else moves.kind(arguments)
@@ -160,6 +174,26 @@ def _as_first(inputs: Arguments) -> str:
     return inputs[0].kind
 
 
+def _by_dtype(place: int, otherwise: Callable[[Arguments], str]) -> Callable[[Arguments], str]:
+    """Return the type that the argument at `place` says, else that of the operation without it."""
+
+    def kind(arguments: Arguments) -> str:
+        said = arguments[place].value if place < len(arguments) and arguments[place].dims is None else ""
+        return BY_NUMBER.get(said) or otherwise(arguments)
+
+    return kind
+
+
+def _sum_kind(arguments: Arguments) -> str:
+    """Return the type of a sum or a mean: what its argument says, else that of its input, long for whole numbers.
+
+    It stands fourth, after the axes and whether they are kept; second where there are none.
+    """
+    first = arguments[0].kind
+    unsaid = first if TYPES[first][0] >= FLOATING else "long int"
+    return _by_dtype(3 if len(arguments) > 3 else 1, lambda _: unsaid)(arguments)
+
+
 def _softmax_kind(place: int) -> Callable[[Arguments], str]:
     """Return the type of a softmax, that of its input but where the argument at `place` says another."""
 
@@ -215,10 +249,12 @@ def _attention(places: Attention) -> Callable[[Arguments], Dims | None]:
 def _convolution(name: str) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
         image, weight, places = arguments[0].dims, arguments[1].dims, CONVOLUTIONS[name]
-        transposed = places.transposed is not None and arguments[places.transposed].value == "True"
-        if image is None or weight is None or transposed:
+        if image is None or weight is None:
             return None
-        return (image[0], weight[0], *convolved(arguments, places))
+        channels = weight[0]
+        if is_transposed(arguments, places) and places.transposed:
+            channels = weight[1] * int(arguments[places.transposed + 2].value)
+        return (image[0], channels, *convolved(arguments, places))
 
     return shape
 
@@ -254,7 +290,8 @@ MOVES: Mapping[str, Moves] = MappingProxyType(
     {
         f"{PREFIX}{name}": moves
         for name, moves in {
-            **dict.fromkeys(("mm", "bmm"), Moves(slice(0, 2), _product(0), promoted)),
+            **dict.fromkeys(("mm", "bmm"), Moves(slice(0, 2), _product(0), _by_dtype(2, _as_first))),
+            "_scaled_mm": Moves(slice(0, 6), _product(0), _by_dtype(6, _as_first)),  # read with scales and a bias
             **dict.fromkeys(
                 ("addmm", "_addmm_activation", "baddbmm", "addmm_", "baddbmm_"),
                 Moves(slice(0, 3), _product(1), promoted),
@@ -269,7 +306,8 @@ MOVES: Mapping[str, Moves] = MappingProxyType(
             ),
             "native_layer_norm": Moves(slice(0, 5), _first, _as_first),
             "clone": Moves(slice(0, 1), _first, _as_first),
-            **dict.fromkeys(REDUCTIONS, Moves(slice(0, 1), _reduced, _as_first)),
+            **dict.fromkeys(("amax", "amin"), Moves(slice(0, 1), _reduced, _as_first)),
+            **dict.fromkeys(("sum", "mean"), Moves(slice(0, 1), _reduced, _sum_kind)),
             "copy_": Moves(slice(1, 2), _first, _as_first),
             **dict.fromkeys(("fill_", "zero_"), Moves(slice(0, 0), _first, _as_first)),
         }.items()
@@ -280,4 +318,40 @@ MOVES: Mapping[str, Moves] = MappingProxyType(
         if not places.is_backward
         for inputs in (slice(places.query, places.query + 3),)
     }
+)
+
+
+def _convolution_backward(arguments: Arguments) -> int | None:
+    """Return the bytes of the gradients that a mask asks for: of the image, of the weights, of the bias."""
+    gradient, image, weight = arguments[:3]
+    mask = [word == "True" for word in re.findall("True|False", arguments[10].value)]
+    if len(mask) != 3 or not any(mask):
+        return None
+    of_image, of_weight, of_bias = mask
+    read = [gradient, *([weight] if of_image else []), *([image] if of_weight else [])]
+    written = [*([image] if of_image else []), *([weight] if of_weight else [])]
+    bias_bytes = numbers(arguments[3])[0] * TYPES[weight.kind][1] if of_bias else 0
+    return _read(read) + sum(map(_dense_bytes, written)) + bias_bytes
+
+
+def _attention_backward(places: Attention) -> Callable[[Arguments], int | None]:
+    """Return what counts reading query, key, value, the output and its gradient, and writing three gradients."""
+
+    def count(arguments: Arguments) -> int | None:
+        gradient, *inputs = arguments[places.query - 1 : places.query + 3]
+        is_unknown = any(argument.dims for place in places.unknown for argument in arguments[place : place + 1])
+        if is_unknown or gradient.dims is None or len(inputs) != 3 or any(each.dims is None for each in inputs):
+            return None
+        return _read((gradient, *inputs)) + sum(map(_dense_bytes, (gradient, *inputs)))  # the output is as its gradient
+
+    return count
+
+
+def _dense_bytes(argument: Argument) -> int:
+    return prod(argument.dims or ()) * TYPES[argument.kind][1]
+
+
+OF_SEVERAL: Mapping[str, Callable[[Arguments], int | None]] = MappingProxyType(  # outputs
+    {f"{PREFIX}convolution_backward": _convolution_backward}
+    | {name: _attention_backward(places) for name, places in ATTENTION.items() if places.is_backward}
 )

@@ -128,6 +128,7 @@ def test_the_places_of_torchs_attentions_are_those_of_its_schemas():
         assert names[places.causal] in ("is_causal", "custom_mask_type"), name
         assert names[places.query : places.query + 3] == ["query", "key", "value"], name
         assert places.mask is None or names[places.mask] in ("attn_mask", "attn_bias", "bias"), name
+        assert {names[each] for each in places.band} <= {"window_size"}, name
         assert window in ([], ["window_size_left", "window_size_right"]), name
         assert lengths in (
             None,
@@ -161,6 +162,56 @@ def test_a_window_leaves_the_keys_beside_the_diagonal():
     assert pairs("True", "-1", "-1") == 36
     assert pairs("False", "1", "1") == 2 + 6 * 3 + 2
     assert pairs("False", "-1", "-1") == 64
+
+
+@pytest.mark.parametrize(
+    ("name", "band"),
+    [
+        ("aten::_efficient_attention_forward", 13),
+        ("aten::_efficient_attention_backward", 18),
+        ("xformers::efficient_attention_forward_cutlass", 12),
+        ("xformers::efficient_attention_forward_cutlass", 13),
+    ],
+)
+def test_a_band_is_of_so_many_keys_with_the_querys_own(name, band):
+    places, arguments = ATTENTION[name], [""] * 20
+    arguments[places.query : places.query + 3] = [(1, 8, 1, 4)] * 3
+    arguments[places.causal] = "1"
+    products = 5 if places.is_backward else 2
+
+    def pairs(keys):
+        arguments[band] = keys
+        return flop_count(attention(name, *arguments)) // (2 * products * 4)
+
+    assert [pairs(keys) for keys in ("", "0", "1", "3", "8")] == [36, 36, 8, 1 + 2 + 6 * 3, 36]
+
+
+@pytest.mark.parametrize("name", ["flash_attn_3::bwd", "flash_attn_3::_flash_attn_backward"])
+def test_arguments_that_a_trace_leaves_out_stand_for_their_defaults(name):
+    shortened = attention(name, *[TOKENS_FIRST] * 5, (2, 8, 32))
+
+    assert flop_count(shortened) == 10 * 16 * 32 * 32 * 16
+    assert may_be_masked(shortened)
+
+
+def test_heads_of_xformers_may_be_two_axes():
+    grouped = attention("xformers_flash::flash_fwd", *[(2, 32, 4, 2, 16)] * 3, *[""] * 7, "False", "-1", "-1")
+
+    assert flop_count(grouped) == 4 * 16 * 32 * 32 * 16
+
+
+@pytest.mark.parametrize(
+    ("kind", "products"),
+    [
+        ("float", 1),
+        ("c10::complex<float>", 4),
+        ("c10::complex<double>", 4),
+        ("c10::Float8_e5m2", 1),
+        ("c10::Float4_e2m1fn_x2", 2),
+    ],
+)
+def test_complex_products_are_four_real_ones_and_packed_numbers_two(kind, products):
+    assert flop_count(call("mm", (3, 5), (5, 7), kind=kind)) == products * 2 * 3 * 5 * 7
 
 
 def test_packed_sequences_are_known_where_all_are_alike_or_there_is_one():
@@ -198,6 +249,8 @@ def test_keys_in_pages_have_no_known_number():
         ("flashinfer::batch_prefill_with_paged_kv_cache_attn", "attention"),
         ("sgl_kernel::cutlass_mla_attention", "attention"),
         ("_rocm_C::paged_attention", "attention"),
+        ("transformer_engine::fused_attn_backward", "attention"),
+        ("FlashAttnFuncBackward", None),
         ("aten::_native_multi_head_attention", None),
         ("autograd::engine::evaluate_function: FlashAttnFuncBackward", None),
         ("triton_poi_fused__scaled_dot_product_flash_attention_cat_3", None),

@@ -137,3 +137,88 @@ def test_a_sum_over_an_axis_writes_the_others():
     assert byte_count(over_rows) == 4 * (BIG + 32)
     assert byte_count(over_all) == 4 * (BIG + 1)
     assert byte_count(to_out) == 2 * BIG + 4 * M
+
+
+@pytest.mark.parametrize(
+    ("call", "by_hand"),
+    [
+        (called("sum", (WIDE, "bool"), "[1]", "False", None), BIG + 8 * M),
+        (called("sum", (WIDE, "signed char"), None), BIG + 8),
+        (called("sum", (WIDE, BF16), "[1]", "False", "6"), 2 * BIG + 4 * M),
+        (called("sum", (WIDE, BF16), "6"), 2 * BIG + 4),
+        (called("mean", (WIDE, "int"), "[0]", "True", "7"), 4 * BIG + 8 * 32),
+        (called("amax", (WIDE, "signed char"), "[1]", "False"), BIG + M),
+    ],
+    ids=lambda value: value.name.removeprefix("aten::") if hasattr(value, "name") else "",
+)
+def test_a_sum_writes_whole_numbers_as_long_and_others_as_it_is_asked(call, by_hand):
+    assert byte_count(call) == by_hand
+
+
+FP8, ONE_SCALE = "c10::Float8_e4m3fn", ((), "float")
+IMAGE, WEIGHT, GRADIENT = ((2, 6, 10, 10), BF16), ((6, 4, 3, 3), BF16), ((2, 8, 19, 19), BF16)
+
+
+@pytest.mark.parametrize(
+    ("call", "by_hand"),
+    [
+        (called("mm", (WIDE, BF16), ((32, M), BF16), "6"), 2 * 2 * BIG + 4 * M * M),
+        (
+            called("_scaled_mm", (WIDE, FP8), ((32, M), FP8), ONE_SCALE, ONE_SCALE, None, None, "15", "True"),
+            2 * BIG + 8 + 2 * M * M,
+        ),
+        (called("_scaled_mm", (WIDE, FP8), ((32, M), FP8), ONE_SCALE, ONE_SCALE), 2 * BIG + 8 + M * M),
+        (
+            called("convolution", IMAGE, WEIGHT, None, "[2, 2]", "[1, 1]", "[1, 1]", "True", "[0, 0]", "2"),
+            2 * (2 * 6 * 100 + 6 * 4 * 9 + 2 * 8 * 19 * 19),
+        ),
+        (
+            called("convolution", IMAGE, WEIGHT, None, "[2, 2]", "[1, 1]", "[1, 1]", "True", "[1, 1]", "2"),
+            2 * (2 * 6 * 100 + 6 * 4 * 9 + 2 * 8 * 20 * 20),
+        ),
+    ],
+    ids=lambda value: value.name.removeprefix("aten::") if hasattr(value, "name") else "",
+)
+def test_products_of_another_output_are_worked_out_by_hand(call, by_hand):
+    assert byte_count(call) == by_hand
+
+
+@pytest.mark.parametrize(
+    ("mask", "elements"),
+    [
+        ("[True, True, False]", 5776 + 2 * 216 + 2 * 1200),
+        ("[True, False, False]", 5776 + 216 + 1200),
+        ("[False, True, True]", 5776 + 216 + 1200 + 8),
+        ("[True, True, True]", 5776 + 2 * 216 + 2 * 1200 + 8),
+    ],
+)
+def test_the_backward_of_a_convolution_moves_what_its_gradients_need(mask, elements):
+    steps = ("[8]", "[2, 2]", "[1, 1]", "[1, 1]", "True", "[0, 0]", "2")
+
+    assert byte_count(called("convolution_backward", GRADIENT, IMAGE, WEIGHT, *steps, mask)) == 2 * elements
+
+
+def test_the_backward_of_attention_reads_five_tensors_and_writes_three():
+    query, key = ((2, 8, 32, 16), BF16), ((2, 4, 24, 16), BF16)
+    call = called("_scaled_dot_product_flash_attention_backward", query, query, key, key, query)
+
+    assert byte_count(call) == 2 * (4 * 8192 + 4 * 3072)
+
+
+@pytest.mark.parametrize(
+    ("dims", "strides", "elements"),
+    [
+        ((1000, 64), (1, 1), 1063),
+        ((8, 32), (0, 1), 32),
+        ((8, 4), (0, 2), 4),
+        ((8, 4), (8, 2), 32),
+        ((2, 3, 6, 6, 3, 3), (192, 64, 8, 1, 8, 1), 2 * 3 * 8 * 8),
+        ((0, 4), (4, 1), 0),
+    ],
+)
+def test_elements_that_share_a_place_are_read_once(dims, strides, elements):
+    one = made.called("aten::sum", (dims, "float"), None)
+    one["args"]["Input Strides"] = [list(strides), []]
+    (call,) = read_trace("t", made.as_bytes({"traceEvents": [one]})).calls
+
+    assert byte_count(call) == 4 * (elements + 1)
