@@ -4,6 +4,7 @@ CHROMIUM names the browser; without it Playwright's own is used.
 """
 
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ SCHEMES = ("light", "dark")
 SETTLE_MS = 2500
 LONGEST_MS = 180_000
 AT_REST = "[data-test-script-state=notRunning]"
-COMPILING = "in some seconds"  # what stands on a kernel's page until its compiler is done
+AT_WORK = re.compile("in some seconds|At work")  # stands on a kernel's page while it is compiled or run
 PATHS = {
     "kernels": "/kernels?impl=numba-cuda-vector&shape=4096",
     "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096#sass",
@@ -134,9 +135,12 @@ def _photograph(page: Page, address: str, path: Path) -> None:
         page.locator(AT_REST).wait_for(timeout=LONGEST_MS)
         for button in page.get_by_role("button", name="Run it now").all():  # of the interpreter
             button.click()
-        page.get_by_text(COMPILING).first.wait_for(state="detached", timeout=LONGEST_MS)
+        while page.get_by_text(AT_WORK).count():
+            page.wait_for_timeout(SETTLE_MS)
     if anchor := address.partition("#")[2]:
-        page.locator(f"#{anchor}").evaluate("heading => heading.scrollIntoView()")
+        for _ in range(2):  # what stands above it is drawn when it comes into view, and is longer then
+            page.locator(f"#{anchor}").evaluate("heading => heading.scrollIntoView()")
+            page.wait_for_timeout(SETTLE_MS)
     _save(page, path)
 
 
