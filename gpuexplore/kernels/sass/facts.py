@@ -78,12 +78,12 @@ class LoopFacts:
         users: instructions by the unit that computes them, a column of the accelerators' rates, as of `Product`.
         flops: of a warp by unit, a multiply-add counted as 2.
         capacity: FLOPs that each unit does at its peak in that time: more where some add or multiply alone.
-        special: those on the special-function units.
-        calls: those that call a subroutine, whose instructions are not among these.
         requests: cycles that loads, stores and shuffles take on a multiprocessor's path to shared memory and the first
             cache.
         cycles: that a warp with a scheduler to itself takes at least.
         bytes_in_flight: most bytes of device memory that a thread has asked for and not waited for.
+        special: instructions on the special-function units.
+        calls: those that call a subroutine, whose instructions are not among these.
         open_tiles: products whose tile is known at launch only, so that the largest is counted.
     """
 
@@ -94,12 +94,12 @@ class LoopFacts:
     users: Mapping[str, int] = field(hash=False)
     flops: Mapping[str, int] = field(hash=False)
     capacity: Mapping[str, int] = field(hash=False)
-    special: int
-    calls: int
     requests: int
     cycles: float
     bytes_in_flight: int
-    open_tiles: int
+    special: int = 0
+    calls: int = 0
+    open_tiles: int = 0
 
     @property
     def multiply_add_share(self) -> float:
@@ -118,7 +118,7 @@ def facts_of(code: Sequence[Instruction]) -> LoopFacts:
         instructions=mix.instructions,
         multiply_adds=mix.multiply_adds,
         tensor=mix.tensor,
-        users=Counter(unit for unit, _ in computing),
+        users=_summed((unit, 1) for unit, _ in computing),
         flops=_summed((unit, each.flops_of_a_warp) for unit, each in computing),
         capacity=_summed((unit, each.capacity_of_a_warp) for unit, each in computing),
         special=mix.by_name.get("MUFU", 0),
@@ -134,7 +134,7 @@ def _summed(pairs: Iterable[tuple[str, int]]) -> Mapping[str, int]:
     sums: Counter[str] = Counter()
     for name, count in pairs:
         sums[name] += count
-    return sums
+    return dict(sums)
 
 
 def _requests(body: Sequence[Instruction]) -> int:
