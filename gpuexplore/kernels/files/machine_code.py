@@ -88,9 +88,7 @@ def check_target(module: PtxText, compute_capability: str) -> None:
     fits = {"a": gpu == needed, "f": gpu[0] == needed[0] and gpu >= needed}.get(module.suffix, gpu >= needed)
     if not fits and module.compute_capability not in CAPABILITIES:
         known = ", ".join(CAPABILITIES)
-        raise InvalidInput(
-            f"this PTX is for {module.target}, and no GPU known here is: compute capabilities are {known}"
-        )
+        raise InvalidInput(f"this PTX is for {module.target}, and no GPU known here is: there are {known}")
     if not fits:
         raise InvalidInput(
             f"this PTX is for {module.target}, and the GPU has compute capability {compute_capability}: accepted are "
