@@ -70,7 +70,9 @@ def facts(made: list[CompiledKernel]) -> Facts:
 
 def _without_defaults(loop: LoopFacts) -> dict[str, Any]:
     """Return the facts as JSON has them; those that hardly a kernel has stand where they are."""
-    return {name: value for name, value in asdict(loop).items() if value or name not in ("mixed", "open_tiles")}
+    return {
+        name: value for name, value in asdict(loop).items() if value or name not in ("special", "calls", "open_tiles")
+    }
 
 
 def sources() -> dict[str, str]:

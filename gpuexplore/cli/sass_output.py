@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, format_rate
 from gpuexplore.analysis.kernels.occupancy import Occupancy
-from gpuexplore.kernels.sass import HEADER, LEGEND, MULTIPLY_ADDS, UNKNOWN_LIVE, Line, Loop, Mix
+from gpuexplore.kernels.sass import HEADER, LEGEND, UNKNOWN_LIVE, Line, Loop, Mix
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
 
 
@@ -89,7 +89,7 @@ def print_mix(mix: Mix, loop: Loop | None) -> None:
             f"{mix.slots_per_multiply_add:.3g} issue slots for each"
         )
     if mix.tensor:
-        apart = [f"{mix.by_name[name]} {name}" for name in MULTIPLY_ADDS if name in mix.by_name]
+        apart = [f"{count} {name}" for name, count in mix.ordinary.items()]
         beside = f"; {' and '.join(apart)} run on the ordinary units" if apart else ""
         print(f"{mix.tensor} of {mix.instructions} instructions use the tensor cores{beside}")
     if moved := [f"{count} {name}" for name, count in (*mix.loads.items(), *mix.stores.items())]:

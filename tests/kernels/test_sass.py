@@ -61,6 +61,46 @@ def test_flops_of_a_warp(opcode, flops):
 
 
 @pytest.mark.parametrize(
+    ("line", "flops", "capacity"),
+    [  # of a warp: what it computes, and what its unit does in the same time
+        ("HFMA2.MMA R5,-RZ,RZ,0,2.384185791015625e-07", 0, 0),
+        ("HFMA2 R5,-RZ.H0_H0,RZ.H0_H0,1,1", 0, 0),
+        ("HFMA2 R5,R4,1,1,RZ", 0, 0),
+        ("HADD2.F32 R5,-RZ,R4.H0_H0", 0, 0),  # to fp32
+        ("FFMA R5,RZ,RZ,R4", 0, 0),
+        ("FADD.FTZ R5,-RZ,|R4|", 0, 0),
+        ("FADD R5,RZ,3", 0, 0),
+        ("FMUL R5,R4,1", 0, 0),
+        ("DADD R4,-RZ,-R6", 0, 0),
+        ("IMAD.MOV.U32 R5,RZ,RZ,R4", 0, 0),
+        ("HFMA2.BF16_V2 R2,R5,1,1,R2", 64, 128),  # an addition in other words
+        ("HFMA2 R2,R5,R4,-RZ", 64, 128),  # a multiplication
+        ("HADD2 R2,R5,0,1", 64, 128),  # of its two halves one adds
+        ("FFMA R2,R3,1,R4", 32, 64),
+        ("FADD R2,R3,1", 32, 64),
+        ("FMUL.FTZ R2,R3,1.4426950216293334961", 32, 64),
+        ("DADD R2,R4,R6", 32, 64),
+        ("FADD2 R2,R4.F32x2.HI_LO,R6.F32x2.HI_LO", 64, 128),
+        ("FFMA R2,R3.reuse,c[0x0][0x170],R4", 64, 64),
+        ("FFMA R2,R3,R4,1", 64, 64),
+        ("HFMA2 R2,R5,R4,1,1", 128, 128),
+        ("DMMA.8x8x4 R4,R8,R10,R4", 2 * 8 * 8 * 4, 2 * 8 * 8 * 4),
+    ],
+)
+def test_moves_are_no_flops_and_an_addition_takes_the_time_of_a_multiply_add(line, flops, capacity):
+    (found,) = code(line)
+
+    assert (found.flops_of_a_warp, found.capacity_of_a_warp) == (flops, capacity)
+    assert (found.unit is None) == (flops == 0)
+
+
+def test_moves_and_additions_are_no_multiply_adds():
+    mix = mix_of(code("HFMA2.MMA R5,-RZ,RZ,0,1", "HFMA2 R2,R5,1,1,R2", "FADD R1,R2,R3", "FFMA R1,R2,R3,R1"))
+
+    assert (mix.multiply_adds, mix.ordinary) == (1, {"HFMA2": 1, "FADD": 1, "FFMA": 1})
+
+
+@pytest.mark.parametrize(
     ("opcode", "unit", "registers"),
     [  # what nvdisasm 13.5 prints of ptxas' code for 7.0 to 12.1; registers of each factor and of the sums
         ("HMMA.1688.F16", "fp16_tensor_fp16acc", (2, 1, 2)),

@@ -3,9 +3,11 @@
 One pass of the main loop takes a scheduler at least as many cycles as the slowest of these needs; they overlap at best:
 
 - issue: a scheduler starts one instruction a cycle, whatever it does;
-- tensor cores, and the units of its multiply-adds, at the rate of the device's class (flop_per_clock.csv);
+- tensor cores, and the units of its multiply-adds, at the rate of the device's class (flop_per_clock.csv); an addition
+  or a multiplication alone takes its unit as long as a multiply-add, and is half of its FLOPs;
+- special functions (MUFU: exponentials, reciprocals, sines), at 16 results a clock and multiprocessor;
 - the path to shared memory and the first-level cache: one request a cycle for a whole multiprocessor, however many
-  banks it hits; the four matrices of an `ldmatrix` are four;
+  banks it hits; the four matrices of an `ldmatrix` are four, and a shuffle is one;
 - latency: a warp issues in order and waits for what it reads (`gpuexplore.kernels.sass.dataflow`); the warps that are
   resident take turns.
 
@@ -31,13 +33,16 @@ from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity, format_si
 
-Bottleneck = Literal["tensor_cores", "multiply_adds", "issue", "shared_memory", "latency", "global_memory"]
+Bottleneck = Literal[
+    "tensor_cores", "multiply_adds", "special_functions", "issue", "shared_memory", "latency", "global_memory"
+]
 LEAST_LATENCY_S = 200e-9  # of device memory: 216 ns on an RTX 4090 to 330 ns on an A100, arXiv:2402.13499
 UNITS = {
     "fp64": "fp64 units",
     "fp64_tensor": "fp64 tensor cores",
     "fp32": "fp32 units",
     "fp16_vector": "fp16 units",
+    "bf16_vector": "fp16 units in bf16",
     "tf32_tensor": "tf32 tensor cores",
     "fp16_tensor": "fp16 tensor cores",
     "fp16_tensor_fp16acc": "fp16 tensor cores with sums in fp16",
@@ -52,9 +57,23 @@ UNITS = {
 INTEGER = {"int8_tensor_tops", "int4_tensor", "binary_tensor"}
 # Where a row has no rate of its own: the same units do it at the same rate, or, for DMMA, the ordinary fp64 units,
 # https://images.nvidia.com/aem-dam/en-zz/Solutions/geforce/ampere/pdf/NVIDIA-ampere-GA102-GPU-Architecture-Whitepaper-V1.pdf
-EXECUTED_BY = {"fp16_tensor_fp16acc": "fp16_tensor", "fp8_tensor_fp16acc_or_mx": "fp8_tensor", "fp64_tensor": "fp64"}
-# The row's rate is that of block-scaled products; plain ones with sums in fp32 run at half of it: flop_per_clock.csv.
-SLOWER_UNSCALED = {("blackwell-gb20x-geforce", "fp8_tensor"): 0.5}
+EXECUTED_BY = {
+    "fp16_tensor_fp16acc": "fp16_tensor",
+    "fp8_tensor_fp16acc_or_mx": "fp8_tensor",
+    "fp64_tensor": "fp64",
+    "bf16_vector": "fp16_vector",
+}
+# Shares of a class's rate. That of fp8 is of block-scaled products; plain ones with sums in fp32 run at half of it:
+# flop_per_clock.csv. An A100 does 39 TFLOP/s in bf16 without tensor cores and 78 in fp16, an H100 133.8 in both:
+# https://resources.nvidia.com/en-us-tensor-core/gtc22-whitepaper-hopper, its table that compares the two.
+SLOWER = {
+    ("blackwell-gb20x-geforce", "fp8_tensor"): (0.5, "without block scales (at 0.5 of the peak with them)"),
+    ("ampere-ga100", "bf16_vector"): (0.5, "in bf16, at half of their rate in fp16"),
+}
+# Results a clock and multiprocessor, https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions;
+# Blackwell Ultra does twice as many, 10.7e12 exponentials a second where a B200 does 5e12:
+# https://developer.nvidia.com/blog/inside-nvidia-blackwell-ultra-the-chip-powering-the-ai-factory-era/
+SPECIAL_PER_CLOCK, SPECIAL_PER_CLOCK_OF = 16, {"10.3": 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +126,19 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     if intensity is None:
         return loads
     rates = {unit: _rates(gpu, unit) for unit in facts.flops}
-    computing = {unit: flops for unit, flops in facts.flops.items() if _is_tensor(unit)} or facts.flops
+    computing = [unit for unit in facts.flops if _is_tensor(unit)] or list(facts.flops)
     words = " and ".join(rates[unit].words for unit in computing)
-    times = [(flops, rates[unit].flop_per_s) for unit, flops in computing.items()]
     if not computing:
         where = "its main loop" if facts.is_loop else "it"
-        return replace(loads, no_rate=f"{where} does no floating-point arithmetic and no products on tensor cores")
-    if not all(rate for _, rate in times):
+        called = ", but calls a subroutine, whose instructions are not counted" if facts.calls else ""
+        why = f"{where} does no floating-point arithmetic and no products on tensor cores{called}"
+        return replace(loads, no_rate=why)
+    times = {unit: facts.capacity[unit] / rate for unit in computing if (rate := rates[unit].flop_per_s)}
+    if len(times) < len(computing):
         return replace(loads, no_rate=f"the table has no peak of {words} for {gpu.name}")
-    peak = sum(flops for flops, _ in times) / sum(flops / rate for flops, rate in times if rate)
+    _, seconds = _busiest(times)
+    peak = sum(facts.capacity[unit] for unit in computing) / seconds
+    reached = sum(facts.flops[unit] for unit in computing) / seconds
     is_integer = {unit.removesuffix(SPARSE) for unit in computing} <= INTEGER
     rate_unit = "OP/s" if is_integer else "FLOP/s"
     cycles = _cycles(facts, gpu, full, rates)
@@ -128,15 +151,16 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
         return replace(loads, flop_per_s=loads.bytes_per_s and intensity * loads.bytes_per_s, no_rate=why)
     work: Bottleneck = "tensor_cores" if "tensor_cores" in cycles else "multiply_adds"
     slowest = max(cycles, key=lambda name: cycles[name])
-    rate = cycles[work] / cycles[slowest] * peak
+    rate = cycles[work] / cycles[slowest] * reached
     roofline = attainable_flop_per_s(intensity, peak, gpu.bandwidth_bytes_per_s or math.inf)
     if gpu.bandwidth_bytes_per_s and intensity * gpu.bandwidth_bytes_per_s < rate:
         rate = intensity * (loads.bytes_per_s or gpu.bandwidth_bytes_per_s)
         slowest = "global_memory"
-        evidence = _memory_evidence(intensity, cycles[work] / max(cycles.values()) * peak, gpu, loads)
+        evidence = _memory_evidence(intensity, cycles[work] / max(cycles.values()) * reached, gpu, loads)
     else:
         loads = InstructionBound()
-        evidence = _evidence(facts, cycles, full, words)
+        evidence = _evidence(facts, cycles, full, rates)
+        evidence += ". It calls a subroutine, whose instructions are not counted" if facts.calls else ""
     return replace(
         loads,
         flop_per_s=rate,
@@ -164,9 +188,8 @@ def _rates(gpu: Accelerator, unit: str) -> _Rates:
     if dense not in gpu.rates and EXECUTED_BY.get(dense) in gpu.rates:
         column = EXECUTED_BY[dense]
     words = UNITS[column] + (" (it has no fp64 tensor cores)" if column != dense and column == "fp64" else "")
-    factor = SLOWER_UNSCALED.get((gpu.rate_class, dense), 1.0)
-    if factor != 1.0:
-        words = f"{words} without block scales (at {factor:g} of the peak with them)"
+    factor, why = SLOWER.get((gpu.rate_class, dense), (1.0, ""))
+    words = f"{words} {why}".rstrip()
     if dense != unit:
         factor *= 2
         words = f"{words} with 2:4 sparsity (twice the dense rate, for its zeros count)"
@@ -179,26 +202,47 @@ def _is_tensor(unit: str) -> bool:
     return "_tensor" in unit
 
 
+def _busiest(times: Mapping[str, float]) -> tuple[str, float]:
+    """Return which of the units that work at the same time takes longest, and how long; all tensor cores are one."""
+    sums: dict[str, float] = {}
+    for unit, time in times.items():
+        name = "tensor_cores" if _is_tensor(unit) else EXECUTED_BY.get(unit, unit)
+        sums[name] = sums.get(name, 0.0) + time
+    return max(sums.items(), key=lambda item: item[1])
+
+
 def _cycles(
     facts: LoopFacts, gpu: Accelerator, full: Occupancy, rates: Mapping[str, _Rates]
 ) -> dict[Bottleneck, float]:
     """Return what one pass takes a scheduler at least; nothing where there is no loop, or a rate is unknown."""
     capability = capability_named(gpu.compute_capability)
-    cycles: dict[Bottleneck, float] = {}
-    for unit, flops in facts.flops.items():
-        per_clock = rates[unit].flop_per_clock
-        name: Bottleneck = "tensor_cores" if _is_tensor(unit) else "multiply_adds"
-        if per_clock is not None:
-            cycles[name] = cycles.get(name, 0.0) + flops / (per_clock / capability.subpartitions)
-        elif _is_tensor(unit) or not facts.tensor:
-            return {}
+    times = _unit_cycles(facts, rates, capability.subpartitions)
+    if any(unit not in times for unit in facts.flops if _is_tensor(unit) or not facts.tensor):
+        return {}
     if not facts.is_loop or not full.active_warps:
         return {}
+    cycles: dict[Bottleneck, float] = {}
+    if on_tensor_cores := {unit: time for unit, time in times.items() if _is_tensor(unit)}:
+        cycles["tensor_cores"] = _busiest(on_tensor_cores)[1]
+    if ordinary := {unit: time for unit, time in times.items() if not _is_tensor(unit)}:
+        cycles["multiply_adds"] = _busiest(ordinary)[1]
+    if facts.special:
+        results = SPECIAL_PER_CLOCK_OF.get(gpu.compute_capability or "", SPECIAL_PER_CLOCK)
+        cycles["special_functions"] = facts.special * capability.warp_size * capability.subpartitions / results
     warps = full.active_warps / capability.subpartitions
     return cycles | {
         "issue": float(facts.instructions),
         "shared_memory": float(facts.requests * capability.subpartitions),
         "latency": facts.cycles / max(1.0, warps),
+    }
+
+
+def _unit_cycles(facts: LoopFacts, rates: Mapping[str, _Rates], subpartitions: int) -> dict[str, float]:
+    """Return how long each unit of a scheduler takes for one pass; without those whose rate is unknown."""
+    return {
+        unit: facts.capacity[unit] * subpartitions / per_clock
+        for unit in facts.flops
+        if (per_clock := rates[unit].flop_per_clock)
     }
 
 
@@ -237,37 +281,59 @@ def _by_loads(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> Instructio
     return InstructionBound(bytes_per_s=rate, bottleneck="global_memory", evidence=evidence)
 
 
-def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupancy, words: str) -> str:
+def _evidence(
+    facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupancy, rates: Mapping[str, _Rates]
+) -> str:
     """Return the sentence on what takes most cycles."""
     slowest = max(cycles, key=lambda name: cycles[name])
+    taken = f"{cycles[slowest]:.0f} cycles"
     is_tensor = "tensor_cores" in cycles
-    work = facts.tensor if is_tensor else facts.multiply_adds
-    what = "tensor-core instructions" if is_tensor else "multiply-adds"
-    alone = cycles["tensor_cores" if is_tensor else "multiply_adds"]
-    beside = f"; the {facts.multiply_adds} multiply-adds beside them do not" if work != facts.multiply_adds > 0 else ""
+    subpartitions = capability_named(full.compute_capability).subpartitions
+    times = {u: time for u, time in _unit_cycles(facts, rates, subpartitions).items() if _is_tensor(u) == is_tensor}
+    ordinary = sum(count for unit, count in facts.users.items() if not _is_tensor(unit))
+    work = facts.tensor if is_tensor else ordinary
+    apart = "multiply-adds" if ordinary == facts.multiply_adds else "floating-point instructions"
+    what = "tensor-core instructions" if is_tensor else apart
+    alone = f"the {what} alone take {cycles['tensor_cores' if is_tensor else 'multiply_adds']:.0f}"
     format_too = ", and fp16, twice as fast as tf32" if "fp16_tensor" in facts.flops else ""
     open_tiles = f". The tile of {facts.open_tiles} is known at launch only: the largest counts{format_too}"
     largest = open_tiles if facts.open_tiles else ""
     if slowest == "tensor_cores":
-        return f"The {words} are the limit: {work} of {facts.instructions} instructions use them{beside}{largest}"
+        beside = f"; the {ordinary} {apart} beside them do not" if ordinary else ""
+        said = f"{work} of {facts.instructions} instructions use them{beside}"
+        return f"The {' and '.join(rates[unit].words for unit in times)} are the limit: {said}{largest}"
     if slowest == "multiply_adds":
-        of_units = f"{facts.multiply_adds} of {facts.instructions} instructions use them"
-        also = f"; the {what} alone take {alone:.0f} of their {cycles[slowest]:.0f} cycles" if facts.tensor else ""
-        return f"The units of the multiply-adds are the limit: {of_units}{also}"
+        return _units_evidence(facts, rates, subpartitions) + (f"; {alone} of their {taken}" if is_tensor else "")
+    if slowest == "special_functions":
+        named = f"{facts.special} instructions (MUFU: exponentials, reciprocals and their like)"
+        return f"The special-function units are the limit: {named} take {taken} for {work} {what}; {alone}{largest}"
     if slowest == "issue":
-        taken = f"Instruction issue: {facts.instructions} instructions take as many cycles, {work} of them {what}"
+        told = f"Instruction issue: {facts.instructions} instructions take as many cycles, {work} of them {what}"
     elif slowest == "shared_memory":
-        taken = (
+        told = (
             f"Shared memory and the first-level cache: {facts.requests} requests of each of the schedulers take "
-            f"{cycles[slowest]:.0f} cycles for {work} {what}"
+            f"{taken} for {work} {what}"
         )
     else:
-        warps = full.active_warps / capability_named(full.compute_capability).subpartitions
-        taken = (
+        warps = full.active_warps / subpartitions
+        told = (
             f"Latency at this occupancy: {work} {what} take a warp at least {cycles[slowest] * warps:.0f} cycles, and "
             f"{warps:g} warps take turns on a scheduler"
         )
-    return f"{taken}; the {what} alone take {alone:.0f}{largest}"
+    return f"{told}; {alone}{largest}"
+
+
+def _units_evidence(facts: LoopFacts, rates: Mapping[str, _Rates], subpartitions: int) -> str:
+    """Return the sentence on the ordinary units that take longest."""
+    times = _unit_cycles(facts, rates, subpartitions)
+    busiest, _ = _busiest({unit: time for unit, time in times.items() if not _is_tensor(unit)})
+    units = [unit for unit in times if EXECUTED_BY.get(unit, unit) == busiest]
+    users, flops, capacity = (sum(of[unit] for unit in units) for of in (facts.users, facts.flops, facts.capacity))
+    words = " and ".join(rates[unit].words for unit in units)
+    share = "all" if 2 * flops == capacity else "some"
+    half = f", {share} to add or to multiply alone, which is half the FLOPs of a multiply-add in the same time"
+    said = f"{users} of {facts.instructions} instructions use them{half if flops < capacity else ''}"
+    return f"The {words} are the limit: {said}"
 
 
 def format_rate(bound: InstructionBound) -> str:

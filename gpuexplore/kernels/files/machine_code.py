@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.files.cubin import Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxText
@@ -85,6 +86,9 @@ def check_target(module: PtxText, compute_capability: str) -> None:
     needed, gpu = _pair(module.compute_capability), _pair(compute_capability)
     accepted = {"a": f"{module.compute_capability} only", "f": f"{module.compute_capability} and later {needed[0]}.x"}
     fits = {"a": gpu == needed, "f": gpu[0] == needed[0] and gpu >= needed}.get(module.suffix, gpu >= needed)
+    if not fits and module.compute_capability not in CAPABILITIES:
+        known = ", ".join(CAPABILITIES)
+        raise InvalidInput(f"this PTX is for {module.target}, and no GPU known here is: there are {known}")
     if not fits:
         raise InvalidInput(
             f"this PTX is for {module.target}, and the GPU has compute capability {compute_capability}: accepted are "

@@ -1,6 +1,6 @@
 """The machine code (SASS) of a kernel, from its cubin, by NVIDIA's disassembler; no GPU is needed."""
 
-from gpuexplore.kernels.sass.facts import MULTIPLY_ADDS, LoopFacts, Mix, facts_of, mix_of
+from gpuexplore.kernels.sass.facts import LoopFacts, Mix, facts_of, mix_of
 from gpuexplore.kernels.sass.instruction import Instruction
 from gpuexplore.kernels.sass.listing import (
     HEADER,
@@ -19,7 +19,6 @@ from gpuexplore.kernels.sass.loops import Loop, loops, main_loop
 __all__ = [
     "HEADER",
     "LEGEND",
-    "MULTIPLY_ADDS",
     "UNKNOWN_LIVE",
     "Control",
     "Instruction",

@@ -8,9 +8,6 @@ from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
 from gpuexplore.kernels.sass.instruction import LOADS, STORES, Instruction
 from gpuexplore.kernels.sass.loops import main_loop
 
-MULTIPLY_ADDS = ("FFMA", "FFMA2", "DFMA", "HFMA2")
-_UNITS = {"FFMA": "fp32", "FFMA2": "fp32", "FADD": "fp32", "FMUL": "fp32", "HFMA2": "fp16_vector"}
-
 
 @dataclass(frozen=True, slots=True)
 class Mix:
@@ -18,7 +15,8 @@ class Mix:
 
     Attributes:
         instructions: all, which is the issue slots a warp takes.
-        multiply_adds: on the ordinary pipes: FFMA, DFMA, HFMA2.
+        multiply_adds: on the ordinary units: FFMA, DFMA, HFMA2, without those that move a value or add alone.
+        ordinary: all that compute on the ordinary units, by opcode without modifiers.
         tensor: on tensor cores.
         loads: by opcode and width, e.g. `LDS.128`.
         stores: the same.
@@ -28,6 +26,7 @@ class Mix:
 
     instructions: int
     multiply_adds: int
+    ordinary: Mapping[str, int] = field(hash=False)
     tensor: int
     loads: Mapping[str, int] = field(hash=False)
     stores: Mapping[str, int] = field(hash=False)
@@ -49,9 +48,11 @@ class Mix:
 def mix_of(instructions: Iterable[Instruction]) -> Mix:
     """Return what these instructions are."""
     every = tuple(instructions)
+    ordinary = [each for each in every if each.unit and not each.product]
     return Mix(
         instructions=len(every),
-        multiply_adds=sum(instruction.name in MULTIPLY_ADDS for instruction in every),
+        multiply_adds=sum(each.flops_of_a_warp == each.capacity_of_a_warp for each in ordinary),
+        ordinary=dict(Counter(each.name for each in ordinary).most_common()),
         tensor=sum(instruction.product is not None for instruction in every),
         loads=_by_width(every, LOADS),
         stores=_by_width(every, STORES),
@@ -72,14 +73,17 @@ class LoopFacts:
     Attributes:
         is_loop: whether it is a loop.
         instructions: issue slots that a warp takes.
-        multiply_adds: those of them that are multiply-adds on the ordinary pipes.
+        multiply_adds: those of them that are multiply-adds on the ordinary units.
         tensor: those on tensor cores.
-        flops_of_a_warp: a multiply-add counted as 2.
-        unit: column of the accelerators' rates that most of these FLOPs belong to, as of `Product`; None without FLOPs.
-        requests: cycles that loads and stores take on a multiprocessor's path to shared memory and the first cache.
+        users: instructions by the unit that computes them, a column of the accelerators' rates, as of `Product`.
+        flops: of a warp by unit, a multiply-add counted as 2.
+        capacity: FLOPs that each unit does at its peak in that time: more where some add or multiply alone.
+        requests: cycles that loads, stores and shuffles take on a multiprocessor's path to shared memory and the first
+            cache.
         cycles: that a warp with a scheduler to itself takes at least.
         bytes_in_flight: most bytes of device memory that a thread has asked for and not waited for.
-        mixed: FLOPs by unit where tensor cores compute and several units do; empty: `unit` does them all.
+        special: instructions on the special-function units.
+        calls: those that call a subroutine, whose instructions are not among these.
         open_tiles: products whose tile is known at launch only, so that the largest is counted.
     """
 
@@ -87,18 +91,15 @@ class LoopFacts:
     instructions: int
     multiply_adds: int
     tensor: int
-    flops_of_a_warp: int
-    unit: str | None
+    users: Mapping[str, int] = field(hash=False)
+    flops: Mapping[str, int] = field(hash=False)
+    capacity: Mapping[str, int] = field(hash=False)
     requests: int
     cycles: float
     bytes_in_flight: int
-    mixed: Mapping[str, int] = field(default_factory=dict, hash=False)
+    special: int = 0
+    calls: int = 0
     open_tiles: int = 0
-
-    @property
-    def flops(self) -> Mapping[str, int]:
-        """FLOPs of a warp by unit; of ordinary units alone all are counted for the one that does most."""
-        return self.mixed or ({self.unit: self.flops_of_a_warp} if self.unit else {})
 
     @property
     def multiply_add_share(self) -> float:
@@ -111,32 +112,35 @@ def facts_of(code: Sequence[Instruction]) -> LoopFacts:
     loop = main_loop(code)
     body = loop.instructions if loop else tuple(code)
     mix = mix_of(body)
-    work = _work(body)
+    computing = [(each.unit, each) for each in body if each.unit]
     return LoopFacts(
         is_loop=loop is not None,
         instructions=mix.instructions,
         multiply_adds=mix.multiply_adds,
         tensor=mix.tensor,
-        flops_of_a_warp=mix.flops_of_a_warp,
-        unit=max(work, key=lambda unit: work[unit], default=None),
+        users=_summed((unit, 1) for unit, _ in computing),
+        flops=_summed((unit, each.flops_of_a_warp) for unit, each in computing),
+        capacity=_summed((unit, each.capacity_of_a_warp) for unit, each in computing),
+        special=mix.by_name.get("MUFU", 0),
+        calls=mix.by_name.get("CALL", 0),
         requests=_requests(body),
         cycles=cycles_of_a_pass(body),
         bytes_in_flight=bytes_in_flight(body),
-        mixed=work if mix.tensor and len(work) > 1 else {},
         open_tiles=sum(each.product is not None and each.product.is_open for each in body),
     )
 
 
-def _work(body: Sequence[Instruction]) -> dict[str, int]:
-    """Return the FLOPs of a warp by the unit that does them."""
-    work: Counter[str] = Counter()
-    for each in body:
-        if flops := each.flops_of_a_warp:
-            work[each.product.unit if each.product else _UNITS.get(each.name, "fp64")] += flops
-    return dict(work)
+def _summed(pairs: Iterable[tuple[str, int]]) -> Mapping[str, int]:
+    sums: Counter[str] = Counter()
+    for name, count in pairs:
+        sums[name] += count
+    return dict(sums)
 
 
 def _requests(body: Sequence[Instruction]) -> int:
-    """Count one for each, and one for each of the matrices of an `ldmatrix`: however many banks they hit."""
-    moving = [each for each in body if each.name in LOADS + STORES]
+    """Count one for each, and one for each of the matrices of an `ldmatrix`: however many banks they hit.
+
+    Shuffles take the same path: https://docs.nvidia.com/nsight-compute/ProfilingGuide/#metrics-decoder, LSU.
+    """
+    moving = [each for each in body if each.name in (*LOADS, *STORES, "SHFL")]
     return sum((each.bits or 32) // 32 if each.name in ("LDSM", "STSM") else 1 for each in moving)

@@ -52,6 +52,86 @@ def test_a_multiprocessor_of_64_lanes_takes_two_cycles_for_each():
     assert instruction_bound(facts_of(loop), H100, full(H100), math.inf).cycles["multiply_adds"] == 16
 
 
+@pytest.mark.parametrize(
+    ("opcode", "gpu", "rate", "bottleneck"),
+    [  # 64 in 65 instructions: two cycles each on 16 lanes of a scheduler, one on 32
+        ("FADD", A100, 19.5 / 2, "multiply_adds"),
+        ("FMUL", A100, 19.5 / 2, "multiply_adds"),
+        ("FADD", H100, 66.9 / 2 * 64 / 65, "issue"),
+        ("DADD", A100, 9.7 / 2, "multiply_adds"),
+        ("DMUL", H100, 33.5 / 2, "multiply_adds"),
+        ("HADD2", A100, 78 / 2 * 64 / 65, "issue"),
+        ("HADD2.BF16_V2", A100, 39 / 2, "multiply_adds"),
+        ("HADD2.BF16_V2", H100, 133.8 / 2 * 64 / 65, "issue"),
+    ],
+)
+def test_additions_alone_reach_half_of_the_peak(opcode, gpu, rate, bottleneck):
+    adding = code(*(f"{opcode} R{n},R250,R{n}" for n in range(0, 128, 2)), "@P0 BRA 0x0", "EXIT")
+
+    bound = code_bound(facts_of(adding), gpu, full(gpu))
+
+    assert bound.bottleneck == bottleneck
+    assert bound.flop_per_s == pytest.approx(rate * 1e12, rel=2e-3)
+    half = "64 of 65 instructions use them, all to add or to multiply alone, which is half the FLOPs of a multiply-add"
+    assert (half in bound.evidence) == (bottleneck == "multiply_adds")
+
+
+def test_units_that_work_side_by_side_are_bound_by_the_busiest():
+    both = code(*independent(16), "DADD R100,R102,R100", "DFMA R104,R106,R108,R104", "@P0 BRA 0x0", "EXIT")
+    geforce = accelerator_named("rtx-4090")
+
+    bound = code_bound(facts_of(both), geforce, full(geforce))
+
+    assert bound.cycles["multiply_adds"] == 128  # two of fp64 at 4 FLOP a clock of a multiprocessor: 2 x 64 / (4 / 4)
+    assert bound.evidence.startswith("The fp64 units are the limit: 2 of 19 instructions use them, some to add")
+
+
+def test_special_functions_take_a_scheduler_eight_cycles_each():
+    mixed = code(*(f"MUFU.EX2 R{n},R{n}" for n in range(100, 108)), *independent(8), "@P0 BRA 0x0", "EXIT")
+    twice = accelerator_named("b300-sxm-288gb")
+
+    bound = code_bound(facts_of(mixed), A100, full(A100))
+
+    assert (bound.bottleneck, bound.cycles["special_functions"]) == ("special_functions", 64)
+    assert bound.flop_per_s == pytest.approx(19.5e12 * 16 / 64)
+    assert "take 64 cycles for 8 multiply-adds; the multiply-adds alone take 16" in bound.evidence
+    assert code_bound(facts_of(mixed), twice, full(twice)).cycles["special_functions"] == 32
+
+
+def test_a_constant_that_is_loaded_by_a_multiply_add_changes_no_unit():
+    streaming = code(
+        "HFMA2.MMA R5,-RZ,RZ,0,2.384185791015625e-07",
+        "LDG.E R2,[R2.64]",
+        "LDG.E R7,[R4.64]",
+        "FFMA R7,R2,c[0x0][0x170],R7",
+        "STG.E [R4.64],R7",
+        "@P0 BRA 0x0",
+        "EXIT",
+    )
+
+    bound = code_bound(facts_of(streaming), A100, full(A100))
+
+    assert (bound.units, bound.cycles["multiply_adds"], bound.cycles["shared_memory"]) == ("fp32 units", 2, 12)
+    assert bound.flop_per_s == pytest.approx(19.5e12 * 2 / 12, rel=1e-3)
+
+
+def test_a_loop_that_calls_a_subroutine_says_that_it_is_not_counted():
+    calling = ["HFMA2 R5,-RZ,RZ,0,1", "CALL.REL.NOINC 0x100"]
+
+    none = code_bound(facts_of(code(*calling, "@P0 BRA 0x0", "EXIT")), A100, full(A100))
+    some = code_bound(facts_of(code(*calling, *independent(8), "@P0 BRA 0x0", "EXIT")), A100, full(A100))
+
+    assert none.flop_per_s is None
+    assert none.no_rate.endswith(", but calls a subroutine, whose instructions are not counted")
+    assert some.evidence.endswith(". It calls a subroutine, whose instructions are not counted")
+
+
+def test_a_shuffle_takes_the_path_to_shared_memory():
+    reducing = code(*(["SHFL.DOWN PT,R100,R101,0x1,0x1f"] * 8), *independent(8), "@P0 BRA 0x0", "EXIT")
+
+    assert code_bound(facts_of(reducing), H100, full(H100)).cycles["shared_memory"] == 32
+
+
 def test_shared_memory_serves_one_request_a_cycle_for_four_schedulers():
     loop = code(*(["LDS R100,[R200]"] * 8), *independent(16), "@P0 BRA 0x0", "EXIT")
 

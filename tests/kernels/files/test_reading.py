@@ -197,6 +197,14 @@ def test_ptx_fits_later_gpus_unless_its_target_names_one(target, gpu, fits):
             check_target(module, gpu)
 
 
+@pytest.mark.parametrize("target", ["sm_999", "sm_92"])
+def test_ptx_for_a_target_that_no_gpu_has_names_those_that_are(target):
+    module = read_ptx(f".version 9.0\n.target {target}\n.entry k() {{ ret; }}")
+
+    with pytest.raises(InvalidInput, match=rf"for {target}, and no GPU known here is: .* 9\.0, .*12\.1$"):
+        check_target(module, "9.0")
+
+
 @pytest.mark.parametrize(("gpu", "fits"), [("8.0", True), ("8.9", True), ("9.0", False), ("7.5", False)])
 def test_a_cubin_fits_gpus_of_its_major_number_from_its_minor_one_on(gpu, fits):
     cubin = read_cubin(CUBIN.read_bytes())
