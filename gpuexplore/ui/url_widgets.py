@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
-from gpuexplore.devices import accelerator_named, readings
+from gpuexplore.devices import accelerator_named, near_names, readings
 from gpuexplore.dtypes import spelled
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import Device
@@ -87,7 +87,7 @@ def several(
         words = [_read(name, word, options) for word in split(link.parameters().get(name, usual))]
         unknown = [word for word in words if word not in options]
         for word in unknown[:MOST_PROBLEMS]:
-            show_problem(InvalidInput.of(name, word, _listed(options)))
+            show_problem(_unknown(name, word, options))
         if len(unknown) > MOST_PROBLEMS:
             show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more cannot be used"))
         st.session_state[_key(name)] = [word for word in dict.fromkeys(words) if word in options]
@@ -208,9 +208,11 @@ def _say_readings(name: str, chosen: Sequence[str]) -> None:
             st.caption(plain("; ".join(read)))
 
 
-def _listed(accepted: Sequence[str]) -> Sequence[str]:
-    named = [name for name in accepted if name]  # an empty one is the default, which no link names
-    return named if len(named) < LONGEST_LIST else ("the names in the list below",)
+def _unknown(name: str, given: str, accepted: Sequence[str]) -> InvalidInput:
+    """Return the refusal of a value, with the accepted ones and, where GPUs are chosen from, those near to it."""
+    named = [option for option in accepted if option]  # an empty one is the default, which no link names
+    listed = ", ".join(named) if len(named) < LONGEST_LIST else "the names in the list below"
+    return InvalidInput.of(name, given, f"{listed or 'none here'}{near_names(given, among=accepted)}")
 
 
 def _key(name: str) -> str:
@@ -241,7 +243,7 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
     if given is not None and accepted is not None:
         given = _read(name, given, accepted)
         if given not in accepted:
-            show_problem(InvalidInput.of(name, given, _listed(accepted)))
+            show_problem(_unknown(name, given, accepted))
             given = None
     st.session_state[_key(name)] = default if given is None else given
 

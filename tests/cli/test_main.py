@@ -99,7 +99,7 @@ def test_specs_as_text(capsys):
     assert main(["specs", "NVIDIA A100-SXM4-80GB"]) == EXIT_OK
     assert "312 TFLOP/s" in capsys.readouterr().out
     assert main(["specs", "A100X"]) == EXIT_FAILED
-    assert "'A100X' is no accelerator of the table. Near: " in capsys.readouterr().out
+    assert "'A100X' is no accelerator of the table, near: A100 SXM4 80GB" in capsys.readouterr().out
 
 
 def test_specs_of_all(answered, capsys):
