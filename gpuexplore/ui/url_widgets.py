@@ -15,6 +15,7 @@ from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
+from gpuexplore.typed_text import in_any_case
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.units import read_whole
@@ -191,10 +192,11 @@ def read_as(name: str, value: str, reading: str) -> None:
 
 
 def _read(name: str, given: str, accepted: Sequence[str]) -> str:
-    """Return what a text like `h100` or `float16` stands for, where GPUs or dtypes are chosen from."""
-    if spelled(given) in accepted:
-        return spelled(given)
-    row = None if given in accepted else accelerator_named(given, among=accepted)
+    """Return what a text like `h100`, `float16` or `AdamW` stands for, where such are chosen from."""
+    known = given if given in accepted else in_any_case(spelled(given), accepted)
+    if known in accepted:
+        return known
+    row = accelerator_named(given, among=accepted)
     if row is None:
         return given
     st.session_state.setdefault(f"{_key(name)}.readings", {})[row.key] = readings([given])
