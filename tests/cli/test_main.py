@@ -116,6 +116,14 @@ def test_specs_of_all(answered, capsys):
     ("words", "text"),
     [
         ("--size 0", "size '0': accepted are whole numbers from 1"),
+        (
+            "--size 99999999999999999999",
+            "size '99999999999999999999': accepted are whole numbers from 1 to 2^40, like 4096, 4k or 2^12",
+        ),
+        (
+            "--size 2x3",
+            "size '2x3': accepted are whole numbers from 1 to 2^40, like 4096, 4k or 2^12; lengths of several axes are",
+        ),
         ("--size 8 --dtype fp8", "dtype 'fp8': accepted are fp64, fp32"),
         ("--size 8 --impl jax", "implementation of matmul 'jax': accepted are numpy"),
         ("--size 8 --device cuda:9", "device 'cuda:9': accepted are cpu"),
