@@ -49,8 +49,20 @@ def test_a_terminal_gets_the_peak_the_kinds_and_the_largest_batches(capsys):
     told = capsys.readouterr().out
 
     assert "Peak: 10.5 GB, in: backward, relu (layer 23)" in told
-    assert "12 GiB of memory  12.0 GiB  yes   130" in told
+    assert "12 GiB of memory  12.9 GB  yes   130" in told
     assert "less 1.3 GB and 7 % of the memory" in told
+
+
+def test_an_answer_says_what_it_holds_for_in_units_of_powers_of_ten_that_can_be_read(capsys):
+    assert main(("memory", "llama-3-70b", "--gpu", "t4")) == EXIT_OK
+    told = capsys.readouterr().out
+
+    assert "Training in fp32 with SGD, sequences of 8,192 tokens (--dtype," in told
+    assert [line for line in told.splitlines() if line.startswith("batch ")] == [
+        "batch        131 kB   131 kB"  # 8,192 tokens and as many labels of 8 bytes
+    ]
+    assert "Tesla T4  17.2 GB" in told
+    assert "GiB" not in told
 
 
 def test_layers_of_a_file_are_a_model(tmp_path, answered):
