@@ -12,6 +12,7 @@ from gpuexplore.units import read_length, read_whole
 
 MOST_SHAPES = 64
 LONGEST_PREDICTED = 2**40
+_OF_AXES = re.compile("[0-9]+([x×*][0-9]+)+")  # 512x64x512, which may be m, n, k or m, k, n
 MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
 
 
@@ -147,7 +148,8 @@ def _range(word: str) -> Iterable[int]:
 def _length(what: str, text: str) -> int:
     number = read_length(text)
     if not number:
-        raise InvalidInput.of(what, text, "whole numbers from 1, like 4096 or 4k")
+        axes = "; lengths of several axes are a shape, like m=512,k=64,n=512" if _OF_AXES.fullmatch(text) else ""
+        raise InvalidInput.of(what, text, f"whole numbers from 1 to 2^40, like 4096, 4k or 2^12{axes}")
     return number
 
 

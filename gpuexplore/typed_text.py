@@ -25,6 +25,11 @@ REPLACEMENT = "\ufffd"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
 
 
+def in_any_case(text: str, accepted: Iterable[str]) -> str:
+    """Return the accepted name that `text` is but for its case: adamw for torch's AdamW; any other text as it is."""
+    return next((name for name in accepted if name.casefold() == text.strip().casefold()), text)
+
+
 def check_text(what: str, text: str, separators: str = "", *, most: int | None = None) -> None:
     """Accept `text`, or a list of texts, as it was typed.
 

@@ -16,6 +16,9 @@ _TIME = re.compile(rf"(?P<number>[0-9.eE+-]+)\s*(?P<unit>{'|'.join(_SECONDS)})")
 SMALLEST_PLAIN_PERCENT = 1e-3
 _WHOLE = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
 _LENGTH = re.compile("([0-9_]+) ?(k|m|)i?")
+_POWER = re.compile(
+    r"(?P<base>[0-9]{1,6})(?:\*\*|\^)(?P<power>[0-9]{1,2})|(?P<times>[0-9]{1,6})e\+?(?P<ten>[0-9]{1,2})"
+)
 _RATE = re.compile(
     r"(?P<number>[0-9][0-9.,]*(?:e[+-]?[0-9]+)?)\s*(?P<prefix>[kKmMgGtTpPeE]?)(?P<binary>i?)\s*"
     r"(?:(?P<flop>(?i:flops?|ops?|f(?=\s*/)))|B|(?i:bytes?))(?:\s*/\s*s(?:ec(?:ond)?)?|ps|(?<=[sS]))"
@@ -41,7 +44,10 @@ def read_whole(text: str) -> int | None:
 
 
 def read_length(text: str) -> int | None:
-    """Return the length of an axis that was typed, where ``4k`` is 4096; None as in `read_whole`."""
+    """Return the length of an axis that was typed: 4096 for ``4k`` and ``2^12``, 1000 for ``1e3``; None as there."""
+    if power := _POWER.fullmatch(text.strip().casefold()):
+        times, base, exponent = power["times"] or 1, power["base"] or 10, power["power"] or power["ten"]
+        return read_whole(str(int(times) * int(base) ** int(exponent)))
     found = _LENGTH.fullmatch(text.strip().casefold())
     number = read_whole(found[1]) if found else None
     return None if found is None or number is None else number * 2 ** {"": 0, "k": 10, "m": 20}[found[2]]

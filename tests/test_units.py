@@ -133,6 +133,15 @@ def test_whole_numbers_are_read_as_typed(text, number):
 
 
 @pytest.mark.parametrize(
+    ("text", "number"),
+    [("4k", 4096), ("2**12", 4096), ("2^12", 4096), ("1e3", 1000), ("5E+2", 500), (" 2^40 ", 2**40)]
+    + [(bad, None) for bad in ("2**", "1.5e3", "1e-3", "2^99", "999999**99", "2^^3", "1e", "e3", "4kk")],
+)
+def test_lengths_are_read_as_powers_and_in_units_of_1024(text, number):
+    assert units.read_length(text) == number
+
+
+@pytest.mark.parametrize(
     ("text", "number"), [("1e12", 1e12), (" 0.5 ", 0.5), ("nan", None), ("1e999", None), ("٣", None), ("x", None)]
 )
 def test_numbers_are_finite_or_none(text, number):

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,13 @@ from importlib.util import find_spec
 
 from gpuexplore.cli.streams import say
 from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, LEADER_KEY, check_settings
 from gpuexplore.operations.of_users import FORMS, add_file, own_names
 from gpuexplore.served import LAUNCHER
 
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
-ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"  # as gpuexplore/ui/environment.py has it
-LEADER_KEY = "GPUEXPLORE_LEADER_KEY"  # as well
+HIGHEST_PORT = 65_535
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SIGNALLED = 128  # and the number of the signal, as a shell has it
@@ -48,6 +49,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Serve until interrupted, or told to end: the server is told as well."""
     if find_spec("streamlit") is None:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
+    check_settings()
+    _check_place(arguments.address, arguments.port)
     others = arguments.behind_proxy or os.environ.get(ALLOWED_HOSTS, "").strip()
     _offer(arguments.own, others or arguments.address)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
@@ -78,6 +81,25 @@ def execute(arguments: argparse.Namespace) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _check_place(address: str, port: int) -> None:
+    """Accept an address and a port to serve at.
+
+    Raises:
+        InvalidInput: there is no such port, or the address is none of this machine's.
+    """
+    if not 1 <= port <= HIGHEST_PORT:
+        raise InvalidInput.of("--port", port, f"whole numbers from 1 to {HIGHEST_PORT:,}")
+    try:
+        (family, *_, place), *_ = socket.getaddrinfo(
+            address or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        with socket.socket(family, socket.SOCK_STREAM) as trial:
+            trial.bind(place)
+    except (OSError, UnicodeError) as error:  # an unknown name, or another machine's address
+        accepted = "addresses and names of this machine: 127.0.0.1, localhost, 0.0.0.0 for every one"
+        raise InvalidInput.of("--address", address, accepted) from error
 
 
 def _offer(files: Sequence[str], address: str) -> None:

@@ -13,7 +13,7 @@ from gpuexplore.analysis.memory.layers.text import read_layers_file
 from gpuexplore.analysis.memory.models import Model, model_named, model_reading, models
 from gpuexplore.analysis.memory.report import memory_json
 from gpuexplore.analysis.memory.request import Question, memory_of, reserve_words
-from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED
+from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.analysis.memory.training import Memory
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
@@ -23,7 +23,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.operations.of_users import module_of, split_source
 from gpuexplore.shapes import split
-from gpuexplore.units import UNKNOWN, format_bytes, format_gigabytes
+from gpuexplore.units import UNKNOWN, format_gigabytes
 
 FORM = "FILE.py[:FUNCTION]"
 OF_A_MODULE = "--optimizer, --gpu and --json"
@@ -97,7 +97,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if reading := model_reading(arguments.model):
             say(f"gpuexplore: {reading}")
         say_readings(split(arguments.gpu))
-        _print(memory, fits)
+        _print(memory, setup, fits)
         print(f"\nLargest batch: within the memory less {reserve_words(reserve)}.")
     return EXIT_OK
 
@@ -160,16 +160,33 @@ def _told(what: str) -> Iterator[None]:
         raise InvalidInput(f"{what}: {describe_error(error)}") from error
 
 
-def _print(memory: Memory, fits: Sequence[Fit]) -> None:
+def _print(memory: Memory, setup: Training | Serving, fits: Sequence[Fit]) -> None:
     print(f"{memory.model.title}: {memory.parameter_count:,} parameters, batch {memory.batch:,}")
+    print(_setup_words(memory, setup))
     print(f"Peak: {format_gigabytes(memory.total_bytes)}, in: {memory.peak_moment}\n")
     peak = memory.peak.bytes_by_kind
     rows = [(kind, format_gigabytes(memory.most(kind)), format_gigabytes(size)) for kind, size in peak.items()]
-    print_columns([("", "at most", "at the peak"), *(row for row in rows if memory.most(row[0]))])
+    print_columns([("", "at most", "at the peak"), *(row for row in rows if memory.most(row[0]))], one_unit=False)
     print()
     print_columns([("gpu", "memory", "fits", "largest batch"), *map(_columns, fits)])
 
 
+def _setup_words(memory: Memory, setup: Training | Serving) -> str:
+    """Return what the figures hold for, and the options that change it."""
+    tokens = setup.tokens or memory.model.tokens
+    if isinstance(setup, Serving):
+        how, options = (
+            f"Serving: weights in {setup.dtype}, cache in {setup.cache_dtype or setup.dtype}",
+            "--cache-dtype",
+        )
+    else:
+        mixed = "" if setup.mixed == "none" else f", autocast to {setup.mixed}"
+        how = f"Training in {setup.dtype}{mixed} with {OPTIMIZERS[setup.optimizer].title}"
+        options = "--optimizer, --mixed"
+    sequences = f", sequences of {tokens:,} tokens" if tokens else ""
+    return f"{how}{sequences} (--dtype, {options}, --batch{', --tokens' if tokens else ''} change it)"
+
+
 def _columns(fit: Fit) -> tuple[str, ...]:
     largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
-    return (fit.gpu.name, format_bytes(fit.gpu.memory_bytes), FITS[fit.fits], largest)
+    return (fit.gpu.name, format_gigabytes(fit.gpu.memory_bytes), FITS[fit.fits], largest)

@@ -30,9 +30,13 @@ def say_readings(names: Iterable[str]) -> None:
         say(f"gpuexplore: {reading}")
 
 
-def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print `rows`, the first of them the heading, in aligned columns of one unit each."""
-    rows = in_one_unit(rows)
+def print_columns(rows: Sequence[Sequence[str]], *, one_unit: bool = True) -> None:
+    """Print `rows`, the first of them the heading, in aligned columns.
+
+    Args:
+        one_unit: whether a column is in one unit; not where a batch of 131 kB stands above activations of 444 GB.
+    """
+    rows = in_one_unit(rows) if one_unit else rows
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
-from gpuexplore.devices import near_rows, peaks_json, search
+from gpuexplore.devices import near_names, peaks_json, search
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 
@@ -40,8 +40,7 @@ def _columns(spec: dict[str, Any]) -> tuple[str, ...]:
 
 def _print_spec(spec: dict[str, Any]) -> None:
     if spec["key"] is None:
-        near = ", ".join(row.name for row in near_rows(spec["query"]))
-        print(f"{spec['query'][:60]!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
+        print(f"{spec['query'][:60]!r} is no accelerator of the table{near_names(spec['query'])}.")
         return
     print(f"{spec['key']}  {format_bytes(spec['memory_bytes'])} memory, confidence {spec['confidence']}")
     for dtype, peak in spec["peaks"].items():

@@ -32,7 +32,15 @@ from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
 from gpuexplore.devices.nvml import highest_clock_hz, is_cut_into_instances, is_lost
-from gpuexplore.devices.specs import accelerator_named, gpu_named, near_rows, peaks_json, readings, search, target_named
+from gpuexplore.devices.specs import (
+    accelerator_named,
+    gpu_named,
+    near_names,
+    peaks_json,
+    readings,
+    search,
+    target_named,
+)
 from gpuexplore.devices.telemetry import free_gpu_bytes, governor, read
 from gpuexplore.devices.torch_kinds import GPU_KINDS, TORCH_KINDS, check_measured_on
 
@@ -68,7 +76,7 @@ __all__ = [
     "match",
     "memory_by_sysconf",
     "native_dtypes",
-    "near_rows",
+    "near_names",
     "peaks_json",
     "peaks_of",
     "read",

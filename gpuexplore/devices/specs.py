@@ -56,8 +56,7 @@ def gpu_named(query: str, also: str = "") -> Accelerator:
     """
     row = accelerator_named(query)
     if row is None:
-        near = ", ".join(row.name for row in near_rows(query))
-        raise InvalidInput.of("gpu", query, f"names and keys of `specs`{f', near: {near}' if near else ''}{also}")
+        raise InvalidInput.of("gpu", query, f"names and keys of `specs`{near_names(query)}{also}")
     return row
 
 
@@ -77,12 +76,72 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
 
 
 def near_rows(query: str) -> tuple[Accelerator, ...]:
-    """Return a few rows that may be meant by a name that none of them has."""
+    """Return a few rows that may be meant by a name that none of them has.
+
+    Its number counts most: that of a model, else those of the same series nearest to it, as M4 is to M5.
+    """
     if ambiguous := _fitting(_words(query)):
         return tuple({row.architecture: row for row in reversed(ambiguous)}.values())[::-1]
     words = _words(query) - _BRANDS
-    held = (*(search(query) if query.strip() else ()), *_sharing(words))
-    return tuple(dict.fromkeys(held or _sharing(_close(words))))[:MOST_NEAR]
+    found = _numbered_nearly(query) or [*_beginning(words), *_sharing(words)]
+    return tuple(dict.fromkeys(found or _sharing(_close(words))))[:MOST_NEAR]
+
+
+def near_names(query: str, among: Collection[str] | None = None) -> str:
+    """Return what a refusal adds of rows near to a name: ``, near: GeForce RTX 4090``; empty without any.
+
+    Args:
+        query: as a person typed it.
+        among: keys of the rows that may be chosen; None is all.
+    """
+    near = ", ".join(row.name for row in near_rows(query) if among is None or row.key in among)
+    return f", near: {near}" if near else ""
+
+
+def _numbered_nearly(query: str) -> list[Accelerator]:
+    """Return the rows of a name's series and number; else one of each model of the series, the nearest number first."""
+    asked = _series_and_number(query)
+    if asked is None:
+        return []
+    found = []
+    for row in ACCELERATORS:
+        series, number = _series_and_number(row.name) or ("", "0")
+        if series == asked[0] and (off := _distance(asked[1], number)) is not None:
+            found.append((off, -len(_words(query) & _words(row.name)), row))
+    found.sort(key=lambda each: each[:2])
+    exact = [row for off, _, row in found if off == 0]
+    return exact or list({row.short_names: row for _, _, row in reversed(found)}.values())[::-1]
+
+
+def _series_and_number(name: str) -> tuple[str, str] | None:
+    """Return the letters before a name's first number that is no memory, and the number: `m` and `5` of ``Apple M5``.
+
+    Brands are no series, nor are words that no row has: the 4090 of ``my RTX 4090`` has none.
+    """
+    before = ""
+    for word in _spaced(name):
+        found = re.match(r"([a-z]*)(\d+)(?!\d*gb$)", word)
+        if found:
+            letters = found[1] or (before if before in _VOCABULARY else "")
+            return "" if letters in _BRANDS else letters, found[2]
+        before = word
+    return None
+
+
+def _distance(asked: str, number: str) -> int | None:
+    """Return how far apart two numbers are, 1 where a digit is one too many or two are swapped; None: over twice."""
+    short, long = sorted((asked, number), key=len)
+    if short != long and (sorted(short) == sorted(long) or short in (long[:at] + long[at + 1 :] for at in range(1, 6))):
+        return 1
+    low, high = sorted((int(asked), int(number)))
+    return high - low if high <= 2 * low else None
+
+
+def _beginning(words: Collection[str]) -> list[Accelerator]:
+    """Return the rows that have, for each of `words`, one that begins so: `hopp`."""
+    return [
+        row for row in ACCELERATORS if words and all(any(w.startswith(word) for w in _WORDS[row.key]) for word in words)
+    ]
 
 
 def _sharing(words: Collection[str]) -> list[Accelerator]:

@@ -20,11 +20,10 @@ import gpuexplore
 from gpuexplore.devices.directories import data_directory
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import Holder, starter_lock, supervisor_lock
+from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.store.database import URL_VARIABLE, database_url
 
 LOG = logging.getLogger(__name__)
-SUPERVISOR_VARIABLE = "GPUEXPLORE_SUPERVISOR"
-MODES = ("own", "external")
 COMMAND = (sys.executable, "-m", "gpuexplore.jobs.supervisor")
 FROZEN_S = 15.0  # without a sign of life: it is killed
 LOOK_S = 0.5
@@ -155,18 +154,6 @@ def watch(stop: Event, url: str | None = None) -> None:
             break
     if keeper is not None:
         keeper.stop()
-
-
-def is_external() -> bool:
-    """Return whether somebody else, e.g. systemd, looks after the supervisor: GPUEXPLORE_SUPERVISOR=external.
-
-    Raises:
-        InvalidInput: the setting is unknown.
-    """
-    mode = os.environ.get(SUPERVISOR_VARIABLE) or MODES[0]
-    if mode not in MODES:
-        raise InvalidInput.of(SUPERVISOR_VARIABLE, mode, MODES)
-    return mode == "external"
 
 
 def _start(url: str | None) -> subprocess.Popen[bytes]:

@@ -44,7 +44,7 @@ def side_named(store: Store, name: str) -> Side:
                 raise InvalidInput.of(
                     "file", name, f"those that end in {', '.join(SUFFIXES)}, and ids of runs"
                 ) from error
-            raise
+            raise NotFound(f"{error}; accepted are ids of runs, and files that end in {', '.join(SUFFIXES)}") from error
     if not path.is_file():
         raise InvalidInput.of("file", name, "files that exist")
     if path.suffix == ".json":

@@ -4,8 +4,11 @@ A file is taken whole or not at all: with a row that cannot be believed the othe
 """
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from gzip import GzipFile
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +28,7 @@ MOST_BYTES = 20_000_000
 MOST_ROWS = 5000
 MOST_NAMED = 5  # refused rows in a message
 SUFFIXES = (".json", ".jsonl")
+GZIP, GZIPPED = b"\x1f\x8b", ".gz"
 LONGEST_NAME = 60  # characters of a file's name that are kept
 
 
@@ -46,13 +50,14 @@ def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
     """Return the runs that a file holds: one of an exported report, one an operation of a recording or other harness.
 
     Args:
-        name: of the file, which ends in one of SUFFIXES.
+        name: of the file, which ends in one of SUFFIXES, or in one and `.gz`.
         content: of it.
 
     Raises:
         InvalidInput: it is too large, of another type or schema, or holds what cannot be; a sentence for each row.
     """
     check_characters("file", name)
+    name, content = _unpacked(name, content)
     suffix = Path(name).suffix.lower()
     if len(content) > MOST_BYTES:
         raise InvalidInput.of("file", f"{len(content):,} bytes", f"at most {MOST_BYTES:,}")
@@ -65,6 +70,21 @@ def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
     return _of_recording(name, text) if suffix == ".jsonl" else _of_json(name, text)
+
+
+def _unpacked(name: str, content: bytes) -> tuple[str, bytes]:
+    """Return a file as it was before gzip, which its first bytes tell (RFC 1952, 2.3.1): pyperf's `.json.gz`."""
+    if not content.startswith(GZIP):
+        return name, content
+    inside = name[: -len(GZIPPED)] if name.lower().endswith(GZIPPED) else name
+    try:
+        with GzipFile(fileobj=BytesIO(content)) as packed:
+            unpacked = packed.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidInput(f"{name[:LONGEST_NAME]}: this is no complete gzip file") from error
+    if len(unpacked) > MOST_BYTES:
+        raise InvalidInput.of("file", f"over {MOST_BYTES:,} bytes when unpacked", f"at most {MOST_BYTES:,}")
+    return inside, unpacked
 
 
 def _of_recording(name: str, text: str) -> tuple[ReadRun, ...]:

@@ -5,38 +5,39 @@ import socket
 
 from streamlit import get_option
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.server_settings import (
+    ALLOWED_HOSTS,
+    FRAMED_BY,
+    LEADER_KEY,
+    SHORTEST_TOKEN,
+    TRUSTED_PROXIES,
+    listed,
+)
 
 ADMINS = "GPUEXPLORE_ADMINS"
 LEADERS = "GPUEXPLORE_LEADERS"
 MEMBERS = "GPUEXPLORE_MEMBERS"
-LEADER_KEY = "GPUEXPLORE_LEADER_KEY"
-ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"
-TRUSTED_PROXIES = "GPUEXPLORE_TRUSTED_PROXIES"
-FRAMED_BY = "GPUEXPLORE_FRAMED_BY"
-METRICS = "GPUEXPLORE_METRICS"
 # Set by Hugging Face: the name that a Space has, whose page shows it in a frame
 # (https://huggingface.co/docs/hub/spaces-overview#helper-environment-variables)
 SPACE_HOST = "SPACE_HOST"
 SPACES = "https://huggingface.co"
-SHORTEST_TOKEN = 16  # characters: what is shorter can be guessed
 ANY_HOST = "*"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def admins() -> frozenset[str]:
     """Return the names of the accounts that may change and cancel anybody's runs, in small letters."""
-    return frozenset(name.casefold() for name in _listed(ADMINS))
+    return frozenset(name.casefold() for name in listed(ADMINS))
 
 
 def leaders() -> frozenset[str]:
     """Return the names of the accounts that see the instructor's view, in small letters."""
-    return frozenset(name.casefold() for name in _listed(LEADERS))
+    return frozenset(name.casefold() for name in listed(LEADERS))
 
 
 def members() -> tuple[str, ...]:
     """Return the accounts that may measure, in small letters, as patterns: `*@example.org`; none: everybody may."""
-    return tuple(name.casefold() for name in _listed(MEMBERS))
+    return tuple(name.casefold() for name in listed(MEMBERS))
 
 
 def leader_key() -> str | None:
@@ -47,7 +48,7 @@ def leader_key() -> str | None:
 
 def trusted_proxies() -> tuple[str, ...]:
     """Return the addresses and networks whose word counts on whom they forward; by default nobody's."""
-    return _listed(TRUSTED_PROXIES)
+    return listed(TRUSTED_PROXIES)
 
 
 def allowed_hosts() -> tuple[str, ...]:
@@ -56,28 +57,10 @@ def allowed_hosts() -> tuple[str, ...]:
     A Space of Hugging Face answers to its own as well.
     """
     own = (*LOCAL_HOSTS, socket.gethostname(), get_option("server.address"), get_option("browser.serverAddress"))
-    names = (*(_listed(ALLOWED_HOSTS) or own), *_listed(SPACE_HOST))
+    names = (*(listed(ALLOWED_HOSTS) or own), *listed(SPACE_HOST))
     return tuple(dict.fromkeys(name.casefold() for name in names if name))
 
 
 def framed_by() -> tuple[str, ...]:
     """Return the origins whose pages may show the app in a frame; by default only its own may, and those of Spaces."""
-    return (*_listed(FRAMED_BY), *((SPACES,) if _listed(SPACE_HOST) else ()))
-
-
-def metrics() -> str | None:
-    """Return who may read the metrics: `on` for whoever asks, else whoever has this token; None: they are not served.
-
-    Raises:
-        InvalidInput: the token is too short.
-    """
-    asked = os.environ.get(METRICS, "").strip()
-    if asked in ("", "off"):
-        return None
-    if asked != "on" and len(asked) < SHORTEST_TOKEN:
-        raise InvalidInput(f"{METRICS}: accepted are off, on, and tokens of at least {SHORTEST_TOKEN} characters")
-    return asked
-
-
-def _listed(variable: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in os.environ.get(variable, "").split(",") if name.strip())
+    return (*listed(FRAMED_BY), *((SPACES,) if listed(SPACE_HOST) else ()))

@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
-from gpuexplore.devices import accelerator_named, readings
+from gpuexplore.devices import accelerator_named, near_names, readings
 from gpuexplore.dtypes import spelled
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
+from gpuexplore.typed_text import in_any_case
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.units import read_whole
@@ -88,7 +89,7 @@ def several(
         words = [_read(name, word, options) for word in split(link.parameters().get(name, usual))]
         unknown = [word for word in words if word not in options]
         for word in unknown[:MOST_PROBLEMS]:
-            show_problem(InvalidInput.of(name, word, _listed(options)))
+            show_problem(_unknown(name, word, options))
         if len(unknown) > MOST_PROBLEMS:
             show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more cannot be used"))
         st.session_state[_key(name)] = [word for word in dict.fromkeys(words) if word in options]
@@ -192,10 +193,11 @@ def read_as(name: str, value: str, reading: str) -> None:
 
 
 def _read(name: str, given: str, accepted: Sequence[str]) -> str:
-    """Return what a text like `h100` or `float16` stands for, where GPUs or dtypes are chosen from."""
-    if spelled(given) in accepted:
-        return spelled(given)
-    row = None if given in accepted else accelerator_named(given, among=accepted)
+    """Return what a text like `h100`, `float16` or `AdamW` stands for, where such are chosen from."""
+    known = given if given in accepted else in_any_case(spelled(given), accepted)
+    if known in accepted:
+        return known
+    row = accelerator_named(given, among=accepted)
     if row is None:
         return given
     st.session_state.setdefault(f"{_key(name)}.readings", {})[row.key] = readings([given])
@@ -209,9 +211,11 @@ def _say_readings(name: str, chosen: Sequence[str]) -> None:
             st.caption(plain("; ".join(read)))
 
 
-def _listed(accepted: Sequence[str]) -> Sequence[str]:
-    named = [name for name in accepted if name]  # an empty one is the default, which no link names
-    return named if len(named) < LONGEST_LIST else ("the names in the list below",)
+def _unknown(name: str, given: str, accepted: Sequence[str]) -> InvalidInput:
+    """Return the refusal of a value, with the accepted ones and, where GPUs are chosen from, those near to it."""
+    named = [option for option in accepted if option]  # an empty one is the default, which no link names
+    listed = ", ".join(named) if len(named) < LONGEST_LIST else "the names in the list below"
+    return InvalidInput.of(name, given, f"{listed or 'none here'}{near_names(given, among=accepted)}")
 
 
 def _key(name: str) -> str:
@@ -242,7 +246,7 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
     if given is not None and accepted is not None:
         given = _read(name, given, accepted)
         if given not in accepted:
-            show_problem(InvalidInput.of(name, given, _listed(accepted)))
+            show_problem(_unknown(name, given, accepted))
             given = None
     st.session_state[_key(name)] = default if given is None else given
 

@@ -73,7 +73,7 @@ def test_runs_without_a_common_case_are_no_success(stored, capsys):
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("gone", "no run 'gone': check the link"),
+        ("gone", "no run 'gone': check the link; accepted are ids of runs, and files that end in .json, .jsonl"),
         ("recorded-gone", "no recorded run 'recorded-gone'"),
         ("gone.jsonl", "file 'gone.jsonl': accepted are files that exist"),
         ("run.exe", "file 'run.exe': accepted are those that end in .json, .jsonl, and ids of runs"),

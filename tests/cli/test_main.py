@@ -99,7 +99,7 @@ def test_specs_as_text(capsys):
     assert main(["specs", "NVIDIA A100-SXM4-80GB"]) == EXIT_OK
     assert "312 TFLOP/s" in capsys.readouterr().out
     assert main(["specs", "A100X"]) == EXIT_FAILED
-    assert "'A100X' is no accelerator of the table. Near: " in capsys.readouterr().out
+    assert "'A100X' is no accelerator of the table, near: A100 SXM4 80GB" in capsys.readouterr().out
 
 
 def test_specs_of_all(answered, capsys):
@@ -116,6 +116,14 @@ def test_specs_of_all(answered, capsys):
     ("words", "text"),
     [
         ("--size 0", "size '0': accepted are whole numbers from 1"),
+        (
+            "--size 99999999999999999999",
+            "size '99999999999999999999': accepted are whole numbers from 1 to 2^40, like 4096, 4k or 2^12",
+        ),
+        (
+            "--size 2x3",
+            "size '2x3': accepted are whole numbers from 1 to 2^40, like 4096, 4k or 2^12; lengths of several axes are",
+        ),
         ("--size 8 --dtype fp8", "dtype 'fp8': accepted are fp64, fp32"),
         ("--size 8 --impl jax", "implementation of matmul 'jax': accepted are numpy"),
         ("--size 8 --device cuda:9", "device 'cuda:9': accepted are cpu"),
@@ -227,6 +235,38 @@ def test_app_serves_the_launcher_on_this_machine_only(monkeypatch):
         *["-m", "streamlit", "run", "app.py"],
         *["--server.port", "9000", "--server.address", "127.0.0.1"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "told"),
+    [
+        ("--port 99999", {}, "--port '99999': accepted are whole numbers from 1 to 65,535"),
+        ("--port 0", {}, "--port '0': accepted are whole numbers from 1"),
+        ("--address 999.1.1.1", {}, "--address '999.1.1.1': accepted are addresses and names of this machine"),
+        ("--address 192.0.2.1", {}, "--address '192.0.2.1': accepted are addresses and names of this machine"),
+        ("", {"SUPERVISOR": "maybe"}, "GPUEXPLORE_SUPERVISOR 'maybe': accepted are own, external"),
+        (
+            "",
+            {"LEADER_KEY": "short"},
+            "GPUEXPLORE_LEADER_KEY: a value of 5 characters; accepted are tokens",
+        ),
+        ("", {"TRUSTED_PROXIES": "127.0.0.1,foo"}, "GPUEXPLORE_TRUSTED_PROXIES 'foo': accepted are addresses and"),
+        ("", {"TRUSTED_PROXIES": "10.0.0.1/8"}, "GPUEXPLORE_TRUSTED_PROXIES '10.0.0.1/8'"),
+        ("", {"FRAMED_BY": "foo"}, "GPUEXPLORE_FRAMED_BY 'foo': accepted are origins, like https://lab.example.org"),
+        ("", {"FRAMED_BY": "https://a.org; script-src *"}, "GPUEXPLORE_FRAMED_BY 'https://a.org; script-src *'"),
+        ("", {"SCHEDULER": "nonsense"}, "GPUEXPLORE_SCHEDULER 'nonsense': accepted are addresses of a Dask scheduler"),
+        ("", {"METRICS": "abc"}, "GPUEXPLORE_METRICS: a value of 3 characters; accepted are off, on, and tokens of"),
+    ],
+)
+def test_what_a_server_cannot_start_with_is_named_before_it_starts(monkeypatch, capsys, words, settings, told):
+    monkeypatch.setattr(app_command.subprocess, "Popen", None)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"GPUEXPLORE_{name}", value)
+
+    assert main(["app", *words.split()]) == EXIT_UNUSABLE
+    said = capsys.readouterr().err
+    assert said.startswith(f"gpuexplore: {told}")
+    assert said.count("\n") == 1
 
 
 def test_app_prints_a_leaders_link_whose_key_the_server_knows(monkeypatch, capsys):

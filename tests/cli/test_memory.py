@@ -49,8 +49,20 @@ def test_a_terminal_gets_the_peak_the_kinds_and_the_largest_batches(capsys):
     told = capsys.readouterr().out
 
     assert "Peak: 10.5 GB, in: backward, relu (layer 23)" in told
-    assert "12 GiB of memory  12.0 GiB  yes   130" in told
+    assert "12 GiB of memory  12.9 GB  yes   130" in told
     assert "less 1.3 GB and 7 % of the memory" in told
+
+
+def test_an_answer_says_what_it_holds_for_in_units_of_powers_of_ten_that_can_be_read(capsys):
+    assert main(("memory", "llama-3-70b", "--gpu", "t4")) == EXIT_OK
+    told = capsys.readouterr().out
+
+    assert "Training in fp32 with SGD, sequences of 8,192 tokens (--dtype," in told
+    assert [line for line in told.splitlines() if line.startswith("batch ")] == [
+        "batch        131 kB   131 kB"  # 8,192 tokens and as many labels of 8 bytes
+    ]
+    assert "Tesla T4  17.2 GB" in told
+    assert "GiB" not in told
 
 
 def test_layers_of_a_file_are_a_model(tmp_path, answered):
@@ -97,7 +109,8 @@ def test_what_cannot_be_used_is_named_and_nothing_is_printed(capsys, words, mess
     [
         *((said, "llama-3-70b") for said in ("llama 3 70b", "Llama-3-70B", "meta-llama/Meta-Llama-3-70B-Instruct")),
         *((said, "llama-3-8b") for said in ("Llama3.1-8B", "llama3:8b", "meta-llama/Llama-3.1-8B", "LLAMA_3_8B")),
-        *((said, "mistral-7b") for said in ("mistral 7b", "mistralai/Mistral-7B-v0.1", "Mistral-7B-Instruct-v0.3")),
+        *((said, "mistral-7b") for said in ("mistral 7b", "mistralai/Mistral-7B-v0.1", "Mistral-7B-Instruct-v0.2")),
+        *((said, "mistral-7b-v0.3") for said in ("mistralai/Mistral-7B-v0.3", "Mistral-7B-Instruct-v0.3")),
         *((said, "llama-2-7b") for said in ("Llama2 7B", "meta-llama/Llama-2-7b-chat-hf")),
         *((said, "gpt2-xl") for said in ("gpt2 xl", "GPT2XL", "openai-community/gpt2-xl")),
         *((said, "qwen2.5-7b") for said in ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5:7b")),
@@ -112,7 +125,14 @@ def test_a_model_has_the_names_that_people_give_it_and_the_reading_is_said(capsy
     assert told["readings"][0] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("said", ["llama 3", "mixtral 8x7b", "llama 3 8b lora", "gpt", "/", "instruct"])
+@pytest.mark.parametrize(("said", "name"), [("AdamW", "adamw"), ("SGD", "sgd"), ("RMSprop", "rmsprop")])
+def test_an_optimizer_may_be_spelled_as_torch_does(answered, said, name):
+    assert answered("memory", "mlp", "--optimizer", said, "--json")[1]["setup"]["optimizer"] == name
+
+
+@pytest.mark.parametrize(
+    "said", ["llama 3", "mixtral 8x7b", "llama 3 8b lora", "gpt", "/", "instruct", "Mistral-7B-v0.4", "resnet-50 v1.0"]
+)
 def test_a_name_of_several_models_or_none_is_no_model(capsys, said):
     assert main(("memory", said)) == EXIT_UNUSABLE
     assert "accepted are alexnet-2012" in capsys.readouterr().err

@@ -115,7 +115,7 @@ def test_run_as_text_says_why_there_is_no_time(capsys, monkeypatch):
 
     main(["run", "matmul", "--size", "100", "--impl", "torch", "--no-save"])
 
-    assert "- torch in fp32 was not started" in capsys.readouterr().out
+    assert "- torch in fp32 was skipped, for the reason below" in capsys.readouterr().out
 
 
 def test_run_is_saved_for_the_app(capsys):

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.cli.worker_command import SETTINGS
 from gpuexplore.devices.simulated import VARIABLE
-from gpuexplore.jobs.engines.dask import SCHEDULER_VARIABLE
+from gpuexplore.jobs.server_settings import SCHEDULER
 from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, main
 from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
@@ -22,7 +22,7 @@ def lab(home):
     with closing(Cluster(home)) as cluster:
         worker = [sys.executable, "-m", "gpuexplore", "worker", cluster.address]
         cluster.start(worker, {**SETTINGS, VARIABLE: "1", "GPUEXPLORE_HOST": "lab2"})
-        cluster.start([sys.executable, "-m", "gpuexplore.jobs.supervisor"], {SCHEDULER_VARIABLE: cluster.address})
+        cluster.start([sys.executable, "-m", "gpuexplore.jobs.supervisor"], {SCHEDULER: cluster.address})
         yield cluster
 
 
@@ -42,7 +42,7 @@ def test_run_is_measured_on_the_device_of_another_host_and_says_that_it_is_simul
 
 
 def test_supervisor_refuses_a_scheduler_that_may_not_be_used_with_a_sentence(home, monkeypatch, caplog):
-    monkeypatch.setenv(SCHEDULER_VARIABLE, "tcp://192.0.2.1:8786")
+    monkeypatch.setenv(SCHEDULER, "tcp://192.0.2.1:8786")
 
     assert main(["--once"]) == EXIT_UNUSABLE
     assert "scheduler 'tcp://192.0.2.1:8786': accepted are tls://HOST:PORT" in caplog.text

@@ -22,7 +22,7 @@ def test_the_peak_its_moment_and_what_fits_come_first(page):
 
 
 def test_a_link_restores_every_choice_of_training(page):
-    query = {"model": "alexnet", "batch": "64", "dtype": "fp32", "optimizer": "adamw", "mixed": "bf16"}
+    query = {"model": "alexnet", "batch": "64", "dtype": "fp32", "optimizer": "AdamW", "mixed": "bf16"}
     app = page("memory", **query, checkpoints="3", accumulate="2", gpu="rtx-3060-12gb", reserve="2")
 
     setup = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)

@@ -1,5 +1,6 @@
 """Files of other harnesses: what they hold is read as far as it is known, others are called by their kind."""
 
+import gzip
 import json
 from copy import deepcopy
 from dataclasses import replace
@@ -96,6 +97,27 @@ def test_calibration_is_no_measurement_and_a_median_without_samples_has_no_inter
     assert several.results[0].measurement.processes == (3, 3)
     assert median.results[0].measurement.samples_s == (2.037674739674775e-05,)
     assert "no samples" in median.origin
+
+
+@pytest.mark.parametrize("name", ["x.json.gz", "x.JSON.GZ", "x.json"])
+def test_a_file_that_gzip_packed_is_read_as_what_it_holds_whatever_its_suffix(name):
+    assert (
+        read_runs(name, gzip.compress(PYPERF.read_bytes()))[0].results
+        == read_runs("x.json", PYPERF.read_bytes())[0].results
+    )
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"{}" * 100)[:-9], b"\x1f\x8bnothing"])
+def test_a_gzip_file_that_is_cut_off_is_refused(content):
+    with pytest.raises(InvalidInput, match=r"x\.json\.gz: this is no complete gzip file"):
+        read_runs("x.json.gz", content)
+
+
+def test_a_small_gzip_file_that_holds_more_than_is_read_is_refused():
+    with pytest.raises(
+        InvalidInput, match="file 'over 20,000,000 bytes when unpacked': accepted are at most 20,000,000"
+    ):
+        read_runs("x.json.gz", gzip.compress(b" " * 30_000_000))
 
 
 @pytest.mark.parametrize("suffix", [".pyperf.json", ".pytest-benchmark.json"])

@@ -62,7 +62,7 @@ def choices_asked(
     asked = _some("gpu", question.gpus, "names and keys of `specs`")
     devices = tuple(dict.fromkeys(target_named(name, known_here) for name in asked)) or usual_devices()
     names = {row.key for row in ACCELERATORS} | {device.id for device in devices}
-    entered, problems = named_numbers("price", prices.replace("=", ":"), names, EXAMPLE)
+    entered, problems = named_numbers("price", prices, names, EXAMPLE)
     if problems:
         raise InvalidInput("\n".join(problems))
     recorded = tuple(result for _, result in recorded_results())

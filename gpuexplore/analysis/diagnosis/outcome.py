@@ -10,7 +10,7 @@ _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
     {
         Status.SKIPPED: (
             "explains",
-            "was not started, because it would have taken too long: choose a smaller size or a larger budget",
+            "was skipped, for the reason below: where that is its time, choose a smaller size or a larger budget",
         ),
         Status.UNSUPPORTED: (
             "explains",

@@ -10,7 +10,7 @@ from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import Question, predictions
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
-from gpuexplore.dtypes import format_named
+from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
 from gpuexplore.model import Device, PeakKind, Result
@@ -93,7 +93,29 @@ def is_possible(
         if flag not in operation.flags_of(shape):
             other = is_possible(replace(question, sizes="", shapes=f"{shape},{flag}=1"), time_s, here, own)
             reason += f"; possible with {flag}=1" if other else f", with {flag}=1 too"
+    if verdict == "above the roof":
+        reason += _other_arithmetic(question, prediction, time_s, here)
     return Possibility(prediction, time_s, verdict, reason)
+
+
+def _other_arithmetic(question: Question, prediction: Prediction, time_s: float, here: Iterable[Device]) -> str:
+    """Name the faster arithmetic on the same arrays in which the time is possible: tf32 on arrays of fp32."""
+    ours, used = prediction.case.dtype, prediction.peak
+    if used is None or ours not in DTYPES:
+        return ""
+    faster = {
+        peak.dtype: peak
+        for peak in prediction.device.peaks
+        if peak.dtype in DTYPES
+        and DTYPES[peak.dtype].storage == DTYPES[ours].storage
+        and peak.flop_per_s > used.flop_per_s
+    }
+    for name, peak in faster.items():
+        (other,) = predictions(replace(question, dtypes=name), here)
+        if other.peak == peak and _judged(other, time_s)[0] in ("as good as known", "possible"):
+            rate = format_flop_per_s(peak.flop_per_s)
+            return f"; arithmetic in {name} would explain it: {rate} on {peak.unit} units ({peak.source})"
+    return ""
 
 
 def _seconds(time: float | str) -> float:

@@ -100,12 +100,12 @@ def gpus_named(names: Iterable[str]) -> tuple[Gpu, ...]:
 
 
 def capacity_named(text: str) -> Gpu | None:
-    """Return a device of a memory like ``12GB`` or ``24GiB``; None for any other text."""
+    """Return a device of a memory like ``12GB`` or ``24GiB``; None for any other text, and for a size that none has."""
     size = CAPACITY.fullmatch(text)
     if size is None:
         return None
-    number, unit = read_number(size[1]) or 0, size[2].lower()
-    if not 0 < number * UNITS[unit] <= LARGEST_CAPACITY:
+    number, unit = read_number(size[1]), size[2].lower()
+    if number is None or not 0 < number * UNITS[unit] <= LARGEST_CAPACITY:
         return None
     label = f"{number:g} {'GB' if unit == 'gb' else 'GiB'}"
     return Gpu(label.replace(" ", ""), f"{label} of memory", int(number * UNITS[unit]))
@@ -115,6 +115,8 @@ def _gpu_named(name: str) -> Gpu:
     capacity = capacity_named(name)
     if capacity is not None:
         return capacity
+    if CAPACITY.fullmatch(name):
+        raise InvalidInput.of("gpu", name, f"sizes of memory above 0 and up to {LARGEST_CAPACITY // 10**9:,} GB")
     row = gpu_named(name, "; a memory like 12GB or 24GiB; all")
     return Gpu(row.key, row.name, row.memory_bytes)
 

@@ -18,7 +18,7 @@ MOST_PARAMETERS = 10**12
 MLP_BATCH, PASTED_BATCH = 128, 32
 PASTED = "layers"  # what messages call them
 WIDTHS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}")  # of a perceptron: 784-512-10
-SAME_LAYERS = re.compile(r"meta|instruct|chat|base|hf|it|model|torchvision|v0\.[0-9]|v1\.[05]")  # words of names
+SAME_LAYERS = re.compile(r"meta|instruct|chat|base|hf|it|model|torchvision")  # words of names
 RESIDUAL = frozenset({"split", "shortcut", "add"})
 
 
@@ -75,7 +75,7 @@ def usual_model(name: str) -> Model | None:
 
 
 def _bare(name: str) -> str:
-    """Return a name without its owner, its signs, and what does not change the layers."""
+    """Return a name without its owner, its signs, and what does not change the layers; versions may change them."""
     words = re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2])
     return "".join(word for word in words if not SAME_LAYERS.fullmatch(word))
 

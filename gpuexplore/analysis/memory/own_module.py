@@ -13,6 +13,7 @@ from gpuexplore.devices import readings
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
+from gpuexplore.typed_text import in_any_case
 from gpuexplore.units import UNKNOWN, format_gigabytes
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ def _names(gpus: object) -> list[str]:
 
 def _optimizer(asked: str | Callable[[Any], Any], tracker: Any) -> tuple[Optimizer | None, str, Callable[[Any], Any]]:
     """Return an optimizer's row of the table, where it is in it, its name and what makes it."""
-    if isinstance(asked, str) and asked in OPTIMIZERS:
-        return OPTIMIZERS[asked], OPTIMIZERS[asked].title, tracker.OPTIMIZERS_OF_TORCH[asked]
+    if isinstance(asked, str) and (name := in_any_case(asked, OPTIMIZERS)) in OPTIMIZERS:
+        return OPTIMIZERS[name], OPTIMIZERS[name].title, tracker.OPTIMIZERS_OF_TORCH[name]
     if isinstance(asked, str) or not callable(asked):
         raise InvalidInput.of("optimizer", asked, f"{', '.join(OPTIMIZERS)}, or what returns one of torch")
     return None, getattr(asked, "__name__", type(asked).__name__), asked

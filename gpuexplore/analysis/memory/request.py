@@ -10,6 +10,7 @@ from gpuexplore.analysis.memory.setup import (
     LARGEST_TOKENS,
     MOST_ACCUMULATED,
     MOST_CHECKPOINTS,
+    OPTIMIZERS,
     Serving,
     Training,
     read_count,
@@ -17,6 +18,7 @@ from gpuexplore.analysis.memory.setup import (
 from gpuexplore.analysis.memory.training import Memory, training_memory
 from gpuexplore.dtypes import spelled
 from gpuexplore.errors import InvalidInput
+from gpuexplore.typed_text import in_any_case
 from gpuexplore.units import read_number
 
 GB = 1e9
@@ -62,7 +64,7 @@ class Question:
         self._refuse("serving", ("cache_dtype",))
         return Training(
             dtype=spelled(self.dtype) or Training().dtype,
-            optimizer=self.optimizer or Training().optimizer,
+            optimizer=in_any_case(self.optimizer, OPTIMIZERS) or Training().optimizer,
             mixed=spelled(self.mixed) or Training().mixed,
             checkpoints=read_count("checkpoints", self.checkpoints, 0, MOST_CHECKPOINTS) if self.checkpoints else 0,
             accumulation=read_count("accumulation", self.accumulation, 1, MOST_ACCUMULATED) if self.accumulation else 1,

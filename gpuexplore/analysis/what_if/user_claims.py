@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gpuexplore.analysis.utilization.published import best_published
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
-from gpuexplore.devices import accelerator_named
+from gpuexplore.devices import accelerator_named, near_names
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Origin, Peak
 from gpuexplore.units import read_number
@@ -71,7 +71,7 @@ def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> Us
 
 
 def named_numbers(what: str, text: str, names: Collection[str], example: str) -> tuple[dict[str, float], list[str]]:
-    """Return the numbers of ``name:number,name:number``, and what is wrong with the first that cannot be used.
+    """Return the numbers of ``name:number,name=number``, and what is wrong with the first that cannot be used.
 
     A name that stands there twice keeps its first number, and is named.
 
@@ -95,12 +95,14 @@ def named_numbers(what: str, text: str, names: Collection[str], example: str) ->
 
 
 def _named_number(what: str, word: str, names: Collection[str], example: str) -> tuple[str, float]:
-    name, _, text = (part.strip() for part in word.rpartition(":"))
+    name, _, text = (part.strip() for part in word.rpartition("=" if "=" in word else ":"))
     if name not in names and (row := accelerator_named(name, among=names)):
         name = row.key
     if name not in names:
         listed = ", ".join(names) if len(names) < 12 else "devices of the table by their key"
-        raise InvalidInput.of(what, word, f"{listed}, each with a number, like {example}")
+        raise InvalidInput.of(
+            what, word, f"{listed}, each with a number, like {example}{near_names(name, among=names)}"
+        )
     number = read_number(text)
     if number is None or not SMALLEST <= number <= LARGEST:
         raise InvalidInput.of(what, word, f"numbers from {SMALLEST:g} to {LARGEST:g}, like {example}")

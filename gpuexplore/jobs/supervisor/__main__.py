@@ -6,7 +6,6 @@ so this is one, and the workers stay free of the database.
 
 import argparse
 import logging
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,8 +18,9 @@ from filelock import Timeout
 
 from gpuexplore.devices import discover
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.jobs import server_settings
 from gpuexplore.jobs.engines import Engine
-from gpuexplore.jobs.engines.dask import SCHEDULER_VARIABLE, check_installed
+from gpuexplore.jobs.engines.dask import check_installed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import HostLock, supervisor_lock
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
@@ -70,7 +70,7 @@ def _alone(options: argparse.Namespace) -> None:
 
 def supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool = False) -> None:
     """Measure what is queued in `database` on the devices of this host, or of a cluster, until `stop` is set."""
-    scheduler = os.environ.get(SCHEDULER_VARIABLE)
+    scheduler = server_settings.scheduler()
     devices = () if scheduler else discover()
     with ExitStack() as stack:
         store = _open(database, lock, stop)

@@ -12,6 +12,7 @@ from gpuexplore.errors import InvalidInput, TooLarge
 from gpuexplore.model import Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
+from gpuexplore.typed_text import in_any_case
 from gpuexplore.units import read_number, read_whole
 
 MOST_PARAMETERS = 50_000_000
@@ -253,18 +254,17 @@ def _check(setup: Setup) -> None:
 
 
 def _modes(text: str) -> tuple[str, ...]:
-    names = tuple(word.strip() for word in text.split(",") if word.strip())
-    for name in names:
-        _one_of("mode", name, MODES)
+    names = tuple(_one_of("mode", word.strip(), MODES) for word in text.split(",") if word.strip())
     if not names or len(set(names)) != len(names):
         raise InvalidInput.of("modes", text, f"each once, of {', '.join(MODES)}")
     return names
 
 
 def _one_of(what: str, text: str, accepted: Mapping[str, object]) -> str:
-    if text not in accepted:
+    name = in_any_case(text, accepted)
+    if name not in accepted:
         raise InvalidInput.of(what, text, accepted)
-    return text
+    return name
 
 
 def _whole(what: str, text: str, most: int, *, least: int = 1) -> int:

@@ -8,9 +8,9 @@ from starlette.routing import Route
 
 import gpuexplore
 from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.jobs.server_settings import metrics
 from gpuexplore.model import RunState
 from gpuexplore.store.figures import Figures, figures
-from gpuexplore.ui.environment import metrics
 from gpuexplore.ui.monitoring.openmetrics import CONTENT_TYPE, Family, exposition
 from gpuexplore.ui.monitoring.process import errors
 from gpuexplore.ui.session import store

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 import gpuexplore
-from gpuexplore.jobs.client import is_external
+from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.store import Supervisor
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import table_of

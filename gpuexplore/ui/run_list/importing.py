@@ -4,7 +4,7 @@ import streamlit as st
 
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.importing import import_runs
-from gpuexplore.recorded.files import SUFFIXES
+from gpuexplore.recorded.files import GZIPPED, SUFFIXES
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.session import owner, store
@@ -23,7 +23,7 @@ def offer_import() -> None:
     with st.expander("Import runs of other machines", icon=":material/upload_file:"):
         files = st.file_uploader(
             "Files",
-            type=[suffix.removeprefix(".") for suffix in SUFFIXES],
+            type=[suffix.removeprefix(".") for suffix in (*SUFFIXES, GZIPPED)],
             accept_multiple_files=True,
             key=KEY,
             help=HELP,

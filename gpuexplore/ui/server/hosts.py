@@ -10,7 +10,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gpuexplore.ui.environment import ALLOWED_HOSTS, ANY_HOST, allowed_hosts
+from gpuexplore.jobs.server_settings import ALLOWED_HOSTS
+from gpuexplore.ui.environment import ANY_HOST, allowed_hosts
 
 REFUSAL = (
     "This server does not answer under the name in the address. Use one of: {names}. "

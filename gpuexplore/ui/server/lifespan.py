@@ -11,9 +11,10 @@ from importlib import import_module
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
+from gpuexplore.jobs.server_settings import check_settings
 from gpuexplore.served import PACKAGE
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
@@ -25,12 +26,19 @@ PAGES_NEED = (
     *("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view"),
     "gpuexplore.ui.atlas.which",
 )
+UNUSABLE = 2  # as commands end where a value cannot be used
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """Keep a supervisor alive while the server runs, and end the one that was started with it."""
+    try:
+        check_settings()
+    except InvalidInput as error:
+        sys.stderr.write(f"gpuexplore: {error}\n")
+        sys.stderr.flush()
+        os._exit(UNUSABLE)  # of an exception, servers would show two tracebacks
     # What it starts finds the package too: hosts of apps install none, and may start the server from any folder
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     stop = threading.Event()

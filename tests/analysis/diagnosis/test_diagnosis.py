@@ -99,7 +99,7 @@ def row_wise(median_s, operation, m=10, n=10, **about):
 # rule: results it speaks about, with words of what it says; results it keeps silent about
 SPEAKS = {
     "not_measured": [
-        (failed(), "was not started, because it would have taken too long"),
+        (failed(), "was skipped, for the reason below"),
         (failed(Status.INCORRECT, "error 0.5"), "computes a wrong answer"),
         (failed(Status.OUT_OF_MEMORY, "needs 3 GiB"), "needs more memory than there is"),
     ],

@@ -40,6 +40,21 @@ def test_what_is_faster_than_known_and_below_the_roof_is_possible():
     assert found.reason.startswith("faster than is known, and below every limit")
 
 
+@pytest.mark.parametrize(
+    ("name", "rate", "explained"),
+    [("matmul", "120TFLOP/s", True), ("matmul", "220TFLOP/s", False), ("vector_add", "120TFLOP/s", False)],
+)
+def test_a_rate_above_the_fp32_units_that_tf32_tensor_cores_reach_is_explained_by_them(name, rate, explained):
+    asked = Question(
+        name, "a100", sizes="4096" if name == "matmul" else "1e8", dtypes="fp32"
+    )  # 19.5 TFLOP/s in fp32, 156 TFLOP/s in tf32
+
+    found = is_possible(asked, None, (), rate=rate)
+
+    assert found.verdict == "above the roof"
+    assert ("arithmetic in tf32 would explain it: 156 TFLOP/s on matrix units" in found.reason) is explained
+
+
 def test_rates_are_those_of_the_stated_time():
     product, addition = is_possible(PRODUCT, 1e-3, ()), is_possible(ADDITION, 1e-3, ())
 

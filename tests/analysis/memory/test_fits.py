@@ -79,10 +79,16 @@ def test_no_gpu_at_all_is_refused():
         gpus_named([])
 
 
-@pytest.mark.parametrize("name", ["nope", "", "0GB", "1e400GB", "GB", "1e30GB", "1.1.1GB"])
+@pytest.mark.parametrize("name", ["nope", "", "GB"])
 def test_a_gpu_that_is_none_is_named(name):
     with pytest.raises(InvalidInput, match=r"gpu '.*': accepted are names and keys"):
         gpus_named([name])
+
+
+@pytest.mark.parametrize("size", ["0GB", "0.0 GiB", "1e400GB", "1e30GB", "1.1.1GB"])
+def test_a_memory_of_no_device_is_refused_with_the_sizes_that_are_accepted(size):
+    with pytest.raises(InvalidInput, match=r"gpu '.*': accepted are sizes of memory above 0 and up to 1,000,000 GB$"):
+        gpus_named([size])
 
 
 def test_every_well_known_gpu_is_in_the_table_with_its_memory():

@@ -8,8 +8,6 @@ from importlib.util import find_spec
 
 from gpuexplore.errors import InvalidInput
 
-SCHEDULER_VARIABLE = "GPUEXPLORE_SCHEDULER"
-
 
 def check_installed() -> None:
     """Return when Dask can be imported.
