@@ -189,7 +189,7 @@ def _within_roofs(found: Prediction, launch_s: float) -> Prediction:
         if least_s > found.time_s:
             high_s = found.high_s * least_s / found.time_s
             found = replace(found, bound=roof.bound, time_s=least_s, high_s=high_s)
-        found = replace(found, low_s=max(found.low_s, least_s))
+        found = replace(found, low_s=max(found.low_s or 0.0, least_s))
     return found
 
 
