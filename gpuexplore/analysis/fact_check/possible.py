@@ -1,24 +1,25 @@
 """Whether a time that somebody states is possible: the rule of the fact check, for any operation, device and number."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from types import MappingProxyType
 from typing import Literal
 
+from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import Question, predictions
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
+from gpuexplore.analysis.prediction.roof import Roof, boosts_further, roofs
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
-from gpuexplore.model import Device, PeakKind, Result
+from gpuexplore.model import Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,
+    format_percent,
     format_seconds,
     read_rate,
     read_seconds,
@@ -26,6 +27,8 @@ from gpuexplore.units import (
 
 Verdict = Literal["above the roof", "as good as known", "possible", "unknown"]
 SHORTEST_S, LONGEST_S = 1e-9, 1e6
+# What rounding explains, of a time with three digits, and of a bandwidth that datasheets print with two or three.
+ROUNDED: Mapping[Bound, float] = MappingProxyType({"compute": 0.01, "memory": 0.03})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Possibility:
         prediction: how long the same would take by what is known, with its device and interval.
         time_s: that was stated, seconds.
         verdict: above the roof: no device of this name can; as good as known: within the interval of the prediction;
-            possible: outside of it, and below every limit that is known; unknown: no limit is.
+            possible: outside of it, and no limit that is known excludes it; unknown: no limit is.
         reason: the sentence that shows it, with the source of the limit.
     """
 
@@ -143,34 +146,52 @@ def _seconds_at(rate: float | str | None, prediction: Prediction) -> float:
 
 
 def _judged(prediction: Prediction, time_s: float) -> tuple[Verdict, str]:
-    limits = list(_limits(prediction))
-    for limit, source, kind in limits:
-        longer = FAR_ABOVE_A_CEILING / FAR_ABOVE if PEAK_SOURCES[kind].basis == "measured" else 1.0
-        if above := exceeded_limit(_flop_count(prediction), _byte_count(prediction), time_s * longer, limit):
-            return "above the roof", f"{prediction.device.title}: {above} ({source})"
+    case, device = prediction.case, prediction.device
+    limits = list(roofs(case, device, prediction.peak))
+    for roof in limits:
+        if roof.least_s > time_s * (1 + ROUNDED[roof.bound]):
+            return "above the roof", f"{device.title}: {_most(roof)}"
     known = prediction.interval_s
     if known is None:  # without a peak for its arithmetic
         why = f": {prediction.reason}" if prediction.reason else ""
         return "unknown", f"no limit of its arithmetic is known, and nothing is predicted{why}"
-    of_calls = "" if prediction.device.kind == "cpu" else f" {CALLS_WORDS[prediction.calls]}"
+    of_calls = "" if device.kind == "cpu" else f" {CALLS_WORDS[prediction.calls]}"
     interval = f"nine in ten{of_calls} are predicted to take {format_interval(known, format_seconds)}"
     if not limits:
-        return "unknown", f"no limit of {prediction.device.title} is known; {interval}"
-    if time_s < known[0] and prediction.device.cache_bytes is None:
-        return "unknown", f"its cache is unknown, so its memory's bandwidth was not compared; {interval}"
-    if time_s < known[0]:
-        return "possible", f"faster than is known, and below every limit: {interval}"
-    return ("as good as known" if time_s <= known[1] else "possible"), interval
+        return "unknown", f"no limit of {device.title} is known; {interval}"
+    above = [_above(roof, device, time_s) for roof in limits if time_s * roof.per_s < roof.amount]
+    said = "; ".join((*above, interval))
+    if time_s >= known[0]:
+        return ("as good as known" if time_s <= known[1] else "possible"), said
+    if device.cache_bytes is None:
+        return "unknown", f"its cache is unknown, so its memory's bandwidth was not compared; {said}"
+    return "possible", said if above else f"faster than is known, and below every limit: {interval}"
 
 
-def _limits(prediction: Prediction) -> Iterator[tuple[Limits, str, PeakKind]]:
-    """Yield each limit that is known, where it is from, and its kind: what was measured is no upper limit."""
-    peak, device = prediction.peak, prediction.device
-    if peak is not None:
-        yield Limits(peak.flop_per_s, None, None), f"{peak.dtype}, {peak.source}", peak.kind
-    memory = device.bandwidth
-    if memory is not None and device.cache_bytes is not None:  # caches may have delivered what they hold
-        yield Limits(None, memory.bytes_per_s, device.cache_bytes), f"memory, {memory.source}", memory.kind
+def _most(roof: Roof) -> str:
+    """Return what a device reaches at most, in words, with the source."""
+    limit = _words(roof)
+    if roof.headroom == 1.0 or roof.is_measured:
+        return limit
+    return f"{limit}, and {format_percent(roof.headroom - 1)} more at its highest clock"
+
+
+def _words(roof: Roof) -> str:
+    if isinstance(roof.limit, Peak):
+        return f"it computes at most {format_flop_per_s(roof.per_s)} ({roof.limit.dtype}, {roof.limit.source})"
+    return f"its memory gives at most {format_bytes_per_s(roof.per_s)} (memory, {roof.limit.source})"
+
+
+def _above(roof: Roof, device: Device, time_s: float) -> str:
+    """Return by how much a rate that no limit excludes is above a printed or measured one, and why it can be."""
+    more = format_percent(roof.amount / time_s / roof.per_s - 1)
+    if roof.is_measured:
+        return f"{more} above what was measured, which is no upper limit: {_words(roof)}"
+    if roof.amount / time_s <= roof.per_s * (1 + ROUNDED[roof.bound]):
+        return f"{more} above the printed limit, as much as rounding explains: {_words(roof)}"
+    clock = "the boost clock" if boosts_further(device) else "the clock"
+    only_if = f"possible only if the clock ran above {clock} it is quoted at"
+    return f"{more} above the datasheet's peak: {only_if}: {_words(roof)}"
 
 
 def _flop_count(prediction: Prediction) -> int:

@@ -6,6 +6,7 @@ was seen of its kind. Every prediction carries a 90 % prediction interval, and n
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import exp, hypot
 
 from gpuexplore.analysis.model import Bound
@@ -31,10 +32,12 @@ from gpuexplore.analysis.prediction.calibration import (
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
-from gpuexplore.analysis.prediction.gpu import Estimate, facts_of, is_of_library
+from gpuexplore.analysis.prediction.gpu import Estimate, facts_of, is_of_library, moves_only
 from gpuexplore.analysis.prediction.ideal_time import ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, prior_of
 from gpuexplore.analysis.prediction.regression import Posterior
+from gpuexplore.analysis.prediction.roof import roofs
+from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
@@ -132,24 +135,62 @@ def predict_each(
     """Return how long each case would take on its device: a library's calls on GPUs at once, which is faster."""
     listed = [_Asked(case, device, arithmetic(case, device), conditions) for case, device in asked]
     libraries = [at for at, call in enumerate(listed) if is_of_library(call.case, call.device, call.units)]
-    facts = [facts_of(call.case, call.device, call.units, conditions) for call in (listed[at] for at in libraries)]
-    estimates = dict(zip(libraries, calibration.gpus.estimates(facts) if facts else (), strict=True))
-    found = [
-        _of_library(call, estimates[at], calibration) if at in estimates else _by_kind(call, calibration)
-        for at, call in enumerate(listed)
-    ]
-    emulated = [at for at, each in enumerate(found) if _is_emulated_product(each)]
-    in_fp32 = [(replace(found[at].case, dtype="fp32"), found[at].device) for at in emulated]
-    for at, native in zip(emulated, predict_each(in_fp32, calibration, conditions) if in_fp32 else (), strict=True):
-        found[at] = _no_faster(found[at], native)
-    return tuple(found)
+    by_library = dict(zip(libraries, _of_libraries([listed[at] for at in libraries], calibration), strict=True))
+    found = [by_library.get(at) or _by_kind(call, calibration) for at, call in enumerate(listed)]
+    compared = [at for at, each in enumerate(found) if _compares_with_fp32(each, calibration)]
+    in_fp32 = [(replace(found[at].case, dtype="fp32"), found[at].device) for at in compared]
+    for at, wide in zip(compared, predict_each(in_fp32, calibration, conditions) if in_fp32 else (), strict=True):
+        found[at] = (_no_slower if found[at].support == "native" else _no_faster)(found[at], wide)
+    launch_s = _launch_alone_s(calibration) if conditions.calls == "single" else 0.0
+    return tuple(_within_roofs(each, 0.0 if each.device.kind == "cpu" else launch_s) for each in found)
 
 
-def _is_emulated_product(found: Prediction) -> bool:
-    """Return whether a GPU would compute matrix products of this dtype in fp32, which takes at least as long."""
-    operation = operation_named(found.case.operation)
-    is_gpu = found.device.kind != "cpu"
-    return is_gpu and found.support == "emulated" and operation.products is not None and found.bound == "compute"
+def _launch_alone_s(calibration: Calibration) -> float:
+    """Return what a single call takes beyond a queued one."""
+    return calibration.gpus.coefficients.exp("launch_when_single")
+
+
+def _compares_with_fp32(found: Prediction, calibration: Calibration) -> bool:
+    """Return whether fp32 bounds a GPU's prediction: products computed in it take as long at least, others at most.
+
+    A native format has at most fp32's bytes and at least its peak, so that products are no slower unless measurements
+    of the device say so.
+    """
+    case, dtype = found.case, format_named(found.case.dtype)
+    operation = operation_named(case.operation)
+    if found.device.kind == "cpu" or dtype.accumulate != "fp32" or dtype.name == "fp32":
+        return False
+    if found.support == "emulated":
+        return operation.products is not None and found.bound == "compute"
+    measured = calibration.device_key(found.device) in map(calibration.device_key, calibration.devices)
+    return found.support == "native" and dtype.bits >= 16 and (moves_only(case) or not measured)
+
+
+def _no_slower(found: Prediction, than: Prediction) -> Prediction:
+    """Return a prediction whose middle and lower end are no longer than those of another one."""
+    if found.time_s is None or than.time_s is None or found.low_s is None or than.low_s is None:
+        return found
+    time_s = min(found.time_s, than.time_s)
+    return replace(found, time_s=time_s, low_s=min(found.low_s, than.low_s))
+
+
+def _within_roofs(found: Prediction, launch_s: float) -> Prediction:
+    """Return a prediction none of whose times is shorter than the limits of its device allow.
+
+    The upper end moves with the middle: a limit excludes short times, and makes no prediction surer.
+
+    Args:
+        launch_s: that is over before the device works.
+    """
+    if found.time_s is None or found.low_s is None or found.high_s is None:
+        return found
+    for roof in roofs(found.case, found.device, found.peak):
+        least_s = roof.least_s + launch_s if roof.least_s else 0.0
+        if least_s > found.time_s:
+            high_s = found.high_s * least_s / found.time_s
+            found = replace(found, bound=roof.bound, time_s=least_s, high_s=high_s)
+        found = replace(found, low_s=max(found.low_s or 0.0, least_s))
+    return found
 
 
 def _no_faster(found: Prediction, than: Prediction) -> Prediction:
@@ -186,7 +227,7 @@ def _by_kind(asked: _Asked, calibration: Calibration) -> Prediction:
     middle = max(best.time_s / prior_of(regime).efficiency * exp(-found.mean), floor_s)
     spread = exp(DEVIATIONS * found.deviation)
     is_single = device.kind != "cpu" and conditions.calls == "single"
-    once_s = calibration.gpus.coefficients.exp("launch_when_single") if is_single else 0.0
+    once_s = _launch_alone_s(calibration) if is_single else 0.0
     return Prediction(
         case,
         device,
@@ -200,6 +241,19 @@ def _by_kind(asked: _Asked, calibration: Calibration) -> Prediction:
         basis=basis_of(regime, found, calibration.seen(regime)),
         calls=conditions.calls,
     )
+
+
+def _of_libraries(asked: Sequence[_Asked], calibration: Calibration) -> list[Prediction]:
+    """Return the predictions of libraries' calls; none takes less than where less of its launch is in its time."""
+    if not asked:
+        return []
+    kinds = list(CALLS)[: list(CALLS).index(asked[0].conditions.calls) + 1]
+    each = [replace(call, conditions=replace(call.conditions, calls=kind)) for call in asked for kind in kinds]
+    facts = [facts_of(call.case, call.device, call.units, call.conditions) for call in each]
+    estimates = calibration.gpus.estimates(facts)
+    found = [_of_library(call, estimate, calibration) for call, estimate in zip(each, estimates, strict=True)]
+    in_kinds = (found[at : at + len(kinds)] for at in range(0, len(found), len(kinds)))
+    return [reduce(lambda before, after: _no_faster(after, before), some) for some in in_kinds]
 
 
 def _of_library(asked: _Asked, estimate: Estimate, calibration: Calibration) -> Prediction:

@@ -15,7 +15,7 @@ from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic
 from gpuexplore.analysis.prediction.calls import Calls, Conditions
 from gpuexplore.analysis.prediction.calls_of import calls_of
 from gpuexplore.analysis.prediction.claims import NOTED_NOISE, noted_case, noted_time_s, published_case
-from gpuexplore.analysis.prediction.gpu import Estimate, Fitted, facts_of, fitted, is_of_library
+from gpuexplore.analysis.prediction.gpu import Estimate, Fitted, facts_of, fitted, is_of_library, moves_only
 from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import LIBRARY, Regime, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
@@ -183,7 +183,7 @@ def library_features(case: Case, estimate: Estimate) -> Features:
         "regime": "/".join(LIBRARY),
         "deviation": estimate.deviation,
         "family": operation.name,
-        "dtype": case.dtype,
+        "dtype": f"{dtype.bits} bits" if moves_only(case) else case.dtype,
         "implementation": case.implementation,
         "shape": str(case.shape),
         "log2_bytes": log2(operation.byte_count(case.shape, dtype)),

@@ -18,7 +18,7 @@ ADDITION = Question("vector_add", H100, sizes="100000000", dtypes="fp32")  # 1.2
     ("question", "time", "verdict", "reason"),
     [
         (PRODUCT, "90us", "above the roof", "it computes at most 989 TFLOP/s (bf16, dense, matrix units"),
-        (PRODUCT, 160e-6, "as good as known", "nine in ten queued calls are predicted to take"),
+        (PRODUCT, 180e-6, "as good as known", "nine in ten queued calls are predicted to take"),
         (PRODUCT, "10 ms", "possible", "nine in ten queued calls are predicted to take"),
         (ADDITION, "100us", "above the roof", "its memory gives at most 3.35 TB/s (memory, https"),
         (ADDITION, "0.4ms", "as good as known", "nine in ten queued calls are predicted to take"),
@@ -53,6 +53,49 @@ def test_a_rate_above_the_fp32_units_that_tf32_tensor_cores_reach_is_explained_b
 
     assert found.verdict == "above the roof"
     assert ("arithmetic in tf32 would explain it: 156 TFLOP/s on matrix units" in found.reason) is explained
+
+
+@pytest.mark.parametrize(
+    ("operation", "gpu", "dtype", "rate", "verdict", "said"),
+    [
+        ("copy", H100, "fp32", "3.9TB/s", "above the roof", "its memory gives at most 3.35 TB/s"),
+        ("copy", H100, "fp32", "3.4TB/s", "possible", "1.3 % above the printed limit, as much as rounding explains"),
+        ("matmul", "a100-sxm4-80gb", "bf16", "370TFLOP/s", "above the roof", "it computes at most 312 TFLOP/s"),
+        ("matmul", "h100-pcie-80gb", "bf16", "830TFLOP/s", "above the roof", "8.3 % more at its highest clock"),
+        ("matmul", H100, "bf16", "1.18PFLOP/s", "above the roof", "8.2 % more at its highest clock"),
+        ("matmul", H100, "bf16", "1.04PFLOP/s", "possible", "only if the clock ran above the clock it is quoted at"),
+        ("matmul", "rtx-3090", "bf16", "85TFLOP/s", "possible", "only if the clock ran above the boost clock it is"),
+        ("matmul", "rtx-3090", "bf16", "90TFLOP/s", "above the roof", "it computes at most 71.0 TFLOP/s"),
+    ],
+)
+def test_what_is_above_a_limit_is_never_said_to_be_below_it(operation, gpu, dtype, rate, verdict, said):
+    size = "4000000000" if operation == "copy" else "8192"
+    found = is_possible(Question(operation, gpu, sizes=size, dtypes=dtype), None, (), rate=rate)
+
+    assert found.verdict == verdict
+    assert said in found.reason
+    assert "below every limit" not in found.reason
+
+
+@pytest.mark.parametrize(
+    ("operation", "gpu", "dtype"),
+    [
+        *((operation, gpu, "fp16") for operation in ("layer_norm", "softmax") for gpu in ("gtx-1080-ti", "p40")),
+        ("layer_norm", "b300-sxm-288gb", "fp64"),
+        ("matmul", "a100-pcie-40gb", "tf32"),
+        ("matmul", "p100-sxm2-16gb", "fp16"),
+        ("matvec", "p100-sxm2-16gb", "fp16"),
+        ("conv2d", "v100-sxm2-16gb", "fp32"),
+    ],
+)
+def test_no_time_of_a_prediction_is_above_the_roof(operation, gpu, dtype):
+    size = "128" if operation == "conv2d" else "16384"
+    question = Question(operation, gpu, sizes=size, dtypes=dtype)
+    predicted = is_possible(question, "1s", ()).prediction
+
+    assert predicted.mfu <= 1 or operation == "conv2d"
+    for time_s in (predicted.low_s, predicted.time_s, predicted.high_s):
+        assert is_possible(question, time_s, ()).verdict == "as good as known"
 
 
 def test_rates_are_those_of_the_stated_time():

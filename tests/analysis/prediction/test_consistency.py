@@ -98,3 +98,21 @@ def test_a_causal_mask_halves_long_attention_and_leaves_short_ones_alone():
             (short, long), (short_masked, long_masked) = whole[gpu], masked[gpu]
             assert short_masked == pytest.approx(short)
             assert 0.4 * long < long_masked < 0.7 * long
+
+
+def test_formats_of_as_many_bytes_take_as_long_where_bytes_decide():
+    gpus = ("t4", "a100-sxm4-80gb", "gtx-1080-ti")
+    for operation in ("copy", "softmax", "matvec"):
+        shape = [OPERATIONS[operation].shape_of_size(4096)]
+        wide, half, brain = (times(operation, shape, dtype, gpus=gpus) for dtype in ("fp32", "fp16", "bf16"))
+        assert half == brain
+        assert all(half[gpu] <= wide[gpu] for gpu in gpus)
+
+
+def test_long_rows_cost_no_more_than_was_measured_and_nothing_where_they_were_not():
+    sizes = [OPERATIONS["matmul"].shape_of_size(size) for size in (8192, 32768)]
+    for gpu, (short, long) in times("matmul", sizes, "fp64", gpus=("v100-sxm2-16gb", "mi300x", "mi250x")).items():
+        assert long == pytest.approx(64 * short, rel=0.05), gpu
+    million = [Shape.of(m=4096, k=k, n=4096) for k in (65536, 2**20)]
+    ((first, last),) = times("matmul", million, "fp32", gpus=("t4",)).values()
+    assert last == pytest.approx(16 * first, rel=0.3)

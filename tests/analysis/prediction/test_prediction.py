@@ -108,7 +108,7 @@ def test_many_cases_are_predicted_as_each_alone():
     ]
     each = [predict(*one, HERE) for one in asked]
     assert [one.time_s for one in predict_each(asked, HERE)] == pytest.approx([one.time_s for one in each])
-    assert len({one.time_s for one in each}) == len(asked)
+    assert len({one.time_s for one in each}) >= len(asked) - 2  # a product of 1 takes as long in fp16 as in fp32
 
 
 def test_a_launch_bound_case_takes_no_less_than_its_work():

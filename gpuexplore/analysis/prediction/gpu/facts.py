@@ -33,7 +33,9 @@ USUAL_CLOCK_HZ = 1.7e9
 USUAL_YEAR = 2020
 GAMING = "-geforce"  # of rate classes: these cards run above the clock that they are rated for
 LANES_SHARED_WITH_INTEGERS = ("8.6", "8.9", "12.0")
-SMALL_TLB_BEFORE = 8.0  # compute capability; other vendors count as before
+RATES_OF_BITS = {64: "fp64", 32: "fp32", 8: "fp8", 4: "fp8"}  # where bytes decide: formats of one size are alike
+SLOW_WITH_LONG_ROWS = ("CDNA", "Pascal", "Turing")  # as measured, in fp32 and up to LONGEST_ROWS; no others were
+LONGEST_ROWS = 2.0  # logarithm to base 2 of the longest measured row over 64 KiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Facts:
 
     Attributes:
         family: which kernels a library has for it.
-        rate: which units do the arithmetic.
+        rate: which units do the products; where there are none, those of numbers of this size.
         architecture: of the GPU; empty is unknown.
         device: its row of the table; empty where it has none.
         calls: how calls follow one another.
@@ -53,6 +55,7 @@ class Facts:
         watts_per_teraflop: board power over that peak; NaN is unknown.
         reused_bytes: what has to stay in the L2 cache for the next call to find its data there; infinite: flushed.
         quantised_bytes: bytes of a kernel before, that reads the left-hand matrix in 16 bits and writes it in 8.
+        long_rows: how far rows are beyond 64 KiB, as a logarithm to base 2, where translation of addresses is slow.
         rows: of a row-wise operation, with `row_bytes` each; else 0.
         place: what its shape is like: four logarithms to base 2, by family.
     """
@@ -77,7 +80,6 @@ class Facts:
     graphics_memory: bool
     gaming_clock: bool
     shared_lanes: bool
-    small_tlb: bool
     misaligned: bool
     long_rows: float
     reused_bytes: float
@@ -92,12 +94,16 @@ class Facts:
 def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
     """Return whether a library computes a case on a GPU's own units for its format: what the terms are about.
 
-    Kernels of ours, arithmetic in another format and 16-bit formats on vector units are not.
+    Kernels of ours, products in another format and 16-bit ones on vector units are not: what only moves its bytes is.
     """
     operation, dtype = operation_named(case.operation), format_named(case.dtype)
-    if device.kind == "cpu" or device.bandwidth is None or units.support != "native":
+    if device.kind == "cpu" or device.bandwidth is None or units.support == "unsupported":
         return False
     if operation.implementation_named(case.implementation).geometry is not None:
+        return False
+    if units.peak is not None and moves_only(case):
+        return True
+    if units.support != "native":
         return False
     if units.peak is None:
         return not operation.flop_count(case.shape)
@@ -111,16 +117,17 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
     row, item = row_of(device), dtype.bits / 8
     family = family_of(case)
     listed = operation.products(shape) if operation.products else ()
-    products = () if all(1 in (each.m, each.n) for each in listed) else listed
+    products = () if moves_only(case) else listed
     moved = float(operation.byte_count(shape, dtype))
     weights = float(sum(each.batch * each.k * each.n for each in products))
-    longest = max((each.k for each in products), default=0)
+    in_units = RATES.get(units.peak.dtype if units.peak else case.dtype, "16")
+    rate = in_units if products else RATES_OF_BITS.get(dtype.bits, "16")
     peak = units.peak.flop_per_s if units.peak and products else inf
     capability = device.compute_capability or ""
     rows = family in ("layer_norm", "softmax")
     return Facts(
         family=family,
-        rate=RATES.get(units.peak.dtype if units.peak else case.dtype, "16"),
+        rate=rate,
         architecture=row.architecture if row else "",
         device=row.key if row else "",
         calls=conditions.calls,
@@ -139,9 +146,10 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         graphics_memory="GDDR" in ((row.memory_type if row else None) or ""),
         gaming_clock=row is not None and row.rate_class.endswith(GAMING),
         shared_lanes=capability in LANES_SHARED_WITH_INTEGERS,
-        small_tlb=not _is_number(capability) or float(capability) < SMALL_TLB_BEFORE,
         misaligned=family in ("product", "batched_product") and _is_misaligned(products, item),
-        long_rows=max(0.0, log2(longest * item / 2**16)) if family == "product" and longest else 0.0,
+        long_rows=_long_rows(products, item)
+        if family == "product" and rate == "fp32" and row and row.architecture in SLOW_WITH_LONG_ROWS
+        else 0.0,
         reused_bytes=inf
         if case.options.cache == "cold"
         else moved + item * (_weight_sets(case, conditions) - 1) * weights,
@@ -150,7 +158,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         row_bytes=shape["n"] * item if rows else 0.0,
         products=_flat(shape) if family == "convolution" else products,
         winograd=_winograd(shape) if family == "convolution" and case.dtype == "fp32" and shape["r"] == 3 else None,
-        place=_place(family, shape, listed, moved),
+        place=_place(case, listed, moved),
     )
 
 
@@ -166,10 +174,16 @@ def family_of(case: Case) -> Family:
     operation = operation_named(case.operation)
     if case.operation in SPECIAL:
         return SPECIAL[case.operation]
-    products = operation.products(case.shape) if operation.products else ()
-    if all(1 in (each.m, each.n) for each in products):
+    if moves_only(case):
         return "element_wise"
+    products = operation.products(case.shape) if operation.products else ()
     return "product" if all(each.batch == 1 for each in products) else "batched_product"
+
+
+def moves_only(case: Case) -> bool:
+    """Return whether a case has no products of two matrices, and takes as long as its bytes, whatever their format."""
+    operation = operation_named(case.operation)
+    return not operation.products or all(1 in (each.m, each.n) for each in operation.products(case.shape))
 
 
 def _weight_sets(case: Case, conditions: Conditions) -> int:
@@ -184,8 +198,9 @@ def _quantises(case: Case, conditions: Conditions) -> bool:
     return usual if conditions.quantises is None else conditions.quantises
 
 
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
+def _long_rows(products: Sequence[Product], item_bytes: float) -> float:
+    longest = max(each.k for each in products)
+    return min(max(0.0, log2(longest * item_bytes / 2**16)), LONGEST_ROWS)
 
 
 def _is_misaligned(products: Sequence[Product], item_bytes: float) -> bool:
@@ -205,9 +220,8 @@ def _winograd(shape: Shape) -> Product:
     return Product(16, tiles, shape["o"], shape["c"])
 
 
-def _place(
-    family: Family, shape: Shape, products: Sequence[Product], moved: float
-) -> tuple[float, float, float, float]:
+def _place(case: Case, products: Sequence[Product], moved: float) -> tuple[float, float, float, float]:
+    family, shape = family_of(case), case.shape
     if family == "convolution":  # kernels of another reach are other kernels
         return _log2(shape["c"]), _log2(shape["o"]), _log2(shape["h"]) + 3 * shape["r"], _log2(shape["b"])
     if family in ("layer_norm", "softmax"):

@@ -92,7 +92,7 @@ def _compute(batch: Batch, known: Coefficients) -> Numbers:
         fast = (_tiled(batch, known, at, batch.winograd, rate=rate) + copied) * known.exp("winograd")
         found[at] = np.minimum(found[at] * known.exp("implicit_product"), fast)
     misaligned = np.exp(known.of("misaligned", batch)) * batch.numbers("misaligned")
-    rows = known.exp("long_rows") * batch.numbers("long_rows") ** 1.5 * batch.numbers("small_tlb")
+    rows = known.exp("long_rows") * batch.numbers("long_rows") ** 1.5
     found = found * (1 + misaligned) * (1 + rows)
     if len(batch.attention_of):
         found[batch.attention_of] = _attention(batch, known)
