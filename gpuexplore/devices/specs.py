@@ -105,8 +105,8 @@ def _numbered_nearly(query: str) -> list[Accelerator]:
         return []
     found = []
     for row in ACCELERATORS:
-        series, number = _series_and_number(row.name) or ("", "0")
-        if series == asked[0] and (off := _distance(asked[1], number)) is not None:
+        own = _series_and_number(row.name)
+        if own and own[0] == asked[0] and (off := _distance(asked[1], own[1])) is not None:
             found.append((off, -len(_words(query) & _words(row.name)), row))
     found.sort(key=lambda each: each[:2])
     exact = [row for off, _, row in found if off == 0]

@@ -6,7 +6,6 @@ was seen of its kind. Every prediction carries a 90 % prediction interval, and n
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import exp, hypot
 
 from gpuexplore.analysis.model import Bound
@@ -247,13 +246,29 @@ def _of_libraries(asked: Sequence[_Asked], calibration: Calibration) -> list[Pre
     """Return the predictions of libraries' calls; none takes less than where less of its launch is in its time."""
     if not asked:
         return []
-    kinds = list(CALLS)[: list(CALLS).index(asked[0].conditions.calls) + 1]
+    kinds = list(CALLS)
     each = [replace(call, conditions=replace(call.conditions, calls=kind)) for call in asked for kind in kinds]
     facts = [facts_of(call.case, call.device, call.units, call.conditions) for call in each]
     estimates = calibration.gpus.estimates(facts)
     found = [_of_library(call, estimate, calibration) for call, estimate in zip(each, estimates, strict=True)]
-    in_kinds = (found[at : at + len(kinds)] for at in range(0, len(found), len(kinds)))
-    return [reduce(lambda before, after: _no_faster(after, before), some) for some in in_kinds]
+    in_kinds = [found[at : at + len(kinds)] for at in range(0, len(found), len(kinds))]
+    return [_in_order(some, kinds.index(call.conditions.calls)) for call, some in zip(asked, in_kinds, strict=True)]
+
+
+def _in_order(kinds: Sequence[Prediction], place: int) -> Prediction:
+    """Return one of the kinds of calls, its times ordered among theirs; ends move outwards, so that intervals hold.
+
+    Args:
+        kinds: of one call, with ever more of its launch in its time.
+        place: of the kind that is returned.
+    """
+    found, before, after = kinds[place], kinds[: place + 1], kinds[place:]
+    times = [each.time_s for each in before if each.time_s is not None]
+    lows = [each.low_s for each in after if each.low_s is not None]
+    highs = [each.high_s for each in before if each.high_s is not None]
+    if not (times and lows and highs) or found.time_s is None:
+        return found
+    return replace(found, time_s=max(times), low_s=min(lows), high_s=max(highs))
 
 
 def _of_library(asked: _Asked, estimate: Estimate, calibration: Calibration) -> Prediction:
