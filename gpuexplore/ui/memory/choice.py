@@ -54,6 +54,9 @@ def choose() -> Asked:
     top = st.columns([3, 2, 3], gap="medium")
     with top[0]:
         said = link.parameters().get("model", "")
+        for own in (WIDTHS, LAYERS):
+            if not said and own in link.parameters():  # a link of these alone means a model of them
+                link.write("model", own)
         if said not in _model_names() and (meant := usual_model(said)):
             url_widgets.read_as("model", meant.name, f"{said} read as {meant.title}")
         name = url_widgets.select("Model", "model", _model_names(), shown=_title)

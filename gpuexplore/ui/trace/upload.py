@@ -32,6 +32,7 @@ def choose_trace() -> TraceTable | None:
     """Draw the field of the file and the choice of the device; return the table, None without one that can be read."""
     file = st.file_uploader("Trace of torch.profiler", type=[suffix.removeprefix(".") for suffix in SUFFIXES], key=KEY)
     if file is None:
+        select("Taken on", "device", [AS_IT_SAYS, CPU, *GPUS], shown=_device_title)
         st.caption(
             f"Up to {st.get_option('server.maxUploadSize')} MB as it is sent (packed by gzip, about a tenth as "
             f"large) and {MOST_BYTES // 1_000_000} MB unpacked. From a shell `gpuexplore trace FILE` takes up to "
