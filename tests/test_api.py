@@ -252,9 +252,9 @@ def test_gpus_are_ranked_for_a_call_with_prices_of_ones_own():
     ("asked", "message"),
     [
         ({"by": "beauty"}, "order 'beauty': accepted are time, energy, memory, price"),
-        ({"prices": {"t5": 1}}, "price 't5:1': accepted are devices of the table by their key"),
-        ({"prices": {"t4": -1}}, "price 't4:-1': accepted are numbers from"),
-        ({"prices": {"t4": "free"}}, "price 't4:free'"),
+        ({"prices": {"t5": 1}}, "price 't5=1': accepted are devices of the table by their key"),
+        ({"prices": {"t4": -1}}, "price 't4=-1': accepted are numbers from"),
+        ({"prices": {"t4": "free"}}, "price 't4=free'"),
         ({"prices": [0.3]}, "prices '\\[0.3\\]': accepted are amounts by keys"),
         ({"sizes": [64, 128]}, "2 shapes: GPUs are ranked for one"),
         ({"gpus": "Abacus"}, "gpu 'Abacus'"),

@@ -241,7 +241,20 @@ def tracked_peak(model, batch, setup):
 
 
 def allocated_peak(model, batch, setup):
-    """Return the bytes of the peak of a training step with real tensors, by the allocations that the profiler sees."""
+    """Return the bytes of the peak of a training step with real tensors, by the allocations that the profiler sees.
+
+    Products of 16 bits are not oneDNN's: on a processor without units for them it copies their terms, 12 % of a step.
+    """
+    if "16" in f"{setup.dtype} {setup.mixed}":
+        was_enabled, *_ = torch.backends.mkldnn.set_flags(_enabled=False)
+        try:
+            return _allocated_peak(model, batch, setup)
+        finally:
+            torch.backends.mkldnn.set_flags(_enabled=was_enabled)
+    return _allocated_peak(model, batch, setup)
+
+
+def _allocated_peak(model, batch, setup):
     made, data, labels = _model_and_batch(model, batch, setup)
     optimizer = OPTIMIZERS[setup.optimizer](made.parameters())
     _step(made, data, labels, optimizer, setup)
