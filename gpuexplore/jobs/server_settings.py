@@ -64,7 +64,7 @@ def scheduler() -> str | None:
 
 
 def metrics() -> str | None:
-    """Return who may read the metrics: `on` for whoever asks, else whoever has this token; None: they are not served.
+    """Return the access to metrics: `on` is public, other text the token of a request; None: they are not served.
 
     Raises:
         InvalidInput: the token is too short.

@@ -47,7 +47,7 @@ class Roof:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the limit was measured, and so is none that holds for ever."""
+        """Whether the limit was measured: such a ceiling may be exceeded."""
         return PEAK_SOURCES[self.limit.kind].basis == "measured"
 
 

@@ -38,7 +38,7 @@ class _Lanes:
         self._in_use = {**running, lane: devices}
 
     def free(self, devices: Iterable[str]) -> frozenset[str]:
-        """Return those of `devices` that nobody uses now."""
+        """Return those of `devices` that no run uses."""
         return frozenset(devices).difference(*(used for lane, used in self._in_use.items() if lane.is_alive()))
 
     def are_free(self) -> bool:

@@ -29,7 +29,7 @@ TICK_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How far a room is with a lesson.
+    """Progress of a room in a lesson.
 
     Attributes:
         room: the newest open one of the visitor that follows it.

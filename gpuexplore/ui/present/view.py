@@ -44,7 +44,7 @@ Build = Callable[[RunAnalysis, Lines | None], alt.LayerChart]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What is on the screen.
+    """State of the screen.
 
     Attributes:
         chart: which one; None for the title.

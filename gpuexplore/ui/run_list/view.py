@@ -45,7 +45,7 @@ QUALITY = (
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a visitor looks for.
+    """Search and filters of a visitor.
 
     Attributes:
         wanted: which runs.
