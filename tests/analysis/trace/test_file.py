@@ -29,7 +29,7 @@ BAD = {
     "cut off in a text": (GOOD[: GOOD.index(b"aten") + 2], "so it may have been cut off"),
     "digits": (b'{"traceEvents": [' + b"9" * 5000 + b"]}", "a number that cannot be read"),
     "nested": (b"[" * 200_000, "nested too deep"),
-    "damaged gzip": (gzip.compress(GOOD)[:-30], "begins as gzip, and cannot be unpacked"),
+    "damaged gzip": (gzip.compress(GOOD, mtime=0)[:-30], "begins as gzip, and cannot be unpacked"),
     "no gzip": (b"\x1f\x8bhello there, all of you", "begins as gzip, and cannot be unpacked"),
     "ages": (
         as_bytes(gpu_trace(traceEvents=[operation("aten::mm", at, 1.0, 1) for at in (0, 1e16)])),
