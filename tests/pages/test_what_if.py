@@ -339,6 +339,15 @@ def test_kind_of_calls_is_said_and_in_the_table(page, calls):
     assert set(table(app)["Calls"]) == {calls}
 
 
+def test_intervals_of_times_that_compare_are_in_one_unit(page):
+    app = page("what_if", device="t4", shape="m=1100,k=1100,n=1100", dtype="fp32,fp16", gpus="")
+    cells = [each for each in table(app)["Time interval"] if each]
+
+    assert len(cells) > 1
+    assert len({each.rpartition(" ")[2] for each in cells}) == 1
+    assert all(each.split(" – ")[0].endswith(cells[0].rpartition(" ")[2]) for each in cells)
+
+
 def test_on_a_cpu_no_kind_of_calls_is_said(page):
     app = page("what_if", **ALONE, device="cpu", calls="single", dtype="fp32")
 

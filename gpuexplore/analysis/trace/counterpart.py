@@ -9,8 +9,8 @@ from typing import NamedTuple, cast
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.analysis.trace.events import Argument, Call
-from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, is_transposed, numbers
-from gpuexplore.analysis.trace.work.kinds import FUSED_FORWARD, PREFIX
+from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
+from gpuexplore.analysis.trace.work.kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Layout, Shape
@@ -122,6 +122,11 @@ def _matmul(place: int) -> Match:
     return match
 
 
+def _matvec(arguments: Arguments) -> Found | None:
+    (m, n), _ = _dims(arguments, 0), _dims(arguments, 1)
+    return None if _is_by_columns(arguments[0]) else Found("matvec", {"m": m, "n": n})
+
+
 def _addmm(arguments: Arguments) -> Found | None:
     """Return a linear layer; where its matrices do not lie by rows, which ours do, the product that it is."""
     if _layout(arguments, 1) != BY_ROWS:
@@ -148,15 +153,16 @@ def _batched(place: int) -> Match:
     return match
 
 
-def _attention(arguments: Arguments) -> Found | None:
-    query, key, value = (_dims(arguments, place) for place in range(3))
-    masked = any(argument.dims is not None for argument in arguments[3:4])
-    causal = any(argument.value == "True" for argument in arguments[3:])
-    return (
-        None
-        if masked or causal or not query == key == value
-        else Found("attention", dict(zip("bhsd", query, strict=True)))
-    )
+def _attention(places: Attention) -> Match:
+    def match(arguments: Arguments) -> Found | None:
+        query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
+        is_masked = places.mask is not None and any(each.dims for each in arguments[places.mask : places.mask + 1])
+        causal, _ = causal_of(arguments, places)
+        if is_masked or causal is None or not query == key == value:
+            return None
+        return Found("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}))
+
+    return match
 
 
 def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
@@ -213,6 +219,7 @@ MATCHES: Mapping[str, Match] = MappingProxyType(
         f"{PREFIX}{name}": match
         for name, match in {
             "mm": _matmul(0),
+            "mv": _matvec,
             "addmm": _addmm,
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
             "bmm": _batched(0),
@@ -225,5 +232,5 @@ MATCHES: Mapping[str, Match] = MappingProxyType(
             **{name: _convolution(name) for name in CONVOLUTIONS},
         }.items()
     }
-    | dict.fromkeys(FUSED_FORWARD, _attention)
+    | {name: _attention(ATTENTION[name]) for name in FUSED_FORWARD}
 )

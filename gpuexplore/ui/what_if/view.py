@@ -37,6 +37,7 @@ from gpuexplore.units import (
     format_ratio,
     format_seconds,
     format_si,
+    in_one_unit,
 )
 
 MILLION = 1e6
@@ -109,7 +110,7 @@ def show_figures(workload: Workload, facts: Facts, places: Places) -> None:
         _charts(facts, own, places)
     if own:
         st.markdown("**Results**")
-        show_table(lambda: [_shown(row) for row in own], facts, UNITS, alt=_alt(own), config=_columns())
+        show_table(lambda: _table_rows(own), facts, UNITS, alt=_alt(own), config=_columns())
     if predictions := [row.rests_on for row in own if row.rests_on]:
         largest = " of the layer with the most FLOPs" if len(workload.layers) > 1 else ""
         with st.expander(f"What the predictions{largest} rest on", icon=":material/fact_check:"):
@@ -187,13 +188,24 @@ def _claim(claim: UserClaim) -> str:
     return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}{wrong}"
 
 
-def _shown(row: WhatIf) -> dict[str, object]:
+def _table_rows(rows: Sequence[WhatIf]) -> list[dict[str, object]]:
+    """Return the rows of a table, intervals of times in the unit of the times."""
+    cells = in_one_unit(
+        [
+            (format_seconds(row.time.value if row.time else None), _interval(row.time, format_seconds) or "")
+            for row in rows
+        ]
+    )
+    return [_shown(row, interval or None) for row, (_, interval) in zip(rows, cells, strict=True)]
+
+
+def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
     peak, time, speedup = row.peak, row.time, row.speedup
     return {
         "Dtype": row.dtype,
         "Support": row.support,
         "Time": time.value if time else None,
-        "Time interval": _interval(time, format_seconds),
+        "Time interval": interval,
         "From": row.origin.label if row.origin else None,
         "Calls": row.calls,
         "Speedup": speedup.value if speedup else None,
@@ -248,7 +260,7 @@ def show_devices(facts: Facts, places: Places) -> None:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
     with st.expander("Every device and dtype in a table", icon=":material/table:"):
         show_table(
-            lambda: [{"Device": row.device.title, **_shown(row)} for row in rows],
+            lambda: [{"Device": row.device.title, **shown} for row, shown in zip(rows, _table_rows(rows), strict=True)],
             facts,
             UNITS,
             alt=f"Table of {len(rows)} combinations of device and dtype with time, speedup and MFU",

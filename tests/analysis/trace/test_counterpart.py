@@ -13,6 +13,7 @@ from tests.analysis.trace.work.test_flops import call
 HALF = ("[1, 1]", "[1, 1]", "[1, 1]", "1")
 FOUND = {
     "matmul": call("mm", (3, 5), (5, 7)),
+    "matvec": call("mv", (3, 5), (5,)),
     "linear": call("addmm", (7,), (3, 5), (5, 7)),
     "batched_matmul": call("bmm", (600, 3, 5), (600, 5, 7)),
     "attention": call("scaled_dot_product_attention", *[(2, 4, 32, 16)] * 3, values=("", "0.", "False")),
@@ -33,7 +34,9 @@ NOT_FOUND = (
     call("_softmax", (2, 3, 4), values=("0", "False")),
     call("conv2d", (2, 6, 17, 19), (8, 6, 3, 3), (8,), values=("[2, 2]", *HALF[1:])),
     call("conv2d", (2, 6, 17, 19), (8, 3, 3, 3), (8,), values=HALF),
-    call("scaled_dot_product_attention", *[(2, 4, 32, 16)] * 3, values=("", "0.", "True")),
+    call("mv", (3, 5), (5,), strides=[[1, 3], [1]]),
+    call("scaled_dot_product_attention", *[(2, 4, 32, 16)] * 3, (32, 32), values=("0.", "False")),
+    call("scaled_dot_product_attention", *[(2, 4, 32, 16)] * 3),
     call("relu", (8, 4)),
 )
 
@@ -102,3 +105,22 @@ def test_a_dtype_that_is_not_measured_maps_to_nothing(dtype):
 
 def test_what_is_matched_begins_as_torch_names_it():
     assert all(name.startswith("aten::") for name in MATCHES)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("scaled_dot_product_attention", ("", "0.", "True")),
+        ("_scaled_dot_product_flash_attention", ("0.", "True", "False")),
+        ("_scaled_dot_product_efficient_attention", ("", "False", "0.", "True")),
+        ("_scaled_dot_product_flash_attention_for_cpu", ("0.", "True")),
+    ],
+)
+def test_causal_attention_maps_to_ours_with_the_mask(name, values):
+    made = call(name, *[(2, 4, 32, 16)] * 3, values=values)
+    found = counterpart(made, "bf16")
+
+    assert found.operation == "attention"
+    assert found.shape["causal"] == 1
+    assert flop_count(made) == OPERATIONS["attention"].flop_count(found.shape)
+    assert "causal=1" in found.run_command

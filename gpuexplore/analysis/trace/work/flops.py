@@ -92,10 +92,14 @@ def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
 def _product(place: int) -> Formula:
     def formula(arguments: Arguments) -> int | None:
         *batch, m, k = _dims(arguments, place)
-        *other_batch, other_k, n = _dims(arguments, place + 1)
+        *other_batch, other_k, n = _matrix(_dims(arguments, place + 1))
         return 2 * prod(batch) * m * k * n if (batch, k) == (other_batch, other_k) else None
 
     return formula
+
+
+def _matrix(dims: Dims) -> Dims:
+    return (*dims, 1) if len(dims) == 1 else dims
 
 
 def _linear(arguments: Arguments) -> int | None:
@@ -232,8 +236,10 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
     {
         f"{PREFIX}{name}": formula
         for name, formula in {
-            **dict.fromkeys(("mm", "bmm", "_scaled_mm"), _product(0)),
-            **dict.fromkeys(("addmm", "addmm_", "_addmm_activation", "baddbmm", "baddbmm_"), _product(1)),
+            **dict.fromkeys(("mm", "bmm", "mv", "_scaled_mm", "_int_mm"), _product(0)),
+            **dict.fromkeys(
+                ("addmm", "addmm_", "_addmm_activation", "addmv", "addmv_", "baddbmm", "baddbmm_"), _product(1)
+            ),
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
             **{name: _convolution(places) for name, places in CONVOLUTIONS.items()},
             "convolution_backward": _convolution_backward,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 PREFIX = "aten::"
 PRODUCTS = (
     *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear", "mkldnn_linear"),
-    "_scaled_mm",
+    *("_scaled_mm", "_int_mm", "mv", "addmv", "addmv_"),
 )
 
 

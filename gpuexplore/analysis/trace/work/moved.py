@@ -225,7 +225,7 @@ def _reduced(arguments: Arguments) -> Dims | None:
 def _product(place: int) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
         left, right = arguments[place].dims, arguments[place + 1].dims
-        return None if left is None or right is None else (*left[:-1], right[-1])
+        return None if left is None or right is None else (*left[:-1], *right[-1:][: len(right) - 1])
 
     return shape
 
@@ -290,10 +290,11 @@ MOVES: Mapping[str, Moves] = MappingProxyType(
     {
         f"{PREFIX}{name}": moves
         for name, moves in {
-            **dict.fromkeys(("mm", "bmm"), Moves(slice(0, 2), _product(0), _by_dtype(2, _as_first))),
+            **dict.fromkeys(("mm", "bmm", "mv"), Moves(slice(0, 2), _product(0), _by_dtype(2, _as_first))),
+            "_int_mm": Moves(slice(0, 2), _product(0), lambda _: "int"),
             "_scaled_mm": Moves(slice(0, 6), _product(0), _by_dtype(6, _as_first)),  # read with scales and a bias
             **dict.fromkeys(
-                ("addmm", "_addmm_activation", "baddbmm", "addmm_", "baddbmm_"),
+                ("addmm", "_addmm_activation", "addmv", "baddbmm", "addmm_", "addmv_", "baddbmm_"),
                 Moves(slice(0, 3), _product(1), promoted),
             ),
             **dict.fromkeys(("linear", "mkldnn_linear"), Moves(slice(0, 3), _linear, promoted)),

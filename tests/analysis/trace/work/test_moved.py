@@ -163,6 +163,9 @@ IMAGE, WEIGHT, GRADIENT = ((2, 6, 10, 10), BF16), ((6, 4, 3, 3), BF16), ((2, 8, 
     ("call", "by_hand"),
     [
         (called("mm", (WIDE, BF16), ((32, M), BF16), "6"), 2 * 2 * BIG + 4 * M * M),
+        (called("mv", (WIDE, BF16), ((32,), BF16)), 2 * (BIG + 32 + M)),
+        (called("addmv_", ((M,), "float"), (WIDE, "float"), ((32,), "float"), "1", "1"), 4 * (BIG + 32 + 2 * M)),
+        (called("_int_mm", (WIDE, "signed char"), ((32, M), "signed char")), 2 * BIG + 4 * M * M),
         (
             called("_scaled_mm", (WIDE, FP8), ((32, M), FP8), ONE_SCALE, ONE_SCALE, None, None, "15", "True"),
             2 * BIG + 8 + 2 * M * M,
