@@ -190,13 +190,11 @@ def _claim(claim: UserClaim) -> str:
 
 def _table_rows(rows: Sequence[WhatIf]) -> list[dict[str, object]]:
     """Return the rows of a table, intervals of times in the unit of the times."""
-    cells = in_one_unit(
-        [
-            (format_seconds(row.time.value if row.time else None), _interval(row.time, format_seconds) or "")
-            for row in rows
-        ]
-    )
-    return [_shown(row, interval or None) for row, (_, interval) in zip(rows, cells, strict=True)]
+    spans = [(row.time.value, row.time.low, row.time.high) if row.time else (None, None, None) for row in rows]
+    cells = in_one_unit([tuple(map(format_seconds, span)) for span in spans])
+    return [
+        _shown(row, f"{low} – {high}" if low != high else None) for row, (_, low, high) in zip(rows, cells, strict=True)
+    ]
 
 
 def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
