@@ -254,7 +254,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
         phases = take_phases(sampling, group)
         measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts, phases)
         if sampling.checked_call is None:
-            check_reuse(sampling.candidate, group, measurement.median_s)
+            check_reuse(sampling.candidate, group, min(measurement.samples_s))
         check_finished(sampling.candidate, measurement.median_s)
         weak_on, cores = _stressed(case, sampling.candidate, group, measurement.median_s)
         device = with_fair_ceiling(sampling.candidate, measurement)

@@ -212,5 +212,5 @@ def hashing(inputs, out, dtype):
 
 
 def _add_slowly(inputs, out):
-    for _ in range(50):
+    for _ in range(20):  # far below what counts as a slow call, each of which is checked
         np.add(*inputs, out=out)
