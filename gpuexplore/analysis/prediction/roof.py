@@ -47,7 +47,7 @@ class Roof:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the limit was measured: such a ceiling may be exceeded."""
+        """Whether the limit is a measured ceiling, which a run may exceed."""
         return PEAK_SOURCES[self.limit.kind].basis == "measured"
 
 

@@ -173,7 +173,7 @@ def _tries(candidate: Candidate, group: Group, call_s: float) -> Iterator[tuple[
     if candidate.device.kind == "cpu":  # elsewhere a call that the host launches and awaits is compared with its like
         for unseen in islice(values, pairs):
             fresh_s = _fresh_s(candidate, unseen.inputs, group, call_s)
-            call_s = min(call_s, candidate.first_call_s(group.time.clock))  # beside others all that were timed are slow
+            call_s = min(call_s, candidate.first_call_s(group.time.clock))  # load may have slowed all timed ones
             yield unseen, fresh_s, call_s
         yield from (_fastest(candidate, group, values, (call_s, _pairs(call_s))) for _ in range(ATTEMPTS))
     else:

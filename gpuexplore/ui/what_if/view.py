@@ -1,6 +1,6 @@
 """A what-if on a page: the sentence, the figures of one device, the trade-off, and the same across devices."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -207,7 +207,7 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
         "From": row.origin.label if row.origin else None,
         "Calls": row.calls,
         "Speedup": speedup.value if speedup else None,
-        "Speedup interval": _interval(speedup, format_ratio),
+        "Speedup interval": _speedup_interval(speedup),
         "MFU": row.mfu,
         "Error": row.error,
         "Error is": row.error_origin,
@@ -221,8 +221,8 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
     }
 
 
-def _interval(span: Span | None, words: Callable[[float], str]) -> str | None:
-    return f"{words(span.low)} – {words(span.high)}" if span and span.low < span.high else None
+def _speedup_interval(span: Span | None) -> str | None:
+    return f"{format_ratio(span.low)} – {format_ratio(span.high)}" if span and span.low < span.high else None
 
 
 def _columns() -> dict[str, Any]:

@@ -99,6 +99,7 @@ def _product(place: int) -> Formula:
 
 
 def _matrix(dims: Dims) -> Dims:
+    """Return the axes of a right operand; of a vector, those of the column that it is."""
     return (*dims, 1) if len(dims) == 1 else dims
 
 

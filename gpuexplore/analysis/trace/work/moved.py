@@ -225,7 +225,7 @@ def _reduced(arguments: Arguments) -> Dims | None:
 def _product(place: int) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
         left, right = arguments[place].dims, arguments[place + 1].dims
-        return None if left is None or right is None else (*left[:-1], *right[-1:][: len(right) - 1])
+        return None if left is None or right is None else (*left[:-1], *right[1:][-1:])
 
     return shape
 
