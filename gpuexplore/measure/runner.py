@@ -83,6 +83,7 @@ class _Open:
 
     def turn(self, gets_one: Callable[[Sampling], bool]) -> None:
         """Take a round of each case that gets one; no call can tell why it does."""
+        self.group.resume()
         active = {case: sampling for case, sampling in self.samplings().items() if gets_one(sampling)}
         take_turn(active, self.group.time, self.random, self._fail)
 
@@ -93,6 +94,7 @@ class _Open:
 
     def finish(self) -> None:
         """Check each case once more, and report its result."""
+        self.group.resume()
         for case, prepared in self.ready.items():
             self.group.time.begin_turn(case, None)
             seals = [Seal.of(sampling) for sampling in self.samplings().values()]

@@ -38,9 +38,10 @@ def case_of(operation, implementation, dtype, device, *, shape, **options):
 @pytest.mark.parametrize(("operation", "implementation", "dtype"), CUDA)
 def test_implementation_agrees_with_the_reference_and_is_timed(gpu, needs, operation, implementation, dtype):
     needs(implementation.backend)
-    reason = unsupported(operation, implementation, dtype, gpu)
+    unable = unsupported(operation, implementation, dtype, gpu)
 
     for shape in awkward_shapes(operation):
+        reason = unable or implementation.lacks_flags(operation.flags_of(shape))
         result = measured(case_of(operation, implementation, dtype, gpu, shape=shape, budget_s=0.01), gpu)
         if reason:
             assert (result.status, result.reason) == (Status.UNSUPPORTED, reason)

@@ -77,6 +77,10 @@ class Group:
     def _unseen(self) -> AnyReference:
         return self._reference("normal", self.seed + UNSEEN)
 
+    def resume(self) -> None:
+        """Set what torch computes fp32 in as it was for this group: one in tf32 may have been measured meanwhile."""
+        allow_tf32(self.dtype.matrix_only)
+
     def build(self, case: Case, shape: Shape, inputs: Inputs) -> Candidate:
         """Return the implementation of `case` built on `inputs` of `shape`."""
         moved = Case(case.operation, shape, case.dtype, case.implementation, case.device, case.options)
@@ -150,7 +154,7 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
     place = place_for(operation, first.shape, device)  # loads what checks there, which is then watched like the rest
     _load(operation, cases)
     dtype = dtype_named(first.dtype)
-    allow_tf32(dtype.matrix_only)  # so that no implementation has to change it
+    allow_tf32(dtype.matrix_only)  # so that no implementation has to change it: as in Group.resume
     untouched = Untouched(threads)
     environment = describe_environment(device, backends, threads)
     if place:
