@@ -106,12 +106,6 @@ def test_gpu_without_products_of_warpgroups_is_told_which_step_to_use(gpu, numbe
     assert wgmma.unsupported(DTYPES["bf16"], Device("cuda:0", "cuda", "H100", compute_capability="9.0")) is None
 
 
-def test_kernel_that_no_gpu_has_run_says_so_wherever_it_is_described():
-    unproved = [row.name for row in OPERATIONS["matmul"].implementations if "not run on a GPU yet" in row.about]
-
-    assert unproved == ["numba-cuda-wgmma"]
-
-
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_gpu_without_these_tensor_cores_is_told_which_step_to_use(dtype):
     turing = Device("cuda:0", "cuda", "Tesla T4", compute_capability="7.5")

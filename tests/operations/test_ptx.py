@@ -145,18 +145,26 @@ def test_every_kernel_has_a_digest_in_the_record_and_others_than_its_neighbours(
     ],
 )
 def test_a_change_of_what_a_kernel_is_made_from_is_another_digest(tmp_path, changed, others):
-    package = shutil.copytree(
-        PACKAGE, tmp_path / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__")
-    )
+    assert with_other_digests(tmp_path, changed, lambda text: text + "\nA = 1\n") == {"softmax"} | others
+
+
+def test_another_description_is_no_other_digest(tmp_path):
+    about, path = OPERATIONS["softmax"].about, "operations/softmax/__init__.py"
+
+    assert with_other_digests(tmp_path, path, lambda text: text.replace(about, "x y")) == set()
+
+
+def with_other_digests(folder, changed, edit):
+    """Return which of two operations have another digest once a file of a copy of the package was edited."""
+    package = shutil.copytree(PACKAGE, folder / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__"))
     softmax, copy = (OPERATIONS[name] for name in ("softmax", "copy"))
     rows = {operation.name: (operation, operation.implementation_named("numba-cuda")) for operation in (softmax, copy)}
     before = {name: digest(*row, package) for name, row in rows.items()}
     path = package / changed
-    path.write_text(path.read_text(encoding="utf-8") + "\nA = 1\n", encoding="utf-8")
-
-    found = {name for name, row in rows.items() if digest(*row, package) != before[name]}
-
-    assert found == {"softmax"} | others
+    text = path.read_text(encoding="utf-8")
+    path.write_text(edit(text), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != text
+    return {name for name, row in rows.items() if digest(*row, package) != before[name]}
 
 
 def test_another_version_of_the_compiler_is_another_digest(monkeypatch):

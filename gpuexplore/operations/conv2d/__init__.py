@@ -15,7 +15,7 @@ from gpuexplore.kernels.geometry import Geometry, Lengths
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
-from gpuexplore.operations.matmul import NOT_RUN_YET, warp_tile
+from gpuexplore.operations.matmul import warp_tile
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 from gpuexplore.operations.scales import norms
 from gpuexplore.operations.winograd import growth_in_fp32
@@ -120,7 +120,7 @@ OPERATION = Operation(
         by_numba_cuda(
             "numba_cuda_tensorcore",
             "the same product on the tensor cores in bf16 and fp16, weights by asynchronous copies: 36 % of the main "
-            f"loop are HMMA, where c is a multiple of 32, h x w of 4 and r at most 7 ({NOT_RUN_YET})",
+            "loop are HMMA, where c is a multiple of 32, h x w of 4 and r at most 7",
             WARP_PATCH_TILES,
             name="numba-cuda-tensorcore",
             dtypes=ON_TENSOR_CORES,

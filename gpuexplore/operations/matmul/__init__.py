@@ -54,9 +54,6 @@ REGISTER_TILES = Geometry(((16, 16), (8, 8)), _square_each)
 WARP_TILES = Geometry(((16, 16), (16, 8), (8, 8)), warp_tile)
 WARPGROUP_TILES = Geometry(((16, 16), (16, 8)), _square_each)
 
-# what is said of a step until a recording of a GPU has it
-NOT_RUN_YET = "its PTX was interpreted and its machine code read; not run on a GPU yet"
-
 TENSOR_CORES: Mapping[str, Any] = MappingProxyType(
     {
         "on_matrix_units": ON_TENSOR_CORES,
@@ -137,7 +134,7 @@ CUDA_LADDER = (
         "wgmma",
         WARPGROUP_TILES,
         "four warps together multiply 64 x 128 tiles that the tensor cores read from shared memory: no fragments in "
-        f"registers, and no loads of them; 5 % of the main loop are products ({NOT_RUN_YET})",
+        "registers, and no loads of them; 5 % of the main loop are products",
         on_matrix_units=("bf16", "fp16"),
         arithmetic={},
         compute_capability="9.0",
@@ -181,7 +178,8 @@ OPERATION = Operation(
         *CUDA_LADDER,
         by_numba_cuda(
             "numba_cuda_best",
-            "the best step of our CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else numba-cuda-warptile",
+            "the best step of our CUDA ladder on most GPUs: numba-cuda-tensorcore in tf32, bf16 and fp16, else "
+            "numba-cuda-warptile; on 9.0 numba-cuda-wgmma is faster in bf16 and fp16",
             WARP_TILES,
             best_rung=True,
             **TENSOR_CORES,

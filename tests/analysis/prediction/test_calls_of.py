@@ -1,4 +1,5 @@
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_docs_say_how_much_more_than_a_graph_a_pair_of_events_measured_on_the_re
         if replayed:
             found.append(round((warm[0].median_s - replayed.result.measurement.median_s) * 1e6, 1))
 
-    assert (min(found), max(found), len(found)) == (2.7, 4.1, 4)
+    assert (min(found), median(found), max(found), len(found)) == (-0.4, 2.7, 4.1, 37)
 
 
 def is_of_h200(result):

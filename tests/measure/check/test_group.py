@@ -6,7 +6,8 @@ import torch
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, Shape
+from gpuexplore.measure.runner import measure_group
+from gpuexplore.model import Case, Result, Shape, Status
 from gpuexplore.operations.growth import AS_SUMMED
 from tests.measure.fakes import CPU, GPU
 
@@ -40,6 +41,27 @@ def test_tf32_is_allowed_before_anything_is_watched_and_changing_that_is_meddlin
         group.untouched.check()
     group.untouched.check()
     assert torch.backends.cuda.matmul.allow_tf32 == (dtype == "tf32")
+
+
+@pytest.mark.parametrize("dtypes", [("tf32", "fp32"), ("fp32", "tf32")])
+def test_kernels_in_fp32_are_right_in_a_run_that_has_tf32_too(dtypes):
+    shape, events = Shape.of(m=16, k=16, n=16), []
+    asked = [Case("matmul", shape, dtype, name, "cpu") for dtype in dtypes for name in ("numpy", "torch")]
+    measure_group(asked, CPU, report=events.append)
+    found = {(one.case.dtype, one.case.implementation): one for one in events if isinstance(one, Result)}
+
+    assert [found["fp32", name].status for name in ("numpy", "torch")] == [Status.OK] * 2
+    assert [found["tf32", name].status for name in ("numpy", "torch")] == [Status.UNSUPPORTED] * 2
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "fp32"])
+def test_group_that_resumes_after_one_of_another_precision_computes_in_its_own(dtype):
+    group, other = opened(dtype), opened("fp32" if dtype == "tf32" else "tf32")
+
+    for one, is_allowed in ((group, dtype == "tf32"), (other, dtype != "tf32"), (group, dtype == "tf32")):
+        one.resume()
+        assert torch.backends.cuda.matmul.allow_tf32 == torch.backends.cudnn.allow_tf32 == is_allowed
+        one.untouched.check()
 
 
 def test_convolutions_that_somebody_leaves_in_tf32_are_told_and_put_back():
