@@ -301,17 +301,8 @@ def differences(recorded, found):
         f"{capability} {what}: {recorded.get(capability, {}).get(what)} -> {value}"
         for capability, values in found.items()
         for what, value in values.items()
-        if as_read_then(recorded.get(capability, {}).get(what)) != as_read_then(value)
+        if recorded.get(capability, {}).get(what) != value
     ]
-
-
-def as_read_then(value):
-    """Return a recorded fact; of a main loop what was read alike before moves, additions and shuffles were told apart.
-
-    Most of the record is of that time: `make kernels` reads everything anew, and then this can go.
-    """
-    alike = ("is_loop", "instructions", "tensor", "cycles", "bytes_in_flight")
-    return {name: value[name] for name in alike} if isinstance(value, dict) else value
 
 
 def test_other_toolkit_that_make_installs_is_the_recorded_one(repository):
