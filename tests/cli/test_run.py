@@ -275,7 +275,7 @@ def test_what_a_library_prints_below_python_is_no_part_of_the_json(answered, mon
     monkeypatch.setenv("ONEDNN_VERBOSE", "1")
 
     code, told = answered(
-        "run", "matmul", "--size", "64", "--dtype", "bf16", "--impl", "torch", *TINY[-4:], "--json", "--no-save"
+        "run", "matmul", "--size", "64", "--dtype", "bf16", "--impl", "torch", "--device", "cpu", "--json", "--no-save"
     )
 
-    assert (code, len(told["results"])) == (EXIT_OK, 1)
+    assert (code, [result["reason"] for result in told["results"]]) == (EXIT_OK, [None])
