@@ -5,13 +5,13 @@ from pathlib import Path
 import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.served import PAGES
 from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.present.view import is_presented
 from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head.recent import show_recent_runs
-from gpuexplore.ui.session import note_visit
+from gpuexplore.ui.session import RETRY_S, draw_once_back, note_visit
 from gpuexplore.ui.shared.quiet import hold_back
 from gpuexplore.ui.turns.redraws import drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
@@ -176,5 +176,8 @@ try:
     hold_back()
     with drawn_in_turn():
         page.run()
-except GpuExploreError as error:  # forged values, a database that has gone: a sentence, and no traceback in the log
+except StoreUnavailable as error:
+    show_problem(error)
+    st.fragment(draw_once_back, run_every=RETRY_S)()
+except GpuExploreError as error:  # forged values: a sentence, and no traceback in the log
     show_problem(error)

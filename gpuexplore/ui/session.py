@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
+import streamlit as st
+
 from gpuexplore.analysis.model import CustomPeaks
 from gpuexplore.devices import discover
 from gpuexplore.devices.identity import device_key
@@ -15,6 +17,7 @@ from gpuexplore.ui.identity import owner
 from gpuexplore.ui.shared import Shared, moment
 
 __all__ = [
+    "draw_once_back",
     "is_silent",
     "known_devices",
     "live_supervisor",
@@ -25,6 +28,7 @@ __all__ = [
     "store",
 ]
 
+RETRY_S = 2.0  # a page without a database looks for it again
 NOTED_S = 60.0  # a visit is written down again after so long
 MOST_NOTED = 10_000
 _VISITS: dict[str, float] = {}
@@ -90,6 +94,13 @@ def note_visit() -> None:
     with suppress(StoreUnavailable):
         store().see(visitor)
         _VISITS[visitor] = now_s
+
+
+def draw_once_back() -> None:
+    """Draw the whole page as soon as the database can be used again; where it is away, nothing."""
+    with suppress(StoreUnavailable):
+        _supervisors()
+        st.rerun()
 
 
 def newest_result() -> int:

@@ -145,9 +145,8 @@ def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result
 
     expect(page.get_by_text("Export", exact=True)).to_be_visible()
     expect(queue.get_by_text("Nothing is being measured")).to_be_visible()
-    for watching in (page, queue):
+    for watching in (page, queue, newcomer):
         expect(watching.get_by_text(AWAY)).to_have_count(0)
-    newcomer.reload()
     tells(newcomer, "Nothing is measured yet")
     with open_store(database_of(home)) as store:
         statuses = [result.status.value for result in store.load(run_id).results]
