@@ -195,8 +195,11 @@ def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
     if task.device.kind == "cpu":
         SPEEDS.prepare()  # its threads are the worker's own
     before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
-    with _limits_put_back():
-        error = _measure_cases(task, reporter, directory)
+    try:
+        with _limits_put_back():
+            error = _measure_cases(task, reporter, directory)
+    except BaseException as end:  # SystemExit and its like, of the case whose turn it is: this process ends
+        return Ended(f"{type(end).__name__}: it ends the process that it is raised in")
     lost = (Status.CANCELLED, LEFT_OFF) if (directory / LEAVE).exists() else (Status.ERROR, UNREPORTED)
     for case in tuple(reporter.left):
         reporter.report(failed(case, error) if error else Result(case, *lost))

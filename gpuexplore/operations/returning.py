@@ -77,7 +77,11 @@ def _taken(array: Any, library: str) -> Any:
     Raises:
         Unsupported: the library made a copy, which later values would not reach.
     """
-    made: Any = import_module("jax.dlpack" if library == "jax" else library).from_dlpack(array)
+    from_dlpack = import_module("jax.dlpack" if library == "jax" else library).from_dlpack
+    try:
+        made: Any = from_dlpack(array)
+    except Exception as error:  # JAX has an exception of its own for strides
+        raise Unsupported(f"{library} takes no array that lies so in memory: {error}") from error
     place = made.unsafe_buffer_pointer() if library == "jax" else made.data.ptr
     if place != array.data_ptr():
         raise Unsupported(f"{library} copies what it gets by DLPack here: it cannot be given the inputs of the others")

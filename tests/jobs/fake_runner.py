@@ -133,6 +133,10 @@ def leave_politely(case, cancelled):
     sys.exit()
 
 
+def interrupt(case, cancelled):
+    raise KeyboardInterrupt
+
+
 def touch_nothing(case, cancelled):
     ctypes.string_at(0)
 
@@ -236,6 +240,7 @@ BEHAVIOURS = {
     "late": late,
     "leave": leave,
     "leave-politely": leave_politely,
+    "interrupt": interrupt,
     "leave-with-0": leave_with_0,
     "out-of-memory": out_of_memory,
     "patient": patient,

@@ -59,7 +59,8 @@ def analyze(
     machines = machine_notes(results, context.origin)
     own = _analyzed(results, comparison, context, machines=machines)
     beside = _analyzed(context.beside, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
-    measured = [analyzed for analyzed in own if is_ranked(analyzed.result)]
+    ranked = [analyzed for analyzed in own if is_ranked(analyzed.result)]
+    measured = [analyzed for analyzed in ranked if not analyzed.flag("fragile")] or ranked
     shapes = shapes_by_work([analyzed.result for analyzed in measured])
     largest = shapes[-1] if shapes else None
     there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)

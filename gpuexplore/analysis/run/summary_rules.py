@@ -56,6 +56,15 @@ def not_believed(analysis: RunAnalysis) -> str | None:
     return f"{' '.join(found)} Such a time is ranked nowhere and compared with nothing." if found else None
 
 
+def fragile(analysis: RunAnalysis) -> str | None:
+    """Say which results are left out of the ranking, because they are wrong on other inputs."""
+    left_out = [analyzed for analyzed in analysis.results if analyzed.flag("fragile")]
+    found = dict.fromkeys(one.sentence for each in left_out for one in each.diagnoses if one.kind == "fragile")
+    if not found or analysis.fastest in left_out:
+        return None
+    return f"{' '.join(found)} It is not ranked."
+
+
 def single_samples(analysis: RunAnalysis) -> str | None:
     """Say which results rest on one sample, and win nothing."""
     found = [analyzed for analyzed in analysis.results if analyzed.flag("one_sample")]
@@ -240,6 +249,7 @@ def _measurement(analyzed: AnalyzedResult) -> Measurement:
 RULES: tuple[SummaryRule, ...] = (
     main_finding,
     not_believed,
+    fragile,
     single_samples,
     unknown_peak,
     contrast,

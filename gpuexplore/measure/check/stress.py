@@ -35,6 +35,7 @@ LEAST_CPU_S = 80e-3  # of calls by which the cores that they use are told: Linux
 LARGEST_ELEMENTS = 2**20  # of arrays that are tried beside the timed ones
 FACTOR = 1000.0  # of inputs, and what is added to them
 NARROW_BITS, NARROW = 16, 30.0  # of formats whose numbers end early, or have few digits
+NOT_FINITE = {"NaN": float("nan"), "infinity": float("inf")}
 STRESSED = 3  # added to the seed, so that no inputs were met before
 
 FAILURES = (  # of a function, a reference or a shape on inputs that they were not made for
@@ -61,12 +62,15 @@ class Stress:
         shape: of the operation.
         change: what becomes of normal numbers before they are rounded.
         placed: how the inputs lie in memory: as usual, at an odd element, or as every second one.
+        planted: what stands in place of the middle number of each input, NaN, or of the first one, infinity: the output
+            has to be finite where the reference is, and nowhere else.
     """
 
     name: str
     shape: Shape
     change: Change = UNCHANGED
     placed: str = ""
+    planted: float | None = None
 
 
 def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function: bool) -> Iterator[Stress]:
@@ -89,6 +93,7 @@ def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function:
     most = NARROW if dtype.bits <= NARROW_BITS else FACTOR
     yield Stress(f"inputs {most:,.0f} times as large", some, lambda array: array * most)
     yield Stress(f"inputs around {most:,.0f}", some, lambda array: array + most)
+    yield from (Stress(f"inputs with {name}", some, planted=value) for name, value in NOT_FINITE.items())
 
 
 def weakness(case: Case, group: Group) -> str | None:
@@ -109,22 +114,17 @@ def weakness(case: Case, group: Group) -> str | None:
 
 
 def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
+    quiet: Any = {} if stress.planted is None else {"all": "ignore"}  # of NumPy, which warns of infinity
     try:
-        reference = _reference(stress, group)
-        if not _can_be_expected(reference, stress):
-            return None
+        with np.errstate(**quiet):
+            reference = _reference(stress, group)
+            if not _can_be_expected(reference, stress):
+                return None
     except FAILURES:  # a user's shapes or reference are not for such inputs
         return None
     try:
-        candidate = group.build(case, stress.shape, reference.inputs)
-        if stress.placed:
-            candidate = _placed(candidate, stress, case, group)
-        candidate.poison()
-        candidate.run()
-        candidate.backend.synchronize(case.device)
-        growth = group.growth(case.implementation, stress.shape)
-        accuracy = judge(candidate.output(), reference, stress.shape, growth)
-        return None if accuracy.within else describe(accuracy)
+        with np.errstate(**quiet):
+            return _difference(stress, case, group, reference)
     except Unsupported:  # its library does not take arrays that lie so
         return None
     except FAILURES as error:
@@ -133,11 +133,34 @@ def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
         group.untouched.check()
 
 
+def _difference(stress: Stress, case: Case, group: Group, reference: Reference) -> str | None:
+    """Return by what an implementation that is built on such inputs, and called once, differs from the reference."""
+    candidate = group.build(case, stress.shape, reference.inputs)
+    if stress.placed:
+        candidate = _placed(candidate, stress, case, group)
+    candidate.poison()
+    candidate.run()
+    candidate.backend.synchronize(case.device)
+    if stress.planted is not None:
+        return _hidden(candidate.output(), reference)
+    accuracy = judge(candidate.output(), reference, stress.shape, group.growth(case.implementation, stress.shape))
+    return None if accuracy.within else describe(accuracy)
+
+
+def _hidden(out: Any, reference: Reference) -> str | None:
+    """Return how many numbers are finite where those of the reference are not, or the reverse; None where none is."""
+    differing = sum(int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts)
+    return f"{differing:,} numbers are finite where the reference's are not, or the reverse" if differing else None
+
+
 def _reference(stress: Stress, group: Group) -> Reference:
     operation, dtype = group.operation, group.dtype
 
     changed = replace(operation, prepared=lambda arrays: tuple(map(stress.change, operation.prepared(arrays))))
     inputs = make_inputs(changed, stress.shape, dtype, "normal", seed=group.seed + STRESSED)
+    if stress.planted is not None:
+        for array in inputs[: 1 if stress.planted > 0 else None]:  # infinity in two of them may cancel
+            array.reshape(-1)[array.size // 2] = dtype.round(np.array(stress.planted))
     return Reference(operation, dtype, inputs, group.seed + STRESSED)
 
 
@@ -151,7 +174,7 @@ def _can_be_expected(reference: Reference, stress: Stress) -> bool:
     if any(length < 1 for length in lengths) or not reference.parts:
         return False
     if stress.change is UNCHANGED:
-        return True
+        return stress.planted is None or _is_told(reference, stress.planted)
     most = (dtype.largest or float(np.finfo(np.float32).max)) / 4
     with np.errstate(all="ignore"):
         inputs = [dtype.widen(array) for array in reference.inputs]
@@ -160,6 +183,13 @@ def _can_be_expected(reference: Reference, stress: Stress) -> bool:
             return False
         narrow = operation.reference(*(array.astype(DTYPES[dtype.accumulate].storage) for array in inputs))
         return judge(narrow.astype(np.float64), reference, shape).within
+
+
+def _is_told(reference: Reference, planted: float) -> bool:
+    """Return whether a number that is not finite shows in the output; not where infinity less infinity makes it NaN."""
+    outputs = [expected for _, expected in reference.parts]
+    undefined = planted > 0 and any(np.isnan(expected).any() for expected in outputs)
+    return not undefined and any(not np.isfinite(expected).all() for expected in outputs)
 
 
 def check_often(candidate: Candidate, group: Group, call_s: float) -> float | None:

@@ -64,7 +64,17 @@ def contiguous_sum(a, b):
     return a + b if a.flags.c_contiguous else a - b
 
 
+def sum_without_nan(a, b):
+    return np.nan_to_num(a + b, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+
+def clipped_sum(a, b):
+    return np.minimum(a + b, np.float32(1e30))
+
+
 FRAGILE = [
+    ("vector_add", sum_without_nan, "wrong on inputs with NaN: 1 numbers are finite where the reference's are not"),
+    ("vector_add", clipped_sum, "wrong on inputs with infinity: 1 numbers are finite where the reference's are not"),
     ("softmax", softmax_without_maximum, "wrong on inputs 1,000 times as large: the output holds NaN"),
     ("softmax", clamped_softmax, "wrong on inputs 1,000 times as large: relative error"),
     ("layer_norm", variance_in_one_pass, "wrong on inputs around 1,000: relative error"),
@@ -180,11 +190,13 @@ def test_large_values_are_smaller_in_narrow_dtypes():
     operation, dtype = operation_named("vector_add"), dtype_named("fp16")
     names = [each.name for each in stresses(operation, Shape.of(n=100), dtype, of_a_function=True)]
 
-    assert names[-4:] == [
+    assert names[-6:] == [
         "arrays that begin at an odd element",
         "strided views",
         "inputs 30 times as large",
         "inputs around 30",
+        "inputs with NaN",
+        "inputs with infinity",
     ]
 
 

@@ -53,9 +53,6 @@ def test_crash_ends_crashed_and_the_others_are_measured(measured):
     [
         ("segfault", "the worker was ended by SIGSEGV"),
         ("terminated", "the worker was ended by SIGTERM"),
-        ("interrupting", "the worker was ended by SIGINT"),
-        ("base-exception", "the worker ended with exit code 1"),
-        ("sys-exit", "the worker ended with exit code 0"),
         ("exit-3", "the worker ended with exit code 3"),
     ],
 )
@@ -63,6 +60,17 @@ def test_what_ends_the_process_by_itself_is_named(measured, name, reason):
     result = measured(name)[name]
 
     assert (result.status, result.reason) == (Status.CRASHED, reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("interrupting", "KeyboardInterrupt"), ("base-exception", "Odd"), ("sys-exit", "SystemExit")],
+)
+def test_exception_that_ends_a_process_is_named(measured, name, error):
+    result = measured(name)[name]
+
+    assert result.status is Status.ERROR
+    assert result.reason == f"{error}: it ends the process that it is raised in"
 
 
 def test_copy_of_the_worker_reports_nothing_twice(measured):
