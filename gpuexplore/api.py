@@ -146,14 +146,16 @@ def measure(
         isolated: whether it runs in a process of its own, which alone ends where it crashes or hangs.
         **about: `flops` of a call, a multiply-add counted as 2 (without it, no rate or MFU is told); `bytes` moved at
             least (without it, each input is read and the output written once); `operation`, a name that `gpuexplore
-            list` prints or what `operation` declared; `library`, whose arrays it takes, where that cannot be seen; and
-            the settings of `run`: `sizes`, `dtypes`, `devices`, `cache`, `threads`, `budget`.
+            list` prints or what `operation` declared; `library`, whose arrays it takes, where that cannot be seen;
+            `memory_limit` of its process, like ``4GB`` (without it, half of what is free); and the settings of `run`:
+            `sizes`, `dtypes`, `devices`, `cache`, `threads`, `budget`.
 
     Raises:
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
         TypeError: an unknown setting.
     """
     from gpuexplore.jobs import functions as jobs
+    from gpuexplore.jobs.engines.attempt import limits_typed
 
     arrays = [] if inputs is None else list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if isinstance(against, str) or not isinstance(against, list | tuple):
@@ -163,6 +165,7 @@ def measure(
     if "implementations" in about:
         raise InvalidInput("implementations: give them as against=")
     operation, library = about.pop("operation", None), about.pop("library", "")
+    limits = limits_typed(name_typed("memory_limit", about.pop("memory_limit", ""), empty=True))
     told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
         about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}
@@ -179,7 +182,8 @@ def measure(
     if not isolated:
         return Outcome(experiment, _measure(experiment, used))
     is_users = declared.name not in OPERATIONS
-    return Outcome(experiment, jobs.measured_apart(experiment, used, own, declared if is_users else None))
+    own_operation = declared if is_users else None
+    return Outcome(experiment, jobs.measured_apart(experiment, used, own, own_operation, limits=limits))
 
 
 def predict(

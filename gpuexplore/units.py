@@ -28,6 +28,7 @@ _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "
 _PREFIXES = {name: 10.0**power for power, name in _SI.items()} | {
     name: 1024.0**power for power, name in _BINARY.items() if name
 }
+_BYTES = re.compile(r"(?P<number>[0-9][0-9.e+]{0,15}) ?(?P<prefix>[kmgt])(?P<binary>i?)b", re.IGNORECASE)
 _NUMBER = r"(?<![\w.,-])(?<!min )-?[0-9]+(?:\.[0-9]+)?"
 _UNIT = r"(?:FLOP/s|FLOP|B/s|B|s|J|Hz|W)(?![\w/])"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER}) (?P<prefix>[nµmkMGTP]|[KMGTP]i|)(?P<unit>{_UNIT})")
@@ -67,6 +68,15 @@ def read_seconds(text: str) -> float | None:
     found = _TIME.fullmatch(text.strip())
     number = read_number(found["number"]) if found else None
     return None if found is None or number is None else number * _SECONDS[found["unit"]]
+
+
+def read_bytes(text: str) -> int | None:
+    """Return the bytes that were typed with their unit, e.g. ``500MB`` or ``4 GiB``; None where it is none."""
+    found = _BYTES.fullmatch(text.strip())
+    number = read_number(found["number"]) if found else None
+    if found is None or number is None:
+        return None
+    return int(number * (1024 if found["binary"] else 1000) ** ("kmgt".index(found["prefix"].casefold()) + 1))
 
 
 def read_rate(text: str) -> tuple[float, str] | None:

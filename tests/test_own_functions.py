@@ -89,6 +89,69 @@ def test_a_reference_that_fails_on_other_inputs_blames_nobody():
     assert "fragile" not in {flag.name for flag in outcome.results[0].flags}
 
 
+def filling(a):
+    kept = []
+    while True:
+        kept.append(np.ones(10**6))
+
+
+@pytest.mark.long
+def test_a_function_that_fills_the_memory_ends_at_the_limit_and_the_other_is_measured():
+    outcome = gx.measure(
+        filling, [numbers(300)], reference=np.negative, against=[np.negative], budget=0.01, memory_limit="1.5GB"
+    )
+
+    assert by_status(outcome) == {
+        "numpy:filling": (
+            "out_of_memory",
+            "its process took more than 1.50 GB of memory: --memory-limit sets another limit",
+        ),
+        "numpy:negative": ("ok", None),
+    }
+
+
+@pytest.mark.parametrize("size", ["lots", "4", "0GB"])
+def test_memory_limit_that_is_no_size_is_refused(size):
+    with pytest.raises(InvalidInput, match=f"memory limit '{size}': accepted are sizes like 500MB, 4GB or 8GiB"):
+        gx.measure(np.negative, [numbers(300)], reference=np.negative, memory_limit=size)
+
+
+@pytest.mark.long
+def test_a_fragile_function_is_not_called_the_fastest():
+    def softmax_without_maximum(x):
+        with np.errstate(all="ignore"):
+            weights = np.exp(x)
+            return weights / weights.sum(axis=-1, keepdims=True)
+
+    outcome = gx.measure(softmax_without_maximum, [numbers(64, 64)], operation="softmax", against=["numpy"], **HERE)
+    summary = outcome.analyze().summary
+
+    assert "softmax_without_maximum" not in summary.headline
+    assert any("is fragile" in sentence and sentence.endswith("It is not ranked.") for sentence in summary.details)
+
+
+@pytest.mark.long
+def test_a_fragile_function_alone_is_told_with_its_time():
+    outcome = gx.measure(lambda x: np.clip(x, -20, 20), [numbers(64, 64)], reference=lambda x: x, **HERE)
+    summary = outcome.analyze().summary
+
+    assert "numpy:lambda in fp32 takes" in summary.headline
+    assert "is fragile" in summary.details[0]
+
+
+@pytest.mark.long
+def test_a_result_that_is_kept_from_an_earlier_call_is_named():
+    kept = {}
+
+    def cached(x):
+        return kept.setdefault("result", x + 1)
+
+    outcome = gx.measure(cached, [numbers(300)], reference=lambda x: x + 1, **HERE)
+
+    assert by_status(outcome)["numpy:cached"][0] == "incorrect"
+    assert "the result of an earlier call" in by_status(outcome)["numpy:cached"][1]
+
+
 @pytest.mark.long
 def test_sums_without_an_axis_are_measured():
     outcome = gx.measure(lambda x: np.asarray(x.sum()), [numbers(300)], reference=np.sum, **HERE)

@@ -157,6 +157,15 @@ def test_times_are_read_with_their_unit(text, seconds):
     assert units.read_seconds(text) == (seconds if seconds is None else pytest.approx(seconds))
 
 
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("500MB", 5 * 10**8), ("4 GiB", 2**32), ("1.5gb", 15 * 10**8), ("2TB", 2 * 10**12), ("64 KiB", 2**16)]
+    + [(bad, None) for bad in ("4", "GB", "-4GB", "4 GBit", "4G", "infGB", "")],
+)
+def test_sizes_of_memory_are_read_with_their_unit(text, size):
+    assert units.read_bytes(text) == size
+
+
 def test_an_interval_has_both_ends_in_words():
     assert units.format_interval((1e-3, 2e-3), units.format_seconds) == "1.00 ms to 2.00 ms"
     assert units.format_interval(None, units.format_seconds) == units.UNKNOWN

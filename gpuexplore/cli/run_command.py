@@ -16,6 +16,7 @@ from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput, not_installed
 from gpuexplore.hardware import PeakKind
 from gpuexplore.jobs.engines import batches_of
+from gpuexplore.jobs.engines.attempt import limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.request import resolve
@@ -60,6 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peak", default="", metavar="KIND", help=f"MFU relative to one of {kinds} (default: the device's)"
     )
+    parser.add_argument(
+        "--memory-limit",
+        default="",
+        metavar="SIZE",
+        help="of the process that measures, as 4GB (default: 90 %% of what is free, 50 %% with code of your own)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(FILE_TYPES)}")
     parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
@@ -87,7 +94,8 @@ def carry_out(arguments: argparse.Namespace) -> tuple[Experiment, tuple[Result, 
     devices = discover()
     experiment = resolve(request_from(arguments, operation_of(arguments), devices), [device.id for device in devices])
     send = _sender(arguments.room, arguments.name)
-    engine = LocalEngine([device for device in devices if device.id in experiment.devices])
+    limits = limits_typed(arguments.memory_limit)
+    engine = LocalEngine([device for device in devices if device.id in experiment.devices], limits=limits)
     try:
         for device in devices:
             engine.start(device)

@@ -15,6 +15,7 @@ from gpuexplore.backends import torch_place
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines import batches_of
+from gpuexplore.jobs.engines.attempt import Limits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -110,7 +111,12 @@ def operation_of(
 
 
 def measured_apart(
-    experiment: Experiment, devices: Sequence[Device], functions: Mapping[str, Function], operation: Operation | None
+    experiment: Experiment,
+    devices: Sequence[Device],
+    functions: Mapping[str, Function],
+    operation: Operation | None,
+    *,
+    limits: Limits,
 ) -> tuple[Result, ...]:
     """Return the results of every case, measured in a worker of its device: a crash or a hang ends that, not this.
 
@@ -119,6 +125,7 @@ def measured_apart(
         devices: those it is measured on.
         functions: of users in it, by the names of their implementations.
         operation: of it, where it is a user's.
+        limits: of the worker.
 
     Raises:
         InvalidInput: a function cannot be sent to another process.
@@ -130,7 +137,7 @@ def measured_apart(
             results[event.case] = event
 
     with _sent({**functions, **({operation.name: operation} if operation else {})}):
-        engine = LocalEngine(devices)
+        engine = LocalEngine(devices, limits=limits)
         try:
             for batch in batches_of(experiment.cases()):
                 engine.measure(batch, keep, lambda: False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuexplore.activity import ActivityReport
+from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines import IsCancelled, Stop
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure, failure_of_exit, oom_kills
 from gpuexplore.jobs.engines.output import MAX_BYTES
@@ -14,11 +15,14 @@ from gpuexplore.jobs.engines.process import Worker
 from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept
 from gpuexplore.jobs.turn import Turn, TurnWord
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
+from gpuexplore.measure.conditions.memory import free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
-from gpuexplore.units import format_seconds
+from gpuexplore.operations.implementation import OF_USERS
+from gpuexplore.units import format_gigabytes, format_seconds, read_bytes
 
 LOG = logging.getLogger(__name__)
 TICK_S = 0.02
+SHARE, SHARE_OF_USERS = 0.9, 0.5  # of the free memory
 LONGEST_TICK_S = 1.0  # where more passes between two looks, this process stood still, and perhaps the worker with it
 PRINTED = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
 
@@ -34,6 +38,7 @@ class Limits:
         round_s: for a round of samples, whatever it is expected to take,
         per_round: and for each second that it is expected to take.
         grace_s: after a cancellation, until the process is killed.
+        memory_bytes: that a worker may hold; None: a share of what is free when it begins, less with code of users.
     """
 
     start_s: float = 180.0
@@ -42,12 +47,25 @@ class Limits:
     round_s: float = 5.0
     per_round: float = 10.0
     grace_s: float = 3.0
+    memory_bytes: int | None = None
 
     def of_turn(self, case: Case, expected_s: float | None) -> float:
         """Return the seconds that `case` may take before it is the turn of another one."""
         if expected_s is not None:
             return self.round_s + self.per_round * expected_s
         return self.build_s + self.per_budget * case.options.budget_s
+
+
+def limits_typed(memory: str) -> Limits:
+    """Return the limits of a worker with one of memory that was typed, e.g. ``4GB``; empty: the default.
+
+    Raises:
+        InvalidInput: it is no size.
+    """
+    most = read_bytes(memory)
+    if memory and not most:
+        raise InvalidInput.of("memory limit", memory, "sizes like 500MB, 4GB or 8GiB")
+    return Limits(memory_bytes=most)
 
 
 class Attempt:
@@ -97,6 +115,7 @@ class Attempt:
     def follow(self, worker: Worker, directory: Path, cancelled: IsCancelled) -> Failure | None:
         """Pass on what the journal in `directory` says until the task ends or must end; return why it failed."""
         journal, turn, kills = JournalReader(directory), TurnWord(directory, create=True), oom_kills()
+        most_bytes = self._limits.memory_bytes or self._share_of_memory(worker)
         worker.output.attribute_to(lambda: self._at_work(turn.read()))
         worker.begin(directory)
         while True:
@@ -110,7 +129,8 @@ class Attempt:
             if not self.hurried and self._hurries():
                 (directory / CANCEL).touch()
                 self.hurried = True
-            if failure := self._cancel(directory, cancelled) or self._timeout(turn.read()):
+            failure = self._cancel(directory, cancelled) or self._timeout(turn.read())
+            if failure := failure or self._too_large(worker.resident_bytes(), most_bytes, turn.read()):
                 return failure
             worker.wait(TICK_S)
 
@@ -184,6 +204,19 @@ class Attempt:
             return None
         what = "no result" if case else "nothing was reported" if self._begun else "the worker did not start"
         return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}", case)
+
+    def _share_of_memory(self, worker: Worker) -> int | None:
+        free = free_host_bytes()
+        share = SHARE_OF_USERS if any(OF_USERS in case.implementation for case in self._cases) else SHARE
+        return None if free is None else worker.resident_bytes() + int(share * free)
+
+    def _too_large(self, held_bytes: int, most_bytes: int | None, turn: Turn) -> Failure | None:
+        if most_bytes is None or held_bytes <= most_bytes:
+            return None
+        reason = (
+            f"its process took more than {format_gigabytes(most_bytes)} of memory: --memory-limit sets another limit"
+        )
+        return Failure(Status.OUT_OF_MEMORY, reason, self._at_work(turn))
 
 
 def _with_output_flag(event: Case | Result, worker: Worker) -> Case | Result:

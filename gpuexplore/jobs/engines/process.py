@@ -69,6 +69,7 @@ class Worker:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._tasks, self._done = self._process.stdin, self._process.stdout
+        self._seen = psutil.Process(self._process.pid)
         self.output = Output(self._process.stderr, device.id)
 
     def begin(self, directory: Path) -> None:
@@ -91,6 +92,12 @@ class Worker:
         if ended is None:
             return None
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def resident_bytes(self) -> int:
+        """Return the memory that the process holds; 0 once it has ended, or where the system does not tell."""
+        with suppress(psutil.Error, OSError):
+            return int(self._seen.memory_info().rss)
+        return 0
 
     def end(self) -> None:
         """Kill the process and everything it started, in whatever group or session that is by now."""

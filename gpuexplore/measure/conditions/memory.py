@@ -12,7 +12,7 @@ USABLE_SHARE = 0.9  # allocators and the driver need the rest
 
 def free_bytes(device: Device) -> int | None:
     """Return the bytes a case may use; None where nothing states them: no limit is invented."""
-    free = _free_host_bytes() if device.kind == "cpu" else _free_device_bytes(device)
+    free = free_host_bytes() if device.kind == "cpu" else _free_device_bytes(device)
     return None if free is None else int(free * USABLE_SHARE)
 
 
@@ -32,7 +32,8 @@ def _free_device_bytes(device: Device) -> int | None:
     return free_gpu_bytes(device.uuid) if device.uuid else None
 
 
-def _free_host_bytes() -> int | None:
+def free_host_bytes() -> int | None:
+    """Return the memory of this host that is free, or would be at once; None where nothing states it."""
     try:
         from psutil import virtual_memory
 
