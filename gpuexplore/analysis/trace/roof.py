@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpuexplore.analysis.trace.events import Kernel, Trace
-from gpuexplore.analysis.utilization.utilization import smallest_cache
+from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
 from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
@@ -148,7 +148,7 @@ def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
     """Return the least time of moving so many bytes; what fits a cache is not bounded by memory."""
     if not byte_count:
         return None
-    if device.cache_bytes is not None and byte_count <= device.cache_bytes:
+    if byte_count <= (cached_bytes(device) or 0):
         cache = smallest_cache(device.caches, byte_count)
         return LeastTime(byte_count / cache.bandwidth.bytes_per_s, "cache") if cache else None
     return _by_memory(device, byte_count)

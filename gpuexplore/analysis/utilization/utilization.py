@@ -87,9 +87,9 @@ def cache_mode(result: Result) -> CacheState:
 def is_cache_resident(result: Result) -> bool:
     """Return whether its data stay in a cache, as far as is known, so that memory bandwidth does not bound it."""
     device = device_of(result)
-    if device is None or device.cache_bytes is None or cache_mode(result) == "cold":
+    if device is None or cache_mode(result) == "cold":
         return False
-    return byte_count(result.case) <= device.cache_bytes
+    return byte_count(result.case) <= (cached_bytes(device) or 0)
 
 
 def cache_resident_reason(result: Result) -> str | None:
@@ -97,10 +97,20 @@ def cache_resident_reason(result: Result) -> str | None:
     device = device_of(result)
     if device is None or not is_cache_resident(result):
         return None
+    holding = smallest_cache(device.caches, byte_count(result.case))
+    name, size_bytes = (f"L{holding.level}", holding.size_bytes) if holding else ("last-level", device.cache_bytes)
     return (
-        f"its {format_bytes(byte_count(result.case))} stay in the last-level cache "
-        f"({format_bytes(device.cache_bytes)}), so memory bandwidth is not what bounds it"
+        f"its {format_bytes(byte_count(result.case))} stay in the {name} cache ({format_bytes(size_bytes)}), so memory "
+        "bandwidth is not what bounds it"
     )
+
+
+def cached_bytes(device: Device) -> int | None:
+    """Return how many bytes stay in a cache that is faster than memory, as was measured; else those of the last level.
+
+    A virtual machine is told the last-level cache of its host, of which it may have a small part.
+    """
+    return max((cache.size_bytes for cache in device.caches), default=device.cache_bytes)
 
 
 def smallest_cache(caches: Iterable[CacheRoof], size_bytes: int) -> CacheRoof | None:

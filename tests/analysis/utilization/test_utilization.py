@@ -16,7 +16,7 @@ from gpuexplore.analysis.utilization.utilization import (
     default_peak,
     mfu,
 )
-from gpuexplore.model import Bandwidth, Flag, Peak, Shape, Status
+from gpuexplore.model import Bandwidth, CacheRoof, Flag, Peak, Shape, Status
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 COLD, WARM = Flag("cold", "flushed"), Flag("warm", "not flushed")
@@ -85,6 +85,18 @@ def test_warm_data_that_fit_a_cache_have_no_memory_utilization_and_say_why():
     small = ok(spec={"cache_bytes": 10**6}, flags=[WARM])
     assert alone(small).bandwidth_utilization is None
     assert "last-level cache (977 KiB)" in cache_resident_reason(small)
+
+
+@pytest.mark.parametrize(("level_bytes", "named"), [(10**6, "L2 cache (977 KiB)"), (None, None)])
+def test_a_cache_that_is_no_faster_than_memory_holds_nothing(level_bytes, named):
+    """A virtual machine is told the last level of its host; what was measured of it is dropped from the roofs."""
+    nearest = CacheRoof(1, 2**10, Bandwidth(9e12, "measured_ceiling", "a triad"))
+    second = [CacheRoof(2, level_bytes, Bandwidth(8e12, "measured_ceiling", "a triad"))] if level_bytes else []
+    result = ok(spec={"cache_bytes": 2**40, "caches": (nearest, *second)}, flags=[WARM])
+
+    reason = cache_resident_reason(result)
+    assert (named in reason) if named else (reason is None)
+    assert (alone(result).bandwidth_utilization is None) == bool(named)
 
 
 def test_cold_data_come_from_memory_even_when_they_would_fit():
