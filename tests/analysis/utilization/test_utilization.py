@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.analysis.utilization.rates import (
@@ -92,7 +94,9 @@ def test_a_cache_that_is_no_faster_than_memory_holds_nothing(level_bytes, named)
     """A virtual machine is told the last level of its host; what was measured of it is dropped from the roofs."""
     nearest = CacheRoof(1, 2**10, Bandwidth(9e12, "measured_ceiling", "a triad"))
     second = [CacheRoof(2, level_bytes, Bandwidth(8e12, "measured_ceiling", "a triad"))] if level_bytes else []
-    result = ok(spec={"cache_bytes": 2**40, "caches": (nearest, *second)}, flags=[WARM])
+    result = ok(spec={"cache_bytes": 2**40}, flags=[WARM])
+    there = replace(result.environment.device, caches=(nearest, *second))
+    result = replace(result, environment=replace(result.environment, device=there))
 
     reason = cache_resident_reason(result)
     assert (named in reason) if named else (reason is None)
