@@ -47,6 +47,8 @@ def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
     threads, cores = environment.threads, environment.device.cores
     if threads is None or cores is None or threads >= cores or analyzed.limits.one_thread:
         return None  # what uses one thread of many does so with more, too
+    if analyzed.flag("extra_threads"):  # it had more than it was given
+        return None
     sentence = (
         f"{analyzed.label} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
     )

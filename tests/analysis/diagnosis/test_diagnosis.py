@@ -417,6 +417,7 @@ SILENT = {
         on(around(ok(on="cuda:0"), threads=1), cores=8),
         ok(),
         around(added(1e-3), threads=1),  # it would use one of two as well
+        on(around(ok(flags=[Flag("extra_threads", "2.0 cores busy")]), threads=1), cores=8),
     ],
     "tf32": [
         ok(5e-4, size=600),
