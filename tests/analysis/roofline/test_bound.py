@@ -74,8 +74,9 @@ def test_data_come_from_the_smallest_cache_that_holds_them_and_from_memory_where
     )
 
     assert serving(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near, far)) is far.bandwidth
-    assert serving(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near)) is None
-    assert serving(with_caches(ok(size=30), near, far)).bytes_per_s == 1e11
+    assert serving(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near)).bytes_per_s == 1e11
+    assert serving(with_caches(ok(size=30, spec={"cache_bytes": 10**6}))) is None  # no level was measured
+    assert serving(with_caches(ok(size=600), near, far)).bytes_per_s == 1e11
 
 
 def test_custom_bandwidth_moves_the_ridge():
