@@ -293,7 +293,7 @@ def test_implementation_that_is_slow_only_at_this_size_is_skipped_after_its_warm
 
 
 def test_case_larger_than_the_memory_is_out_of_memory_with_both_figures(monkeypatch):
-    monkeypatch.setattr(memory, "_free_host_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1000)
 
     result = result_of("fine", shape=Shape.of(n=1000))
 

@@ -532,8 +532,8 @@ def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
         "its own instructions and waits take the time, not the hardware's limit."
     )
     assert found.evidence == (
-        "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the L2 cache (977 KiB), so memory bandwidth is not what bounds it; "
-        "intensity 5.00 FLOP/byte, ridge point 8.00 FLOP/byte"
+        "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the L2 cache (977 KiB), so memory bandwidth is not what bounds "
+        "it; intensity 5.00 FLOP/byte, ridge point 8.00 FLOP/byte"
     )
 
 

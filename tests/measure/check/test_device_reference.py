@@ -251,7 +251,7 @@ def test_product_that_does_not_fit_says_what_it_needs_and_what_is_free(gpu, monk
 
 
 def test_product_that_the_host_would_make_needs_memory_there(gpu, monkeypatch):
-    monkeypatch.setattr(memory, "_free_host_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1_000_000)
     assert measured(gpu, "numpy").status is Status.OK
 
     monkeypatch.setattr(device_arrays, "place_of", lambda device: None)

@@ -164,10 +164,10 @@ def test_gpu_keeps_a_tenth_of_what_is_free_and_unknown_stays_unknown(monkeypatch
 
 
 def test_cpu_has_what_the_machine_has_free_now(monkeypatch):
-    monkeypatch.setattr(memory, "_free_host_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1000)
     assert free_bytes(CPU) == 900
 
-    monkeypatch.setattr(memory, "_free_host_bytes", lambda: None)
+    monkeypatch.setattr(memory, "free_host_bytes", lambda: None)
     assert free_bytes(CPU) is None
 
 
