@@ -155,7 +155,6 @@ def measure(
         TypeError: an unknown setting.
     """
     from gpuexplore.jobs import functions as jobs
-    from gpuexplore.jobs.engines.attempt import limits_typed
 
     arrays = [] if inputs is None else list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if isinstance(against, str) or not isinstance(against, list | tuple):
@@ -164,26 +163,23 @@ def measure(
         raise InvalidInput(f"{both[0]}: the inputs have theirs; leave out one of both")
     if "implementations" in about:
         raise InvalidInput("implementations: give them as against=")
-    operation, library = about.pop("operation", None), about.pop("library", "")
-    limits = limits_typed(name_typed("memory_limit", about.pop("memory_limit", ""), empty=True))
+    operation, library, memory_limit = (about.pop(name, None) for name in ("operation", "library", "memory_limit"))
     told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
         about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}
     names = [each for each in against if isinstance(each, str)]
     if names and operation is None:
-        raise InvalidInput.of(
-            "against", names[0], "functions; names only with operation=, whose implementations they are"
-        )
-    own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
+        raise InvalidInput.of("against", names[0], "functions; names only with operation=, which has them")
+    limits, functions = jobs.limits_asked(memory_limit), (function, *(each for each in against if each not in names))
+    own = jobs.add_functions(functions, library or "", arrays)
     declared = jobs.operation_of(function, operation, arrays, told)
     if arrays:
         about["shapes"] = str(shape_of_arrays(declared, [tuple(array.shape) for array in arrays]))
     experiment, used = _asked(declared, {**about, "implementations": [*names, *own]})
     if not isolated:
         return Outcome(experiment, _measure(experiment, used))
-    is_users = declared.name not in OPERATIONS
-    own_operation = declared if is_users else None
-    return Outcome(experiment, jobs.measured_apart(experiment, used, own, own_operation, limits=limits))
+    sent = None if declared.name in OPERATIONS else declared
+    return Outcome(experiment, jobs.measured_apart(experiment, used, own, sent, limits=limits))
 
 
 def predict(

@@ -15,7 +15,7 @@ from gpuexplore.backends import torch_place
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines import batches_of
-from gpuexplore.jobs.engines.attempt import Limits
+from gpuexplore.jobs.engines.attempt import Limits, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -34,6 +34,7 @@ from gpuexplore.operations.of_users import (
     numbered,
     remove_source,
 )
+from gpuexplore.typed_text import name_typed
 
 Function = Callable[..., Any]
 MODULES = {"cupy": "cupy", "jax": "jax", "jaxlib": "jax", "torch": "torch", "numba": "numba", "numpy": "numpy"}
@@ -108,6 +109,15 @@ def operation_of(
     made = operation_of_arrays(name, [widened(array) for array in arrays], told["reference"], **counts)
     add_operation(made)
     return made
+
+
+def limits_asked(memory: str | None) -> Limits:
+    """Return the limits of a worker with one of memory, e.g. ``4GB``; None: the default.
+
+    Raises:
+        InvalidInput: it is no size.
+    """
+    return limits_typed("" if memory is None else name_typed("memory_limit", memory))
 
 
 def measured_apart(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 
 from gpuexplore.analysis.diagnosis.formats import slower_than_native
@@ -59,7 +60,8 @@ def not_believed(analysis: RunAnalysis) -> str | None:
 def fragile(analysis: RunAnalysis) -> str | None:
     """Say which results are left out of the ranking, because they are wrong on other inputs."""
     left_out = [analyzed for analyzed in analysis.results if analyzed.flag("fragile")]
-    found = dict.fromkeys(one.sentence for each in left_out for one in each.diagnoses if one.kind == "fragile")
+    diagnoses = chain.from_iterable(analyzed.diagnoses for analyzed in left_out)
+    found = dict.fromkeys(diagnosis.sentence for diagnosis in diagnoses if diagnosis.kind == "fragile")
     if not found or analysis.fastest in left_out:
         return None
     return f"{' '.join(found)} It is not ranked."
