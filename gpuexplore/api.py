@@ -163,15 +163,15 @@ def measure(
         raise InvalidInput(f"{both[0]}: the inputs have theirs; leave out one of both")
     if "implementations" in about:
         raise InvalidInput("implementations: give them as against=")
-    operation, library, memory_limit = (about.pop(name, None) for name in ("operation", "library", "memory_limit"))
+    operation, library = about.pop("operation", None), about.pop("library", "")
+    limits = jobs.limits_asked(about.pop("memory_limit", None))
     told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
         about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}
     names = [each for each in against if isinstance(each, str)]
     if names and operation is None:
         raise InvalidInput.of("against", names[0], "functions; names only with operation=, which has them")
-    limits, functions = jobs.limits_asked(memory_limit), (function, *(each for each in against if each not in names))
-    own = jobs.add_functions(functions, library or "", arrays)
+    own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
     declared = jobs.operation_of(function, operation, arrays, told)
     if arrays:
         about["shapes"] = str(shape_of_arrays(declared, [tuple(array.shape) for array in arrays]))
