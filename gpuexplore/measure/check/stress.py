@@ -148,9 +148,9 @@ def _difference(stress: Stress, case: Case, group: Group, reference: Reference) 
 
 
 def _hidden(out: Any, reference: Reference) -> str | None:
-    """Return how many numbers are finite where those of the reference are not, or the reverse; None where none is."""
+    """Return in how many places an output is finite where the reference is not, or the reverse; None in none."""
     differing = sum(int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts)
-    return f"{differing:,} numbers are finite where the reference's are not, or the reverse" if differing else None
+    return f"finite where the reference is not, or the reverse, in {differing:,} places" if differing else None
 
 
 def _reference(stress: Stress, group: Group) -> Reference:
