@@ -131,8 +131,9 @@ def moved_away(home):
 
 def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result(visitor, address, home):
     page, queue, newcomer = visitor(), visitor(), visitor()
-    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
     queue.goto(f"{address}/queue")
+    tells(queue, "Nothing is being measured")
+    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
     tells(queue, "Being measured: 1")
     tells(page, BEGUN)
 
