@@ -164,7 +164,7 @@ def measure(
     if "implementations" in about:
         raise InvalidInput("implementations: give them as against=")
     operation, library = about.pop("operation", None), about.pop("library", "")
-    limits = jobs.limits_asked(about.pop("memory_limit", None))
+    limits = jobs.limits_asked(about.pop("memory_limit", None), isolated)
     told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
         about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}

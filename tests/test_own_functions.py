@@ -116,6 +116,11 @@ def test_memory_limit_that_is_no_size_is_refused(size):
         gx.measure(np.negative, [numbers(300)], reference=np.negative, memory_limit=size)
 
 
+def test_memory_limit_without_a_process_of_its_own_is_refused():
+    with pytest.raises(InvalidInput, match="memory_limit: this process has none; leave out isolated=False"):
+        gx.measure(np.negative, [numbers(300)], reference=np.negative, memory_limit="1GB", **HERE)
+
+
 @pytest.mark.long
 def test_a_fragile_function_is_not_called_the_fastest():
     def softmax_without_maximum(x):

@@ -111,12 +111,14 @@ def operation_of(
     return made
 
 
-def limits_asked(memory: str | None) -> Limits:
+def limits_asked(memory: str | None, isolated: bool) -> Limits:
     """Return the limits of a worker with one of memory, e.g. ``4GB``; None: the default.
 
     Raises:
-        InvalidInput: it is no size.
+        InvalidInput: it is no size, or there is no worker.
     """
+    if memory is not None and not isolated:
+        raise InvalidInput("memory_limit: this process has none; leave out isolated=False")
     return limits_typed("" if memory is None else name_typed("memory_limit", memory))
 
 

@@ -69,36 +69,23 @@ def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of
 
 
 @pytest.mark.parametrize(
-    ("implementation", "reason"),
+    ("implementation", "status", "reason"),
     [
-        ("leave", "the worker ended with exit code 7"),
-        ("leave-with-0", "the worker ended with exit code 0"),
-        ("kill", "the worker was ended by SIGKILL, and not for want of memory"),
-        ("touch-nothing", "the worker was ended by SIGSEGV"),
+        ("leave", Status.CRASHED, "the worker ended with exit code 7"),
+        ("leave-with-0", Status.CRASHED, "the worker ended with exit code 0"),
+        ("kill", Status.CRASHED, "the worker was ended by SIGKILL, and not for want of memory"),
+        ("touch-nothing", Status.CRASHED, "the worker was ended by SIGSEGV"),
+        ("leave-politely", Status.ERROR, "SystemExit: it ends the process that it is raised in"),
+        ("interrupt", Status.ERROR, "KeyboardInterrupt: it ends the process that it is raised in"),
     ],
 )
-def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, reason):
+def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, status, reason):
     with engine_with() as engine:
         results = measured(engine, cases_of("fine", implementation, "fine-too", operation="crash-test"))
 
-    assert (results[implementation].status, results[implementation].reason) == (Status.CRASHED, reason)
+    assert (results[implementation].status, results[implementation].reason) == (status, reason)
     assert results["fine"].status is results["fine-too"].status is Status.OK
     wait_until_gone("crash-test")
-
-
-@pytest.mark.parametrize(
-    ("implementation", "reason"),
-    [
-        ("leave-politely", "SystemExit: it ends the process that it is raised in"),
-        ("interrupt", "KeyboardInterrupt: it ends the process that it is raised in"),
-    ],
-)
-def test_exception_that_ends_a_process_is_the_error_of_its_own_case(engine_with, cases_of, implementation, reason):
-    with engine_with() as engine:
-        results = measured(engine, cases_of("fine", implementation, "fine-too", operation="crash-test"))
-
-    assert (results[implementation].status, results[implementation].reason) == (Status.ERROR, reason)
-    assert results["fine"].status is results["fine-too"].status is Status.OK
 
 
 def test_crash_while_implementations_take_turns_is_put_down_to_the_right_one(engine_with, cases_of):

@@ -108,7 +108,7 @@ def cache_resident_reason(result: Result) -> str | None:
 def cached_bytes(device: Device) -> int | None:
     """Return how many bytes stay in a cache that is faster than memory, as was measured; else those of the last level.
 
-    A virtual machine is told the last-level cache of its host, of which it may have a small part.
+    CPUID in a virtual machine gives the last-level cache of the host, of which the machine may have a small part.
     """
     return max((cache.size_bytes for cache in device.caches), default=device.cache_bytes)
 

@@ -15,14 +15,14 @@ from gpuexplore.jobs.engines.process import Worker
 from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept
 from gpuexplore.jobs.turn import Turn, TurnWord
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
-from gpuexplore.measure.conditions.memory import free_host_bytes
+from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.units import format_gigabytes, format_seconds, read_bytes
 
 LOG = logging.getLogger(__name__)
 TICK_S = 0.02
-SHARE, SHARE_OF_USERS = 0.9, 0.5  # of the free memory
+SHARE_OF_USERS = 0.5  # of the free memory, for code of users
 LONGEST_TICK_S = 1.0  # where more passes between two looks, this process stood still, and perhaps the worker with it
 PRINTED = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
 
@@ -207,7 +207,7 @@ class Attempt:
 
     def _share_of_memory(self, worker: Worker) -> int | None:
         free = free_host_bytes()
-        share = SHARE_OF_USERS if any(OF_USERS in case.implementation for case in self._cases) else SHARE
+        share = SHARE_OF_USERS if any(OF_USERS in case.implementation for case in self._cases) else USABLE_SHARE
         return None if free is None else worker.resident_bytes() + int(share * free)
 
     def _too_large(self, held_bytes: int, most_bytes: int | None, turn: Turn) -> Failure | None:

@@ -91,7 +91,7 @@ def test_warm_data_that_fit_a_cache_have_no_memory_utilization_and_say_why():
 
 @pytest.mark.parametrize(("level_bytes", "named"), [(10**6, "L2 cache (977 KiB)"), (None, None)])
 def test_a_cache_that_is_no_faster_than_memory_holds_nothing(level_bytes, named):
-    """A virtual machine is told the last level of its host; what was measured of it is dropped from the roofs."""
+    """CPUID in a virtual machine gives the last level of the host, which drops out of the roofs when it is measured."""
     nearest = CacheRoof(1, 2**10, Bandwidth(9e12, "measured_ceiling", "a triad"))
     second = [CacheRoof(2, level_bytes, Bandwidth(8e12, "measured_ceiling", "a triad"))] if level_bytes else []
     result = ok(spec={"cache_bytes": 2**40}, flags=[WARM])
