@@ -34,6 +34,7 @@ def test_every_check_of_the_self_test_has_a_row(check):
 
 def test_every_capability_kernels_are_compiled_for_has_a_row():
     assert "| 8.9 | none yet | | |" in table()
+    assert "| 9.0 | NVIDIA H100 80GB HBM3 | 580.159.04 | nvidia-h100-attention, nvidia-h100-memory" in table()
     assert "| 9.0 | NVIDIA H200 | 580.159.04 | nvidia-h200-matmul, nvidia-h200-memory, nvidia-h200-products" in table()
     assert table().count("\n") >= 2 + 7
 
