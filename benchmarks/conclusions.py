@@ -33,7 +33,6 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.bias import busy_loop
 from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
-from gpuexplore.analysis.diagnosis.limits import FARNESS
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import speedup
@@ -219,8 +218,7 @@ def _conclusions(process: Process) -> Conclusions:
     for results in by_operation.values():
         for analyzed in analyze(results).results:
             first = next((each for each in analyzed.diagnoses if each.kind not in DISTURBANCE_KINDS), None)
-            is_told = first is not None and FARNESS.question not in first.sentence
-            found["limit", analyzed.case] = first.kind if first and is_told else None
+            found["limit", analyzed.case] = first.kind if first else None
     for group in groups_of(list(process)):
         pairs = {(a, b): _faster(process[a], process[b]) for a, b in combinations(group, 2)}
         found |= {("pair", *pair): said for pair, said in pairs.items()}

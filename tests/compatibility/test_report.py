@@ -15,7 +15,7 @@ from tests.compatibility.conftest import DATA
 # a speedup was the median of the ratios round by round: now it is the ratio of the medians
 MEANS_MORE = {"sentence", "evidence", "reason", "speedup", "diagnosis"}  # the words may get better
 WIDER = ("speedup", "ci95_low_s", "ci95_high_s")  # by what disturbed them
-NEW = {"one_thread", "converted", "nominal_flops"}
+NEW = {"one_thread", "below_limits"}
 NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
 NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "between_ratios", "by_round", "repeat"}
 NEW_KEYS |= {"probe_flop_per_s", "worst", "size", "machines", "machine_kind", "run", "seed", "processes", "energy_j"}
@@ -84,7 +84,7 @@ def test_diagnoses_are_those_of_before_but_for_what_disturbed_all_results_alike(
     for old, new in zip(before, now, strict=True):
         found = {diagnosis["kind"] for diagnosis in old["diagnosis"]}
         kinds = {diagnosis["kind"] for diagnosis in new["diagnosis"]}
-        gone = {"compute_bound"} if "converted" in kinds else set()
+        gone = {"compute_bound", "memory_bound"} if "below_limits" in kinds else set()
         assert kinds - NEW - DISTURBANCE_KINDS == found - DISTURBANCE_KINDS - gone
         assert all(diagnosis.keys() == old["diagnosis"][0].keys() for diagnosis in new["diagnosis"])
 

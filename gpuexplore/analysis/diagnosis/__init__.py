@@ -5,16 +5,16 @@ from dataclasses import replace
 
 from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
 from gpuexplore.analysis.diagnosis.disturbances import contended, drifted, noisy, throttled
-from gpuexplore.analysis.diagnosis.formats import converted, emulated, tf32
+from gpuexplore.analysis.diagnosis.formats import emulated, tf32
 from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
 from gpuexplore.analysis.diagnosis.impossible import over_bandwidth, over_peak
 from gpuexplore.analysis.diagnosis.limits import (
+    below_limits,
     cache_bound,
     compute_bound,
     launch_bound,
     memory_bound,
     no_peak,
-    nominal_flops,
     one_thread,
 )
 from gpuexplore.analysis.diagnosis.outcome import not_measured
@@ -35,8 +35,7 @@ RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what holds all
     compute_bound,
     memory_bound,
     cache_bound,
-    nominal_flops,
-    converted,
+    below_limits,
     one_thread,
     no_peak,
     wave_tail,

@@ -9,7 +9,7 @@ from gpuexplore.analysis.utilization.utilization import arithmetic_of
 from gpuexplore.analysis.verdict import Estimate, compare
 from gpuexplore.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.model import Device, Result
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
+from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
 
 CLOSE_TO_A_LIMIT = 0.75
 
@@ -34,21 +34,6 @@ def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     )
     figures = f"{_time(analyzed.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
     return Diagnosis("emulated", f"{sentence}: {why}.", f"{figures}; {units}")
-
-
-def converted(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that an implementation computes a native dtype in another one, where its limits do not explain its time."""
-    if not is_converted(analyzed) or analyzed.flag("emulated"):
-        return None
-    if not is_far_from_limits(analyzed):
-        return None
-    dtype, _ = arithmetic_of(analyzed.result)
-    sentence = (
-        f"{analyzed.case.implementation} computes {analyzed.case.dtype} in {dtype} here, and converting takes part of "
-        f"its time: how near it came to a limit of {dtype} says little."
-    )
-    rates = f"{format_flop_per_s(analyzed.flop_per_s)}, {format_bytes_per_s(analyzed.bytes_per_s)}"
-    return Diagnosis("converted", sentence, rates)
 
 
 def is_converted(analyzed: AnalyzedResult) -> bool:

@@ -1,20 +1,21 @@
 """What bounds a result on the roofline, how near it came to that limit, and what would help.
 
-What is said holds over the whole interval of the time (`gpuexplore.analysis.verdict`), and a share that is not well
-known is told as a range. A factor is given only where the limit is one: FLOPs that are a convention have none, and
-conversions stand before it.
+A result is bound by a roof from `BOUND_FROM` of it on. Below, the nearest roof is named with what is known to take the
+rest; below `FAR_FROM_A_LIMIT` no roof bounds it. A share that is not well known is printed as a range.
 """
 
 from dataclasses import replace
 
+from gpuexplore.analysis.diagnosis.cpu import slow_blas
 from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, is_converted
+from gpuexplore.analysis.diagnosis.gpu import wave_tail
 from gpuexplore.analysis.diagnosis.rivals import faster_in_group, narrower_dtype, share_said
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofline.bound import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import has_nominal_flops
 from gpuexplore.analysis.utilization.utilization import arithmetic_of
-from gpuexplore.analysis.verdict import Estimate, Words, compare
+from gpuexplore.analysis.verdict import Estimate
 from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 from gpuexplore.units import (
     format_bytes_per_s,
@@ -24,12 +25,13 @@ from gpuexplore.units import (
     format_seconds,
 )
 
+BOUND_FROM = 0.6
 FAR_FROM_A_LIMIT = 0.25
+SHORT_CALL_S = 1e-4  # of several threads: starting and joining them takes microseconds
 VISIBLY_BELOW = 0.99
 MORE_BY_THREADS = 1.2  # times what one core reaches: less is no reason to write a parallel program
 FEWER_BYTES = "several steps in one pass would help, which move fewer bytes"
 ONE_CORE = "what one core can do"
-FARNESS = Words(question="whether that limit takes its time")
 
 
 def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -48,7 +50,7 @@ def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     peak, fraction = analyzed.limits.peak, compute_fraction(analyzed)
     if analyzed.bound != "compute" or peak is None or (analyzed.default_mfu or 0.0) > 1:
         return None
-    if fraction is None or _unexplained(analyzed, fraction):
+    if fraction is None or not _is_bound(fraction):
         return None
     whole = analyzed.default_peak.flop_per_s / peak.flop_per_s if analyzed.default_peak else 1.0
     beyond = _by_threads(analyzed, whole) or narrower_dtype(analyzed) or "only a faster device would help"
@@ -63,7 +65,7 @@ def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     memory, fraction = analyzed.limits.memory, serving_fraction(analyzed)
     if analyzed.bound != "memory" or memory is None or (analyzed.default_bandwidth_utilization or 0.0) > 1:
         return None
-    if fraction is None or _unexplained(analyzed, fraction):
+    if fraction is None or not _is_bound(fraction):
         return None
     near = _near(analyzed, "memory-bound", fraction, _memory_label(analyzed), beyond=_fewer_bytes(analyzed))
     rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(memory.bytes_per_s)}"
@@ -79,7 +81,7 @@ def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     if fraction is None or most is None:
         sentence = f"{analyzed.label} is served by caches: {resident}."
         return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_place(analyzed)}")
-    if _unexplained(analyzed, fraction):
+    if not _is_bound(fraction):
         return None
     label = ONE_CORE if analyzed.limits.one_thread else _serving_label(analyzed)
     near = _near(analyzed, "cache-bound", fraction, label, beyond=_fewer_bytes(analyzed))
@@ -87,29 +89,71 @@ def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("cache_bound", near, evidence)
 
 
-def nominal_flops(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that FLOPs which are a convention tell no limit, and what share of the bandwidth was reached."""
-    fraction, serving = serving_fraction(analyzed), analyzed.limits.serving
-    if not has_nominal_flops(analyzed.case) or fraction is None or serving is None or analyzed.bound == "overhead":
+def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that no roof bounds it, which one is nearest, and what is known to take its time."""
+    nearest = _nearest(analyzed)
+    if nearest is None or analyzed.bound == "overhead" or slow_blas(analyzed):
         return None
-    said = analyzed.bound in ("memory", "cache") and compare(fraction, CLOSE_TO_A_LIMIT).told == "above"
-    if said or fraction.value > FAR_ABOVE_A_CEILING or is_converted(analyzed):
+    fraction, of, rates = nearest
+    if fraction.value >= BOUND_FROM:
         return None
-    sentence = (
-        f"{analyzed.label} {_alone(analyzed, ' and')}reaches {share_said(fraction)} of {_serving_label(analyzed)}; "
-        "how much faster it could be is unknown, as its FLOPs are a convention."
-    )
-    rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(serving.bytes_per_s)}"
-    counted = "an exponential, a root or a division counts as one FLOP and takes several instructions"
-    return Diagnosis("nominal_flops", sentence, f"{rates}; {counted}")
+    far = ", so no limit of the hardware bounds it" if fraction.value < FAR_FROM_A_LIMIT else ", its nearest limit"
+    reaches = f"{analyzed.label} {_alone(analyzed, ' and')}reaches {share_said(fraction)} of {of}"
+    return Diagnosis("below_limits", f"{reaches}{far}: {_lost(analyzed)}.", f"{rates}; {_place(analyzed)}")
+
+
+def _nearest(analyzed: AnalyzedResult) -> tuple[Estimate, str, str] | None:
+    """Return the largest fraction of a roof, of which one, and both rates; None: that of its arithmetic is unknown."""
+    peak, serving = analyzed.limits.peak, analyzed.limits.serving
+    counts, found = _counts_flops(analyzed), list[tuple[Estimate, str, str]]()
+    if counts and peak is None:
+        return None
+    if counts and peak and (fraction := compute_fraction(analyzed)):
+        rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
+        found.append((fraction, _peak_label(analyzed), rates))
+    if serving and (fraction := serving_fraction(analyzed)):
+        rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(serving.bytes_per_s)}"
+        found.append((fraction, _serving_label(analyzed), rates))
+    return max(found, key=lambda roof: roof[0].value, default=None)
+
+
+def _counts_flops(analyzed: AnalyzedResult) -> bool:
+    """Return whether it has FLOPs, and they are no convention."""
+    return bool(analyzed.flop_count) and not has_nominal_flops(analyzed.case)
+
+
+def _lost(analyzed: AnalyzedResult) -> str:
+    """Return what is known to take the rest of its time, the surest first."""
+    found: list[str] = []
+    if is_converted(analyzed):
+        found.append(f"it converts {analyzed.case.dtype} to {arithmetic_of(analyzed.result)[0]} and back")
+    if has_nominal_flops(analyzed.case):
+        found.append("an exponential, a root or a division takes many instructions")
+    if analyzed.flag("throttled"):
+        found.append("its clock was held down")
+    if analyzed.flag("contended"):
+        found.append("other programs ran beside it")
+    if wave_tail(analyzed):
+        found.append("a last wave of blocks leaves much of the GPU idle")
+    if _joins_threads(analyzed):
+        found.append(f"starting and joining threads takes a good part of {format_seconds(analyzed.median_s)}")
+    if faster := faster_in_group(analyzed):
+        found.append(f"{faster[1].case.implementation} does the same {faster[0]} as fast, so its own code takes time")
+    return " and ".join(found[:2]) or "its own instructions and waits take the rest"
+
+
+def _joins_threads(analyzed: AnalyzedResult) -> bool:
+    environment = analyzed.result.environment
+    several = environment is not None and (environment.threads or 1) > 1 and not analyzed.limits.one_thread
+    return several and (analyzed.median_s or 0.0) < SHORT_CALL_S
 
 
 def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that it ran on one of several cores, of which no limit is known."""
     limits, device = analyzed.limits, analyzed.device
-    if not limits.one_thread or limits.peak or limits.memory or device is None or analyzed.median_s is None:
+    if not limits.one_thread or device is None or analyzed.median_s is None or analyzed.bound == "overhead":
         return None
-    if analyzed.bound == "overhead":
+    if limits.peak or (limits.memory and not _counts_flops(analyzed)):
         return None
     sentence = (
         f"{analyzed.label} runs on one thread, and what one core reaches was not measured with it: how near it came to "
@@ -139,28 +183,16 @@ def serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     return analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None
 
 
-def _unexplained(analyzed: AnalyzedResult, fraction: Estimate) -> bool:
-    """Return whether a limit does not explain this result: passed, or something before it may have stopped it."""
-    if fraction.value > FAR_ABOVE_A_CEILING:
-        return True
-    near = compare(fraction, CLOSE_TO_A_LIMIT).told == "above"
-    return not near and (has_nominal_flops(analyzed.case) or is_converted(analyzed))
+def _is_bound(fraction: Estimate) -> bool:
+    """Return whether a roof bounds a result: so near, and not passed by more than the roof is uncertain."""
+    return BOUND_FROM <= fraction.value <= FAR_ABOVE_A_CEILING
 
 
 def _near(analyzed: AnalyzedResult, limit: str, fraction: Estimate, of: str, *, beyond: str) -> str:
-    """Return how near a fraction is to its limit, and what would help, or how much the limit allows.
-
-    Far below there is no factor: a call and what else takes its time would stay, so it could not come to the limit.
-    """
+    """Return how near a fraction is to its limit, and what would help, or how much the limit allows."""
     reached, who = f"{share_said(fraction)} of {of}", f"{analyzed.label} {_alone(analyzed)}"
-    verdict = compare(fraction, FAR_FROM_A_LIMIT, CLOSE_TO_A_LIMIT, FARNESS)
-    if verdict.told == "above":
+    if fraction.value >= CLOSE_TO_A_LIMIT:
         return f"{who}is {limit} and close to the limit, {reached}: {beyond}."
-    if verdict.told == "below":
-        return f"{who}should be {limit}, but reaches only {reached}: {_elsewhere(analyzed)}."
-    if verdict.told is None and compare(fraction, FAR_FROM_A_LIMIT).told is None:
-        decides = f"; {verdict.would_decide}" if verdict.would_decide else ""
-        return f"{who}should be {limit}, and reaches {reached}: {FARNESS.question} cannot be told{decides}."
     return f"{who}is {limit} and reaches {reached}: at the limit it would be {_gain(fraction)} as fast."
 
 
@@ -168,14 +200,6 @@ def _gain(fraction: Estimate) -> str:
     """Return how many times as fast it would be at its limit; a limit that may be reached allows none."""
     gain = fraction.inverse(1.0, "times")
     return share_said(replace(gain, low=max(gain.low or 0.0, min(1.0, gain.value))))
-
-
-def _elsewhere(analyzed: AnalyzedResult) -> str:
-    """Return where the time of a result goes that is far below its limit: to code, where other code is faster."""
-    faster = faster_in_group(analyzed)
-    if faster:
-        return f"{faster[1].case.implementation} does the same {faster[0]} as fast, so its own code takes the time"
-    return "its own instructions and waits take the time, not the hardware's limit"
 
 
 def _alone(analyzed: AnalyzedResult, joined: str = ",") -> str:
