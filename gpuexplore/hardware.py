@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-Unit = Literal["vector", "matrix"]
+Unit = Literal["vector", "dot", "matrix"]  # dot: products by dot-product instructions of a CPU's vector units
 MachineKind = Literal["bare metal", "virtual", "shared"]
 PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
 
@@ -221,4 +221,6 @@ class Device:
 
 
 def _peak(peaks: Iterable[Peak], dtype: str, unit: Unit) -> Peak | None:
-    return next((peak for peak in peaks if (peak.dtype, peak.unit) == (dtype, unit)), None)
+    """Return the peak of a unit; of dot products, where none is known of them alone, that of all products."""
+    found = {peak.unit: peak for peak in peaks if peak.dtype == dtype}
+    return found.get(unit) or (found.get("matrix") if unit == "dot" else None)

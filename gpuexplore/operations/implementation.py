@@ -40,7 +40,7 @@ class Implementation:
         unit: the units it computes on, which decides the peak it is compared with.
         about: one sentence for a reader; of a rung: what it changed, and why that helps.
         arithmetic: dtypes it stores but computes in another one, e.g. bf16 -> fp32.
-        native: dtypes of `arithmetic` it computes in their own units where the device has them.
+        native: dtypes of `arithmetic` it computes by dot-product instructions where the device has them.
         on_matrix_units: dtypes it computes on matrix units although `unit` says vector.
         dtypes: the only ones it has code for; empty: all that its library can.
         compute_capability: the least a CUDA device needs for `on_matrix_units`, e.g. `8.0`; None: any.
@@ -105,11 +105,11 @@ class Implementation:
 
     def computes_in(self, dtype: str, device: Device | None) -> tuple[str, Unit]:
         """Return the dtype and the units of the arithmetic on `device` when arrays are in `dtype`."""
-        own = dtype in self.on_matrix_units or (dtype in self.native and device is not None and dtype in device.native)
-        return (
-            dtype if own else self.arithmetic.get(dtype, dtype),
-            "matrix" if dtype in self.on_matrix_units else self.unit,
-        )
+        if dtype in self.on_matrix_units:
+            return dtype, "matrix"
+        if dtype in self.native and device is not None and dtype in device.native:
+            return dtype, "dot"
+        return self.arithmetic.get(dtype, dtype), self.unit
 
     def peak(self, device: Device, dtype: str) -> Peak | None:
         """Return the compute peak this implementation is compared with, or None when it is unknown."""

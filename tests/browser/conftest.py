@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from playwright.sync_api import TimeoutError, expect, sync_playwright
+from playwright.sync_api import Locator, TimeoutError, expect, sync_playwright
 
 from scripts.app_server import CHROMIUM_ARGUMENTS, served
 from tests.waiting import DEADLINE_S
@@ -18,6 +18,7 @@ SETTLED = """() => new Promise(done => {
     new MutationObserver(wait).observe(document.body, {subtree: true, childList: true, attributes: true});
     wait();
 })""".replace("AT_REST", AT_REST)
+RESTS = f"() => !document.querySelector('[data-testid=stApp]') || document.querySelector('{AT_REST}')"
 expect.set_options(timeout=DEADLINE_MS)
 
 
@@ -30,6 +31,21 @@ def home(tmp_path_factory):
 def address(home):
     with served(home) as found:
         yield found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_clicks():
+    """Have every click wait for the page's script: what it redraws between press and release loses a click."""
+    click = Locator.click
+
+    def patient(locator, **options):
+        with suppress(TimeoutError):  # of a script that goes on, as a visitor would
+            locator.page.wait_for_function(RESTS, timeout=AGAIN_MS)
+        return click(locator, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Locator, "click", patient)
+        yield
 
 
 @pytest.fixture(scope="session")

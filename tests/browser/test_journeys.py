@@ -213,8 +213,10 @@ def test_a_kernel_is_run_in_the_interpreter_and_its_steps_are_pictures_and_sente
     page.wait_for_url("**step=65**")
     page.goto(f"{address}/kernels?impl=numba-cuda-shared&gpu=h100-sxm5-80gb&interpret=yes")
     page.get_by_role("button", name="Run it now").click()
-    page.get_by_role("button", name="First barrier").click()
-    expect(page.get_by_text("Warp 0 waits at the barrier: 1 of 8 warps have arrived")).to_be_visible()
+    until_seen(
+        page.get_by_role("button", name="First barrier").click,
+        page.get_by_text("Warp 0 waits at the barrier: 1 of 8 warps have arrived"),
+    )
 
     page.reload()
     expect(page.get_by_text("Warp 0 waits at the barrier")).to_be_visible()

@@ -251,8 +251,35 @@ def _of_libraries(asked: Sequence[_Asked], calibration: Calibration) -> list[Pre
     facts = [facts_of(call.case, call.device, call.units, call.conditions) for call in each]
     estimates = calibration.gpus.estimates(facts)
     found = [_of_library(call, estimate, calibration) for call, estimate in zip(each, estimates, strict=True)]
+    for at in range(0, len(found), len(kinds)):
+        if _is_measured(each[at], calibration):
+            found[at : at + len(kinds)] = _as_queued(found[at : at + len(kinds)], estimates[at : at + len(kinds)])
     in_kinds = [found[at : at + len(kinds)] for at in range(0, len(found), len(kinds))]
     return [_in_order(some, kinds.index(call.conditions.calls)) for call, some in zip(asked, in_kinds, strict=True)]
+
+
+def _as_queued(found: Sequence[Prediction], estimates: Sequence[Estimate]) -> list[Prediction]:
+    """Return a call in each kind of calls, with the times that its device was measured to take when it is queued.
+
+    A graph's are as much shorter as they are fitted to be; a single call takes a launch of the host more, which
+    nothing that was measured in a queue tells of.
+    """
+    graph, queued, single = found
+    less = estimates[0].time_s / estimates[1].time_s
+    more_s = estimates[2].time_s - estimates[1].time_s
+    times = {name: getattr(queued, name) for name in ("time_s", "low_s", "high_s")}
+    return [
+        replace(graph, **{name: time_s * less for name, time_s in times.items()}),
+        queued,
+        replace(single, **{name: time_s + more_s for name, time_s in times.items()}),
+    ]
+
+
+def _is_measured(asked: _Asked, calibration: Calibration) -> bool:
+    """Return whether calls of libraries were measured on the device itself."""
+    calibration = calibration.without_namesakes(asked.device)
+    key = calibration.device_key(asked.device)
+    return any(calibration.device_key(seen.device) == key for seen in calibration.seen(LIBRARY))
 
 
 def _in_order(kinds: Sequence[Prediction], place: int) -> Prediction:
@@ -275,9 +302,9 @@ def _of_library(asked: _Asked, estimate: Estimate, calibration: Calibration) -> 
     """Return the fitted time, moved by what was measured on the device itself."""
     case, device = asked.case, asked.device
     calibration = calibration.without_namesakes(device)
-    key, seen = calibration.device_key(device), calibration.seen(LIBRARY)
-    if any(calibration.device_key(each.device) == key for each in seen):
-        features = {**library_features(case, estimate), "device": key}
+    seen = calibration.seen(LIBRARY)
+    if _is_measured(asked, calibration):
+        features = {**library_features(case, estimate), "device": calibration.device_key(device)}
         found = calibration.process(LIBRARY).estimate(features, NOISE)
     else:
         found = Posterior(0.0, hypot(estimate.deviation, NOISE), (0.0,) * len(seen))

@@ -28,6 +28,7 @@ from gpuexplore.devices.identity import device_key, is_namesake, same_device
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import DISTURBED, Case, Device, Measurement, Options, Result
 from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Product
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
 UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
@@ -172,20 +173,26 @@ def _family(case: Case) -> str:
     operation = operation_named(case.operation)
     if operation.implementation_named(case.implementation).hand_written:
         return operation.name
+    return "product" if _single_product(case) else operation.name
+
+
+def _single_product(case: Case) -> Product | None:
+    """Return the product of matrices that a case is, by whatever name; None: it is none, or more."""
+    operation = operation_named(case.operation)
     products = operation.products(case.shape) if operation.products else ()
-    return "product" if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else operation.name
+    return products[0] if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else None
 
 
 def library_features(case: Case, estimate: Estimate) -> Features:
     """Return what a library's call on a GPU is like, all but which device that is."""
-    operation, dtype = operation_named(case.operation), format_named(case.dtype)
+    operation, dtype, product = operation_named(case.operation), format_named(case.dtype), _single_product(case)
     return {
         "regime": "/".join(LIBRARY),
         "deviation": estimate.deviation,
-        "family": operation.name,
+        "family": "product" if product else operation.name,
         "dtype": f"{dtype.bits} bits" if moves_only(case) else case.dtype,
         "implementation": case.implementation,
-        "shape": str(case.shape),
+        "shape": str(product or case.shape),
         "log2_bytes": log2(operation.byte_count(case.shape, dtype)),
     }
 

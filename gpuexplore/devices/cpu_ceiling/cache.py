@@ -12,20 +12,22 @@ from pathlib import Path
 
 from gpuexplore.devices.cpu import UNWATCHED
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
+from gpuexplore.devices.cpu_ceiling.loops import TILES_PER_FMA
 from gpuexplore.devices.directories import cache_directory
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
 from gpuexplore.serialization import decode, encode
 
-CEILING_VERSION = 3  # raise it when the loops change: older files are then measured again
+CEILING_VERSION = 4  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # on a machine that is never quiet, and on later occasions
 OCCASION = timedelta(minutes=10)  # neighbours that shared the memory then may be gone
 SOON = timedelta(minutes=1)  # and what used the CPU, an app that starts for one; a run does not wait for it twice
 TRIAD = "STREAM triad with streaming stores"
 ORDINARY_TRIAD = "STREAM triad with ordinary stores (their reads not counted)"
-UNITS: tuple[Unit, ...] = ("matrix", "vector")
-DOT_PRODUCT = frozenset({"bf16"})  # its instruction sums pairs of products: of no use element by element
+UNITS: tuple[Unit, ...] = ("matrix", "dot", "vector")
+DOT_PRODUCT = "bf16"  # its instruction sums pairs of products: of no use element by element
+SUMS_IN_FP16 = "fp16"  # of its vector instructions: libraries sum products in fp32
 
 
 def load_ceiling(cpu: Device, threads: int) -> Ceiling | None:
@@ -184,15 +186,21 @@ def _caches(ceiling: Ceiling) -> tuple[CacheRoof, ...]:
 
 
 def _peak(ceiling: Ceiling, dtype: str, unit: Unit) -> Peak | None:
+    fp32, own = ceiling.flop_per_s["fp32"], ceiling.flop_per_s.get(dtype, 0.0)
+    if unit == "dot" and dtype != DOT_PRODUCT:
+        return None
+    if unit == "matrix" and dtype in ceiling.tiles:
+        source = f"AMX: 1,024 FLOP a clock and core where the fp32 FMA loop does 64; {_source('that loop', ceiling)}"
+        return Peak(dtype, unit, TILES_PER_FMA * fp32, "formula", source)
     if unit == "matrix" and dtype in ceiling.unreached:
         return None
-    own = ceiling.flop_per_s.get(dtype, 0.0)
-    is_widened = dtype in DOT_PRODUCT and (unit == "vector" or own < ceiling.flop_per_s["fp32"])  # some CPUs' is slower
-    if own and not is_widened:
-        loop = "dot-product loop" if dtype in DOT_PRODUCT else "FMA loop"
+    is_slower = dtype == DOT_PRODUCT and own < fp32  # on some CPUs
+    is_other = (dtype, unit) in {(DOT_PRODUCT, "vector"), (SUMS_IN_FP16, "matrix")}
+    if own and not is_slower and not is_other:
+        loop = "dot-product loop" if dtype == DOT_PRODUCT else "FMA loop"
         return Peak(dtype, unit, own, "measured_ceiling", _source(loop, ceiling))
     source = _source("fp32 FMA loop", ceiling) + f" ({dtype} is widened to fp32)"
-    return Peak(dtype, unit, ceiling.flop_per_s["fp32"], "measured_ceiling", source)
+    return Peak(dtype, unit, fp32, "measured_ceiling", source)
 
 
 def _source(loop: str, ceiling: Ceiling, up_to: str = "") -> str:
@@ -203,5 +211,5 @@ def _source(loop: str, ceiling: Ceiling, up_to: str = "") -> str:
 def _doubts(ceiling: Ceiling) -> tuple[str, ...]:
     dtypes = ", ".join(ceiling.unreached)
     busy = "Peaks were measured on a busy CPU: the true ones may be higher."
-    undriven = f"This CPU has matrix units for {dtypes} that the loop does not drive: no peak is given."
+    undriven = f"This CPU has matrix units for {dtypes} whose rate is unknown: no peak is given."
     return (*((busy,) if ceiling.contended else ()), *((undriven,) if dtypes else ()))

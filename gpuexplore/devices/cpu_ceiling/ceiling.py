@@ -15,7 +15,8 @@ class Ceiling:
     Attributes:
         cpu_name: for a reader of the file; another processor may have the same.
         flop_per_s: by dtype, for those with instructions of their own.
-        unreached: dtypes with a faster unit these loops do not drive (AMX tiles, Arm matrix instructions).
+        unreached: dtypes with a matrix unit of unknown rate (Arm's matrix instructions).
+        tiles: dtypes that AMX multiplies, 16 times as fast as the fp32 loop runs.
         bytes_per_s: STREAM triad, three arrays counted, with stores past the cache.
         caches: the same from each cache level that can be told apart, the nearest first.
         trials: how many the best was taken of, at most.
@@ -34,6 +35,7 @@ class Ceiling:
     trials: int
     measured_utc: str
     unreached: tuple[str, ...] = ()
+    tiles: tuple[str, ...] = ()
     caches: tuple[CacheRoof, ...] = ()
     contended: bool = False
     attempts: int = 1

@@ -45,7 +45,11 @@ class Loop:
 ELEMENTS = {"fp64": ("double", "f64", 8), "fp32": ("float", "f32", 4), "fp16": ("half", "f16", 2)}
 ATTRIBUTES = '"min-legal-vector-width"="512" "prefer-vector-width"="512"'
 # Faster than any vector instruction, and not driven here: a vector loop would understate the ceiling.
-MATRIX_FEATURES = {"bf16": ("amx-bf16", "bf16"), "fp16": ("amx-fp16",)}
+TILES = {"bf16": "amx-bf16", "fp16": "amx-fp16"}  # of Intel's AMX
+ARM_MATRIX = {"bf16": "bf16"}
+# TDPBF16PS: 16 x 16 sums of 32 products, 16,384 FLOPs, one in 16 cycles; two 512-bit FMAs in fp32 are 64 in one.
+# Intel 64 and IA-32 architectures optimization reference manual, chapter 20
+TILES_PER_FMA = 1024 / 64
 
 
 def register_bytes(features: Mapping[str, bool]) -> int:
@@ -61,13 +65,17 @@ def loops_for(features: Mapping[str, bool]) -> dict[str, Loop]:
     if features.get("avx512bf16"):
         dot = "llvm.x86.avx512bf16.dpbf16ps.512"
         loops["bf16"] = Loop("float", 16, 24, "<32 x bfloat>", dot, products=2, accumulator_first=True)
-    unreached = unreached_dtypes(features)
-    return {dtype: loop for dtype, loop in loops.items() if dtype not in unreached}
+    return loops
+
+
+def tile_dtypes(features: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the dtypes that AMX multiplies, whose rate follows from that of the fp32 loop."""
+    return tuple(dtype for dtype, name in TILES.items() if features.get(name))
 
 
 def unreached_dtypes(features: Mapping[str, bool]) -> tuple[str, ...]:
-    """Return the dtypes with a matrix unit that no loop here drives."""
-    return tuple(dtype for dtype, names in MATRIX_FEATURES.items() if any(features.get(name) for name in names))
+    """Return the dtypes with a matrix unit of Arm, whose rate is unknown: it differs from core to core."""
+    return tuple(dtype for dtype, name in ARM_MATRIX.items() if features.get(name))
 
 
 def _fma_loop(dtype: str, features: Mapping[str, bool]) -> Loop:

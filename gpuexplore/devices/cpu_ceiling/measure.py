@@ -29,6 +29,7 @@ from gpuexplore.devices.cpu_ceiling.loops import (
     loops_for,
     ordinary_triad_code,
     register_bytes,
+    tile_dtypes,
     triad_code,
     unreached_dtypes,
 )
@@ -141,6 +142,7 @@ def _measured(program: Program, loops: Mapping[str, Loop], team: Team, arrays: A
         trials=team.trials,
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         unreached=unreached_dtypes(host_features()),
+        tiles=tile_dtypes(host_features()),
         caches=_cache_roofs(functions["cached_triad"], team),
     )
 

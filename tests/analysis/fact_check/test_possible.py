@@ -18,7 +18,7 @@ ADDITION = Question("vector_add", H100, sizes="100000000", dtypes="fp32")  # 1.2
     ("question", "time", "verdict", "reason"),
     [
         (PRODUCT, "90us", "above the roof", "it computes at most 989 TFLOP/s (bf16, dense, matrix units"),
-        (PRODUCT, 180e-6, "as good as known", "nine in ten queued calls are predicted to take"),
+        (PRODUCT, 190e-6, "as good as known", "nine in ten queued calls are predicted to take"),
         (PRODUCT, "10 ms", "possible", "nine in ten queued calls are predicted to take"),
         (ADDITION, "100us", "above the roof", "its memory gives at most 3.35 TB/s (memory, https"),
         (ADDITION, "0.4ms", "as good as known", "nine in ten queued calls are predicted to take"),

@@ -74,7 +74,7 @@ def test_a_prediction_says_what_it_is_calibrated_on():
 
 
 def test_what_would_make_a_prediction_better_is_a_command_until_it_was_measured_there():
-    h200 = next(result for _, result in recorded_results() if result.environment.device.kind == "cuda")
+    h200 = next(result for _, result in recorded_results() if result.environment.device.name == "NVIDIA H200")
     asked, device_there = replace(h200.case, device="h200-sxm-141gb"), as_device(accelerator_named("h200-sxm-141gb"))
 
     unseen = next(row for row in ACCELERATORS if row.key not in fitted().devices and row.vendor == "NVIDIA")
@@ -125,7 +125,7 @@ def test_a_matrix_vector_product_takes_as_long_as_reading_its_matrix(key, dtype)
     assert row
     reading_s = 100_000 * 100 * FORMATS[dtype].bits / 8 / row.bandwidth_bytes_per_s
     assert found.bound == "memory"
-    assert reading_s < found.time_s < 1.5 * reading_s
+    assert reading_s < found.time_s < 1.6 * reading_s
 
 
 def test_ones_own_runs_make_a_prediction_near_them_certain():

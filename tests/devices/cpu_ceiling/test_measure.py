@@ -20,11 +20,12 @@ from gpuexplore.devices.cpu_ceiling.cache import (
     with_saved,
 )
 from gpuexplore.devices.cpu_ceiling.levels import CachePlan, plan_caches
-from gpuexplore.devices.cpu_ceiling.loops import loops_for
+from gpuexplore.devices.cpu_ceiling.loops import loops_for, tile_dtypes, unreached_dtypes
 from gpuexplore.devices.cpu_ceiling.measure import compile_loops, host_features, measure_ceiling
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, CacheRoof, Device
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import encode
 from tests.devices.processors import ZEN_4, ZEN_5
 
@@ -113,7 +114,7 @@ def test_a_cache_hardly_larger_than_the_one_before_is_not_told_from_it():
         ({"sse2": True, "avx": True}, {"fp64", "fp32"}, 8),
         ({"sse2": True, "avx": True, "avx512f": True, "avx512bf16": True}, {"fp64", "fp32", "bf16"}, 16),
         ({"sse2": True, "avx512f": True, "avx512fp16": True}, {"fp64", "fp32", "fp16"}, 16),
-        ({"sse2": True, "avx512f": True, "avx512bf16": True, "amx-bf16": True}, {"fp64", "fp32"}, 16),
+        ({"sse2": True, "avx512f": True, "avx512bf16": True, "amx-bf16": True}, {"fp64", "fp32", "bf16"}, 16),
         ({"neon": True, "fullfp16": True, "bf16": True}, {"fp64", "fp32", "fp16"}, 4),
     ],
 )
@@ -325,6 +326,45 @@ def test_products_may_widen_where_the_dot_product_is_the_slower_way():
     peak = with_ceiling(CPU, slow).peak("bf16", "matrix")
     assert peak.flop_per_s == QUIET.flop_per_s["fp32"]
     assert "bf16 is widened to fp32" in peak.source
+
+
+X86 = {"sse2": True, "avx": True}
+AVX512 = {**X86, "avx512f": True}
+RATES = {"fp64": 1e11, "fp32": 2e11, "bf16": 3.5e11, "fp16": 4e11}  # of the loops, where there are
+
+
+@pytest.mark.parametrize(
+    ("features", "by_torch", "by_numba", "kind"),
+    [
+        pytest.param(X86, 2e11, 2e11, "measured_ceiling", id="AVX2, Zen 3"),
+        pytest.param(AVX512, 2e11, 2e11, "measured_ceiling", id="AVX-512 without bf16"),
+        pytest.param({**AVX512, "avx512bf16": True}, 3.5e11, 3.5e11, "measured_ceiling", id="Zen 4 and 5"),
+        pytest.param(
+            {**AVX512, "avx512bf16": True, "avx512fp16": True}, 3.5e11, 3.5e11, "measured_ceiling", id="masked"
+        ),
+        pytest.param(
+            {**AVX512, "avx512bf16": True, "avx512fp16": True, "amx-bf16": True}, 3.2e12, 3.5e11, "formula", id="AMX"
+        ),
+    ],
+)
+def test_every_x86_has_a_peak_of_the_units_that_products_in_16_bits_run_on(features, by_torch, by_numba, kind):
+    rates = {dtype: RATES[dtype] for dtype in loops_for(features)}
+    cpu = with_ceiling(CPU, replace(QUIET, flop_per_s=rates, tiles=tile_dtypes(features)))
+    cpu = replace(cpu, native=tuple({"fp32", *rates}))
+    torch, numba = (OPERATIONS["matmul"].implementation_named(name) for name in ("torch", "numba-cpu"))
+
+    assert (torch.peak(cpu, "bf16").flop_per_s, torch.peak(cpu, "bf16").kind) == (by_torch, kind)
+    assert numba.peak(cpu, "bf16").flop_per_s == by_numba
+    assert torch.peak(cpu, "fp16").flop_per_s == numba.peak(cpu, "fp16").flop_per_s == 2e11  # both sum in fp32
+    assert cpu.peak("fp16", "vector").flop_per_s == rates.get("fp16", 2e11)
+    assert cpu.peak("bf16", "vector").flop_per_s == 2e11
+
+
+def test_amx_in_fp16_has_a_peak_of_its_own_and_arm_in_bf16_none():
+    granite_rapids = tile_dtypes({**AVX512, "amx-bf16": True, "amx-fp16": True})
+    assert with_ceiling(CPU, replace(QUIET, tiles=granite_rapids)).peak("fp16", "matrix").kind == "formula"
+    assert unreached_dtypes({"neon": True, "bf16": True}) == ("bf16",)
+    assert tile_dtypes({"neon": True, "bf16": True}) == ()
 
 
 def test_matrix_units_that_the_loop_does_not_drive_leave_the_peak_unknown():
