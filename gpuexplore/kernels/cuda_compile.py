@@ -147,6 +147,7 @@ def _assembled(ir: bytes, capability: str) -> tuple[bytes, str]:
     Raises:
         Unsupported: no log has them.
     """
+    log = ""
     for _ in range(LINKS):
         cubin, log = _linked(ir, capability, "cubin")
         if _STACK.search(log) and _REGISTERS.search(log):
