@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import count
 from types import SimpleNamespace
 
@@ -28,6 +29,15 @@ def own_locks(monkeypatch, tmp_path):
 
 def counting(to=10):
     return [sys.executable, "-c", COUNT.format(to)]
+
+
+def started():
+    """Return the programs above that this process has started: others of its children are of other tests."""
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            found += [child] if "sys.stdin.read()" in " ".join(child.cmdline()) else []
+    return found
 
 
 def working(command, **given):
@@ -57,7 +67,7 @@ def test_it_stands_still_while_a_measurement_has_the_cpu_and_goes_on_after_it(tm
         measuring = device_lock(CPU)
         with asking_for_cpu():
             measuring.acquire(timeout=DEADLINE_S)
-        (child,) = psutil.Process().children()
+        (child,) = started()
         wait_until(lambda: child.status() == psutil.STATUS_STOPPED)
         before = sum(child.cpu_times()[:2])
         at_work.unlink()  # it would end, if it went on
@@ -75,11 +85,11 @@ def test_who_is_never_let_on_gives_up_and_leaves_no_process(monkeypatch):
     monkeypatch.setattr(beside, "GIVE_UP_S", 0.2)
     with ThreadPoolExecutor(1) as page, asking_for_cpu():
         work = page.submit(working, counting(10**12), input=b"")
-        wait_until(psutil.Process().children)
+        wait_until(started)
         with device_lock(CPU), pytest.raises(Unsupported, match="the CPU is being measured"):
             work.result(DEADLINE_S)
 
-    assert psutil.Process().children() == []
+    assert started() == []
 
 
 def test_who_works_too_long_is_ended_and_what_it_printed_is_told(tmp_path, monkeypatch):
@@ -91,7 +101,7 @@ def test_who_works_too_long_is_ended_and_what_it_printed_is_told(tmp_path, monke
         run_beside([sys.executable, "-c", program], input=b"given", timeout=LOOKS, cpu=cpu)
 
     assert found.value.output == b"given\n"
-    assert psutil.Process().children() == []
+    assert started() == []
 
 
 def test_two_ask_and_neither_waits_for_the_other():
