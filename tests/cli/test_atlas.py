@@ -86,14 +86,14 @@ def test_one_source_can_be_asked_for(answered):
     told = answered("atlas", "vector_add", "--source", "GPUexplore", "--json")[1]
 
     assert {point["origin"] for point in told["points"]} == {"recorded"}
-    runs = {f"recorded-nvidia-h200-{file}-vector_add" for file in ("vector_add", "memory")}
+    runs = {f"recorded-nvidia-{file}-vector_add" for file in ("h100-memory", "h200-vector_add", "h200-memory")}
     assert {point["run"] for point in told["points"]} == runs
 
 
 def test_nothing_measured_is_said_and_no_failure(capsys):
-    assert main(("atlas", "reduce_sum")) == EXIT_OK
+    assert main(("atlas", "cnn_step")) == EXIT_OK
     assert "`gpuexplore predict` predicts it" in capsys.readouterr().err
-    assert main(("atlas", "reduce_sum", "--csv")) == EXIT_OK
+    assert main(("atlas", "cnn_step", "--csv")) == EXIT_OK
     assert capsys.readouterr().out == ""
 
 

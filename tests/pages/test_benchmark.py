@@ -390,7 +390,7 @@ def test_a_finished_run_says_why_its_fastest_result_is_as_it_is(page, finished):
 
     assert why(app).value == why(app).options[0] == "128 × 128 × 128, numpy in fp32"
     assert "reaches only" in texts(app.markdown).partition("**What limits this result**")[2]
-    assert "ridge point" in texts(app.caption)
+    assert "of 1.00 TFLOP/s" in texts(app.caption)
 
 
 def test_a_training_step_tells_its_phases_beside_what_limits_it(page, store):

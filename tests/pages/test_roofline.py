@@ -89,8 +89,8 @@ def test_device_of_the_table_shows_its_roofs_and_what_others_published(page):
     app = page("roofline", device="h100-sxm5-80gb")
 
     assert "Nothing has been measured on H100 SXM5 80GB here" in texts(app.info)
-    assert "The points are results published by others." in texts(app.info)
-    assert from_column(app) == {"published"}
+    assert "The points are results recorded elsewhere by gpuexplore and published by others." in texts(app.info)
+    assert from_column(app) == {"published", "recorded"}
     assert "Hollow points were not measured here" in texts(app.caption)
     assert not any(one.label.startswith("Measure this device") for one in app.button)
 

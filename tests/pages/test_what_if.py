@@ -420,4 +420,5 @@ def test_predictions_name_the_measurements_they_rest_on_each_with_its_source(pag
     assert "published measurements, the nearest on H100 SXM5 80GB" in told
     assert "](https://github.com/" in told
     assert "bf16 in" in next(line for line in told.splitlines() if "tf32:" in line)  # measured in another format
-    assert "To make predictions better" in texts(app.caption)
+    elsewhere = page("what_if", op="matmul", shape="4096", device="a100-sxm4-80gb", dtype="bf16")
+    assert "To make predictions better" in texts(elsewhere.caption)
