@@ -147,8 +147,8 @@ def measure(
         **about: `flops` of a call, a multiply-add counted as 2 (without it, no rate or MFU is told); `bytes` moved at
             least (without it, each input is read and the output written once); `operation`, a name that `gpuexplore
             list` prints or what `operation` declared; `library`, whose arrays it takes, where that cannot be seen;
-            `memory_limit` of its process, like ``4GB`` (without it, half of what is free); and the settings of `run`:
-            `sizes`, `dtypes`, `devices`, `cache`, `threads`, `budget`.
+            `memory_limit` of its process, like ``4GB`` (else half of what is free); `time_limit` of its first call, as
+            ``10s`` (else 60s); and the settings of `run`: `sizes`, `dtypes`, `devices`, `cache`, `threads`, `budget`.
 
     Raises:
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
@@ -164,7 +164,7 @@ def measure(
     if "implementations" in about:
         raise InvalidInput("implementations: give them as against=")
     operation, library = about.pop("operation", None), about.pop("library", "")
-    limits = jobs.limits_asked(about.pop("memory_limit", None), isolated)
+    limits = jobs.limits_asked(about, isolated)
     told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
         about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}

@@ -110,6 +110,29 @@ def test_a_function_that_fills_the_memory_ends_at_the_limit_and_the_other_is_mea
     }
 
 
+def endless(a):
+    while True:
+        pass
+
+
+@pytest.mark.long
+def test_a_function_that_never_returns_ends_at_the_limit_and_the_other_is_measured():
+    outcome = gx.measure(
+        endless, [numbers(300)], reference=np.negative, against=[np.negative], budget=0.01, time_limit="1.5s"
+    )
+
+    assert by_status(outcome)["numpy:negative"] == ("ok", None)
+    status, reason = by_status(outcome)["numpy:endless"]
+    assert status == "timeout"
+    assert reason.startswith("no result within 1.")
+
+
+@pytest.mark.parametrize("time", ["soon", "4", "0s"])
+def test_time_limit_that_is_no_time_is_refused(time):
+    with pytest.raises(InvalidInput, match=f"time limit '{time}': accepted are times like 500ms, 10s or 90s"):
+        gx.measure(np.negative, [numbers(300)], reference=np.negative, time_limit=time)
+
+
 @pytest.mark.parametrize("size", ["lots", "4", "0GB"])
 def test_memory_limit_that_is_no_size_is_refused(size):
     with pytest.raises(InvalidInput, match=f"memory limit '{size}': accepted are sizes like 500MB, 4GB or 8GiB"):
@@ -119,6 +142,8 @@ def test_memory_limit_that_is_no_size_is_refused(size):
 def test_memory_limit_without_a_process_of_its_own_is_refused():
     with pytest.raises(InvalidInput, match="memory_limit: this process has none; leave out isolated=False"):
         gx.measure(np.negative, [numbers(300)], reference=np.negative, memory_limit="1GB", **HERE)
+    with pytest.raises(InvalidInput, match="time_limit: this process has none; leave out isolated=False"):
+        gx.measure(np.negative, [numbers(300)], reference=np.negative, time_limit="1s", **HERE)
 
 
 @pytest.mark.long

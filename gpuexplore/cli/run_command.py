@@ -67,6 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="of the process that measures, as 4GB (default: 90 %% of what is free, 50 %% with code of your own)",
     )
+    parser.add_argument(
+        "--time-limit", default="", metavar="TIME", help="to build a case and call it once, as 10s (default: 60s)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(FILE_TYPES)}")
     parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
@@ -94,7 +97,7 @@ def carry_out(arguments: argparse.Namespace) -> tuple[Experiment, tuple[Result, 
     devices = discover()
     experiment = resolve(request_from(arguments, operation_of(arguments), devices), [device.id for device in devices])
     send = _sender(arguments.room, arguments.name)
-    limits = limits_typed(arguments.memory_limit)
+    limits = limits_typed(arguments.memory_limit, arguments.time_limit)
     engine = LocalEngine([device for device in devices if device.id in experiment.devices], limits=limits)
     try:
         for device in devices:

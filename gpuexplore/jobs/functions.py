@@ -111,15 +111,17 @@ def operation_of(
     return made
 
 
-def limits_asked(memory: str | None, isolated: bool) -> Limits:
-    """Return the limits of a worker with one of memory, e.g. ``4GB``; None: the default.
+def limits_asked(about: dict[str, Any], isolated: bool) -> Limits:
+    """Take the limits of a worker, e.g. ``4GB`` and ``10s``, out of what was asked for and return them.
 
     Raises:
-        InvalidInput: it is no size, or there is no worker.
+        InvalidInput: one is no size or no time, or there is no worker.
     """
-    if memory is not None and not isolated:
-        raise InvalidInput("memory_limit: this process has none; leave out isolated=False")
-    return limits_typed("" if memory is None else name_typed("memory_limit", memory))
+    names = ("memory_limit", "time_limit")
+    typed = {name: name_typed(name, about.pop(name)) for name in names if about.get(name) is not None}
+    if typed and not isolated:
+        raise InvalidInput(f"{next(iter(typed))}: this process has none; leave out isolated=False")
+    return limits_typed(*(typed.get(name, "") for name in names))
 
 
 def measured_apart(

@@ -18,7 +18,7 @@ from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.operations.implementation import OF_USERS
-from gpuexplore.units import format_gigabytes, format_seconds, read_bytes
+from gpuexplore.units import format_gigabytes, format_seconds, read_bytes, read_seconds
 
 LOG = logging.getLogger(__name__)
 TICK_S = 0.02
@@ -56,16 +56,23 @@ class Limits:
         return self.build_s + self.per_budget * case.options.budget_s
 
 
-def limits_typed(memory: str) -> Limits:
-    """Return the limits of a worker with one of memory that was typed, e.g. ``4GB``; empty: the default.
+def limits_typed(memory: str, time: str) -> Limits:
+    """Return the limits of a worker as they were typed, e.g. ``4GB`` and ``10s``; empty: the default.
+
+    Args:
+        memory: of its process.
+        time: until a case is built and was called once.
 
     Raises:
-        InvalidInput: it is no size.
+        InvalidInput: one of them is no size, or no time.
     """
-    most = read_bytes(memory)
+    most, build_s = read_bytes(memory), read_seconds(time)
     if memory and not most:
         raise InvalidInput.of("memory limit", memory, "sizes like 500MB, 4GB or 8GiB")
-    return Limits(memory_bytes=most)
+    if time and not build_s:
+        raise InvalidInput.of("time limit", time, "times like 500ms, 10s or 90s")
+    limits = Limits(memory_bytes=most)
+    return replace(limits, build_s=build_s) if build_s else limits
 
 
 class Attempt:
