@@ -126,7 +126,9 @@ def _lost(analyzed: AnalyzedResult) -> str:
     """Return what is known to take the rest of its time, the surest first."""
     found: list[str] = []
     if is_converted(analyzed):
-        found.append(f"it converts {analyzed.case.dtype} to {arithmetic_of(analyzed.result)[0]} and back")
+        computed = arithmetic_of(analyzed.result)[0]
+        other = "another format" if computed == analyzed.case.dtype else computed  # where its library does not tell
+        found.append(f"it converts {analyzed.case.dtype} to {other} and back")
     if has_nominal_flops(analyzed.case):
         found.append("an exponential, a root or a division takes many instructions")
     if analyzed.flag("throttled"):

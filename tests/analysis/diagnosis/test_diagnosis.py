@@ -246,6 +246,7 @@ SPEAKS = {
         ),
         (ok(1e-2, size=600, dtype="bf16", implementation="numpy"), "it converts bf16 to fp32 and back"),
         (added(1e-2, dtype="bf16"), "it converts bf16 to fp32 and back"),
+        (ok(1e-2, size=600, dtype="bf16", flags=[EMULATED]), "it converts bf16 to another format and back"),
         (around(ok(1.2e-6, size=30), threads=2), "starting and joining threads takes a good part of 1.20 µs"),
         (
             ok(1e-3, size=600, implementation="numba-cpu", flags=[Flag("throttled", "power")]),
