@@ -234,7 +234,7 @@ def test_the_atlas_has_what_was_measured_as_values_and_as_a_frame():
     assert repr(found) == "<1 measurements on 1 GPUs from 1 sources>"
     assert len(gx.atlas()) > 2600
     assert {point.origin for point in gx.atlas(source="gpuexplore")} == {"recorded"}
-    assert gx.atlas("reduce_sum").to_pandas().empty
+    assert gx.atlas("cnn_step").to_pandas().empty
 
 
 def test_gpus_are_ranked_for_a_call_with_prices_of_ones_own():
