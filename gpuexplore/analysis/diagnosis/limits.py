@@ -103,10 +103,10 @@ def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def _nearest(analyzed: AnalyzedResult) -> tuple[Estimate, str, str] | None:
-    """Return the largest fraction of a roof, of which one, and both rates; None: that of its arithmetic is unknown."""
+    """Return the largest fraction of a roof, of which one, and both rates; None: one that may bound it is unknown."""
     peak, serving = analyzed.limits.peak, analyzed.limits.serving
     counts, found = _counts_flops(analyzed), list[tuple[Estimate, str, str]]()
-    if counts and peak is None:
+    if (counts and peak is None) or (analyzed.bound == "cache" and serving is None):
         return None
     if counts and peak and (fraction := compute_fraction(analyzed)):
         rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_per_s
-from gpuexplore.model import Bandwidth, CacheRoof, CacheState, Device, Peak, Result, Unit
+from gpuexplore.model import Bandwidth, CacheRoof, CacheState, Device, Peak, Result, ThreadRoofs, Unit
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes
 
@@ -31,8 +31,8 @@ def arithmetic_of(result: Result) -> tuple[str, Unit]:
 
 def custom_peak(result: Result, custom_peaks: Iterable[Peak]) -> Peak | None:
     """Return the one of `custom_peaks` that is of this result's arithmetic, or None."""
-    arithmetic = arithmetic_of(result)
-    return next((replace(peak, kind="own") for peak in custom_peaks if (peak.dtype, peak.unit) == arithmetic), None)
+    found = ThreadRoofs(tuple(custom_peaks)).peak(*arithmetic_of(result))
+    return replace(found, kind="own") if found else None
 
 
 def default_peak(result: Result, custom_peaks: Iterable[Peak] = ()) -> Peak | None:

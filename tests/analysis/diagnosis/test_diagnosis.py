@@ -399,6 +399,7 @@ SILENT = {
         row_wise(1.5e-6, "softmax", m=100, n=100, implementation="torch"),  # near the limit of memory
         failed(operation="softmax", shape=Shape.of(m=10, n=20)),
         ok(dtype="fp64"),  # whose peak is unknown
+        ok(1e-6, size=30, spec={"cache_bytes": 10**6}),  # in a cache whose bandwidth is unknown
         ok(5e-4, size=600, dtype="bf16", implementation="numpy"),  # near the fp32 peak all the same
         of_two_cores(1e-2, size=600, dtype="fp16", flags=[LAUNCH_BOUND]),
     ],
