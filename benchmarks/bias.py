@@ -2,14 +2,15 @@
 
     python -m benchmarks.bias [--turns N] [--cache warm|cold] [--busy] [--worker] [--modes]
 
-Twelve cases: products of 64, 128 and 256 in NumPy, Numba and torch, additions of 10^5 and 10^6 numbers in torch, and of
-10^6 in NumPy, in fp32. In each turn and in random order every case is called in a loop, for 20 ms that do not count and
+Thirteen cases: products of 64, 128 and 256 in NumPy, Numba and torch, additions of 10^5 and 10^6 numbers in torch and
+NumPy, in fp32. In each turn and in random order every case is called in a loop, for 20 ms that do not count and
 40 ms that do, and every mode takes a round of each implementation of a group, as a run does. The figure is the median
 of a mode over the median of the loop.
 
 Modes: `rounds` is what results are made of. With `--modes` others leave out a guard each: they tell which are needed.
 `again` is the loop a second time, what it differs from itself by: beside a busy loop a call of two threads has two
-speeds. `free` is the loop where the scheduler places the threads. With `--busy` another process computes meanwhile.
+speeds. `free` is the loop where the scheduler places the threads. `plain` is a loop of NumPy on arrays that NumPy made,
+as a user writes it, for NumPy's cases. With `--busy` another process computes meanwhile.
 Pools spin as in a worker, and with `--worker` the priority is that of a worker as well, which root's may have. It
 asserts nothing.
 """
@@ -21,6 +22,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from random import Random
 from statistics import median
 from typing import Any
@@ -32,11 +34,11 @@ CASES: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("matmul", 64): ("numpy", "numba-cpu", "torch"),
     ("matmul", 128): ("numpy", "numba-cpu", "torch"),
     ("matmul", 256): ("numpy", "numba-cpu", "torch"),
-    ("vector_add", 100_000): ("torch",),
+    ("vector_add", 100_000): ("torch", "numpy"),
     ("vector_add", 1_000_000): ("torch", "numpy"),
 }
 WARM_S, LOOP_S = 20e-3, 40e-3
-LOOPS = ("loop", "again", "free")
+LOOPS = ("loop", "again", "free", "plain")
 SEED = 1
 WITHIN = 0.05
 
@@ -69,15 +71,17 @@ def contest(turns: int, cache: CacheMode, *, with_modes: bool) -> Times:
     from gpuexplore.devices import discover
 
     device = next(device for device in discover() if device.id == "cpu")
-    groups = [_group(what, implementations, device, cache=cache) for what, implementations in CASES.items()]
+    made = [_group(what, implementations, device, cache=cache) for what, implementations in CASES.items()]
+    groups = [(group, _plain(group)) for group in made]
     modes = {"rounds": _keepers()["rounds"]} if not with_modes else _keepers()
     times: Times = {}
     random = Random(SEED)
     gc.freeze()
     for _ in range(turns):
-        for group in groups:
+        for group, plain in groups:
             for name in random.sample([*LOOPS, *modes], len(modes) + len(LOOPS)):
-                for sampling in random.sample(group, len(group)):
+                samplings = plain if name == "plain" else group
+                for sampling in random.sample(samplings, len(samplings)):
                     times.setdefault((name, sampling.candidate.case), []).extend(
                         _loop(sampling, isolated=name != "free") if name in LOOPS else _round(sampling, modes[name])
                     )
@@ -101,6 +105,21 @@ def _group(what: tuple[str, int], implementations: Sequence[str], device: Device
         call_s, _ = warm_up(candidate, group.time.clock, WARM_UP_S)
         found.append(Sampling(candidate, call_s, first_call_s=0.0))
     plan_rounds(found)
+    return found
+
+
+def _plain(group: Sequence[Any]) -> list[Any]:
+    """Return the samplings of a group that are NumPy's, each with a call as a user writes it, on arrays of NumPy."""
+    import numpy as np
+
+    calls = {"matmul": np.matmul, "vector_add": np.add}
+    found = []
+    for sampling in group:
+        case = sampling.candidate.case
+        if case.implementation == "numpy":
+            a, b = (np.array(array) for array in sampling.candidate.inputs)
+            run = partial(calls[case.operation], a, b, np.empty_like(sampling.candidate.out))
+            found.append(replace(sampling, candidate=replace(sampling.candidate, run=run)))
     return found
 
 
@@ -166,9 +185,10 @@ def _print(times: Times) -> None:
     outside: dict[str, int] = dict.fromkeys(modes, 0)
     for case in dict.fromkeys(case for _, case in times):
         loop_s = median(times["loop", case])
-        ratios = {name: median(times[name, case]) / loop_s for name in modes}
+        ratios = {name: median(times[name, case]) / loop_s for name in modes if (name, case) in times}
         label = f"{case.operation} {max(case.shape):,} {case.implementation}"
-        print(f"{label:34}{loop_s * 1e6:10.1f}" + "".join(f"{ratio:14.2f}" for ratio in ratios.values()))
+        shown = (f"{ratios[name]:14.2f}" if name in ratios else f"{'':14}" for name in modes)
+        print(f"{label:34}{loop_s * 1e6:10.1f}" + "".join(shown))
         for name, ratio in ratios.items():
             outside[name] += abs(ratio - 1) > WITHIN
     print(f"{'cases off by more than 5 %':44}" + "".join(f"{count:14}" for count in outside.values()))

@@ -13,18 +13,21 @@ from gpuexplore.accuracy import Accuracy, WorstElement
 from gpuexplore.errors import InvalidInput
 from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
 from gpuexplore.run_summary import RunSummary
-from gpuexplore.timed import Contrast, Measurement, Phase
+from gpuexplore.timed import OMIT_DEFAULT, Alignment, Contrast, Measurement, Phase
 from gpuexplore.typed_text import LONGEST_REASON, readable
 
 __all__ = [
+    "ALIGNMENTS",
     "CACHE_MODES",
     "DATA_MODES",
     "DEFAULT_BUDGET_S",
     "LARGEST_BUDGET_S",
     "LAYOUTS",
     "MOST_PROCESSES",
+    "OMIT_DEFAULT",
     "SCHEMA_VERSION",
     "Accuracy",
+    "Alignment",
     "Bandwidth",
     "CacheMode",
     "CacheRoof",
@@ -85,9 +88,9 @@ DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"}
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 LAYOUTS: tuple[Layout, ...] = ("NN", "NT", "TN")
+ALIGNMENTS: tuple[Alignment, ...] = ("library", "pages")
 ONE_SAMPLE = "1 sample: no interval"
 UNREADABLE = "the reason cannot be shown"
-OMIT_DEFAULT = {"omit_default": True}  # of a field that is encoded where it has another value only
 DEFAULT_BUDGET_S = 0.1
 LARGEST_BUDGET_S = 60.0
 MOST_PROCESSES = 60
@@ -178,6 +181,8 @@ class Options:
         block: threads of a block along x, y, z of our CUDA kernels; None is each kernel's own default.
         repeat: in how many fresh processes the case is measured; one: in whichever there is.
         layout: of the matrices of a product, as BLAS names it: N lies in memory by rows, T by columns.
+        align: where a CPU's arrays lie: `library` is where NumPy, Numba and torch allocate them, `pages` on boundaries
+            of 2 MiB, in huge pages where Linux has them.
     """
 
     cache: CacheMode | None = None
@@ -187,6 +192,7 @@ class Options:
     block: tuple[int, ...] | None = None
     repeat: int = 1
     layout: Layout = field(default="NN", metadata=OMIT_DEFAULT)
+    align: Alignment = field(default="library", metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         if self.cache is not None and self.cache not in CACHE_MODES:
@@ -195,6 +201,8 @@ class Options:
             raise InvalidInput.of("data", self.data, DATA_MODES)
         if self.layout not in LAYOUTS:
             raise InvalidInput.of("layout", self.layout, LAYOUTS)
+        if self.align not in ALIGNMENTS:
+            raise InvalidInput.of("align", self.align, ALIGNMENTS)
         if self.threads is not None and not 1 <= self.threads <= 1024:
             raise InvalidInput.of("threads", self.threads, "1 to 1024")
         if not (isfinite(self.budget_s) and 0 < self.budget_s <= LARGEST_BUDGET_S):

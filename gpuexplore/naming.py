@@ -14,9 +14,15 @@ MOST_TAGS = 10
 
 def default_title(experiment: Experiment) -> str:
     """Return what a run is called that nobody named, e.g. ``matmul 64 to 384, fp32 bf16 fp16``."""
-    layout = "" if experiment.options.layout == "NN" else f" {experiment.options.layout}"
-    title = f"{experiment.operation}{layout} {_sizes(experiment.shapes)}, {' '.join(experiment.dtypes)}"
+    words = f"{experiment.operation} {_sizes(experiment.shapes)}, {' '.join(experiment.dtypes)}"
+    title = ", ".join((words, *said_of_arrays(experiment.options.layout, experiment.options.align)))
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 2]} …"
+
+
+def said_of_arrays(layout: str, align: str) -> tuple[str, ...]:
+    """Return what is unusual of how arrays lie in memory, e.g. ``layout NT``; nothing where nothing is."""
+    unusual = {f"layout {layout}": layout != "NN", "arrays on 2 MiB boundaries": align != "library"}
+    return tuple(words for words, is_unusual in unusual.items() if is_unusual)
 
 
 def checked_title(text: str) -> str:

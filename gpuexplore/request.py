@@ -40,6 +40,7 @@ class Request:
         budget: seconds of sampling for one case.
         block: threads of a block of our CUDA kernels, ``16,16``; empty: each kernel's default.
         layout: of the matrices of a product: NN, NT or TN.
+        align: where a CPU's arrays lie: `library` or `pages`.
         repeat: in how many fresh processes each case is measured; empty: in the one that is there.
     """
 
@@ -55,6 +56,7 @@ class Request:
     budget: str = f"{DEFAULT_BUDGET_S:g}"
     block: str = ""
     layout: str = "NN"
+    align: str = "library"
     repeat: str = ""
 
     def __post_init__(self) -> None:
@@ -77,6 +79,7 @@ SHORT_NAMES: Mapping[str, str] = {
     "budget": "budget",
     "block": "block",
     "layout": "layout",
+    "align": "align",
     "repeat": "repeat",
 }
 
@@ -128,6 +131,7 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
         "budget": lambda: Options(budget_s=_budget(request.budget)),
         "block": lambda: _check_block(request, operation),
         "layout": lambda: _check_layout(request.layout, operation),
+        "align": lambda: Options(align=request.align),  # type: ignore[arg-type]  # Options judges the text
         "repeat": lambda: Options(repeat=_repeat(request.repeat)),
     }
     return _problems(checks)
@@ -203,6 +207,7 @@ def from_experiment(experiment: Experiment) -> Request:
         budget=repr(options.budget_s).removesuffix(".0"),
         block=",".join(map(str, options.block or ())),
         layout=options.layout,
+        align=options.align,
         repeat="" if options.repeat == 1 else str(options.repeat),
     )
 
@@ -296,6 +301,7 @@ def _options(request: Request) -> Options:
         budget_s=_budget(request.budget),
         block=_block(request.block),
         layout=request.layout,  # type: ignore[arg-type]  # Options judges the text
+        align=request.align,  # type: ignore[arg-type]  # Options judges the text
         repeat=_repeat(request.repeat),
     )
 

@@ -8,6 +8,7 @@ The ranks alone assume nothing about the distribution but cover up to 98 % of te
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import comb, exp, hypot, isfinite, log, sqrt
 from statistics import fmean, stdev
 
@@ -77,15 +78,40 @@ def paired_median(ratios: Sequence[float], of_medians: float, interval: tuple[fl
     return median(ratios)
 
 
+def ratios_of_turns(
+    these: Sequence[float], others: Sequence[float], per_turn: tuple[int, int] = (1, 1)
+) -> tuple[float, ...]:
+    """Return the ratios of `these` to `others`, which were taken in turns, in their order.
+
+    Args:
+        these: positive values.
+        others: positive values.
+        per_turn: how many of each were taken in a turn. Where the numbers differ, each value of the smaller one is
+            paired with the median of as many of the other as fall to it within the same turn.
+    """
+    parts = 0 if per_turn[0] == per_turn[1] else min(per_turn)
+    pairs = zip(_parts(these, per_turn[0], parts), _parts(others, per_turn[1], parts), strict=False)
+    return tuple(this / other for this, other in pairs)
+
+
+def _parts(values: Sequence[float], per_turn: int, parts: int) -> Sequence[float]:
+    """Return `parts` medians of each whole turn; all values where there are to be none."""
+    if not parts or parts == per_turn:
+        return values
+    turns = [values[start : start + per_turn] for start in range(0, len(values) - per_turn + 1, per_turn)]
+    ends = [per_turn * part // parts for part in range(parts + 1)]
+    return [median(turn[start:end]) for turn in turns for start, end in pairwise(ends)]
+
+
 def ratio_of_turns(
-    these: Sequence[float], others: Sequence[float]
+    these: Sequence[float], others: Sequence[float], per_turn: tuple[int, int] = (1, 1)
 ) -> tuple[float, tuple[float, float] | None, float | None]:
     """Return the median of `these` over that of `others`, taken in turns: the ratio of what a table shows.
 
     With it, its 95 % interval, that of the ratios turn by turn, around it; and their median where it disagrees.
     """
     value = median(these) / median(others)
-    ratios = [this / other for this, other in zip(these, others, strict=False)]
+    ratios = ratios_of_turns(these, others, per_turn)
     found = median_interval(ratios)
     return value, found and (min(found[0], value), max(found[1], value)), paired_median(ratios, value, found)
 

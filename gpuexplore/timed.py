@@ -1,14 +1,16 @@
 """What is timed of a case, and beside it: the same call under another condition, and the parts of a call."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.statistics import check_samples, interval_of_few, median, median_interval, quantile, widened
 
-Condition = Literal["cold", "warm", "graph"]
+Alignment = Literal["library", "pages"]
+Condition = Literal["cold", "warm", "graph", "library", "pages"]  # an Alignment is one
 PhaseName = Literal["forward", "backward", "optimizer"]
+OMIT_DEFAULT = {"omit_default": True}  # of a field that is encoded where it has another value only
 
 
 class _Timed:
@@ -57,11 +59,12 @@ class Phase(_Timed):
 class Measurement:
     """Raw samples in seconds per call, in the order of the rounds, and the first call apart.
 
-    Sample i of every implementation of a group comes from round i, so ratios can be paired.
+    The implementations of a group take their rounds in turns, so ratios can be paired.
 
     Attributes:
         first_call_s: None is unknown, as in files of other harnesses.
         batch: calls of a sample.
+        per_round: samples of a round; 1 in results of earlier versions, whose groups have equally many in each.
         processes: how many of the samples each of several fresh processes took, in that order; empty: one took all.
         between_processes: half width, in natural logarithms, of the interval around the median of many processes that
             holds the median of 95 % of them, as far as this machine is known; None in results of earlier versions.
@@ -77,11 +80,14 @@ class Measurement:
     processes: tuple[int, ...] = ()
     between_processes: float | None = None
     between_ratios: float | None = None
+    per_round: int = field(default=1, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         check_samples(self.samples_s)
         if self.processes and (min(self.processes) < 1 or sum(self.processes) != len(self.samples_s)):
             raise InvalidInput.of("samples of each process", self.processes, f"{len(self.samples_s)} together")
+        if self.per_round < 1:
+            raise InvalidInput.of("samples of a round", self.per_round, "whole numbers from 1")
 
     @property
     def is_single(self) -> bool:

@@ -14,7 +14,17 @@ from gpuexplore.cli.experiment_arguments import add_experiment_arguments, reques
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import CACHE_MODES, DATA_MODES, LAYOUTS, MOST_PROCESSES, Device, Experiment, Options, Shape
+from gpuexplore.model import (
+    ALIGNMENTS,
+    CACHE_MODES,
+    DATA_MODES,
+    LAYOUTS,
+    MOST_PROCESSES,
+    Device,
+    Experiment,
+    Options,
+    Shape,
+)
 from gpuexplore.naming import default_title
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import (
@@ -486,8 +496,22 @@ def test_a_layout_goes_all_the_way_and_back(layout):
     assert experiment.options.layout == again.layout == layout
     assert resolve(from_query(to_query(again)), ["cpu"]) == experiment
     assert (f"--layout {layout}" in as_command(again)) == (layout != "NN")
-    assert default_title(experiment).startswith("matmul 64" if layout == "NN" else f"matmul {layout} 64")
+    assert default_title(experiment).endswith(f", layout {layout}") == (layout != "NN")
     assert decode(Options, encode(experiment.options)) == experiment.options
+
+
+@pytest.mark.parametrize("align", ALIGNMENTS)
+def test_an_alignment_goes_all_the_way_and_back(align):
+    experiment = resolve(Request(align=align), ["cpu"])
+    again = from_experiment(experiment)
+
+    assert experiment.options.align == again.align == align
+    assert resolve(from_query(to_query(again)), ["cpu"]) == experiment
+    assert ("--align pages" in as_command(again)) == (align == "pages")
+    assert default_title(experiment).endswith(", arrays on 2 MiB boundaries") == (align == "pages")
+    assert decode(Options, encode(experiment.options)) == experiment.options
+    with pytest.raises(InvalidInput, match="align '64': accepted are library, pages"):
+        resolve(Request(align="64"), ["cpu"])
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,9 @@ def test_data_of_another_kind_are_refused(kind, data, error):
 def test_what_has_its_default_is_left_out_where_the_field_says_so():
     assert "layout" not in encode(Options())
     assert encode(Options(layout="NT"))["layout"] == "NT"
+    assert "align" not in encode(Options())
+    assert "per_round" not in encode(Measurement((1.0,), 1.0))
+    assert encode(Measurement((1.0,) * 4, 1.0, per_round=2))["per_round"] == 2
     assert encode(Options())["repeat"] == 1
 
 

@@ -54,12 +54,18 @@ def to_device(values: Stored, dtype: DType, device: str) -> Any:
     """Return a contiguous tensor of `dtype` on `device`; bf16 crosses as its bits."""
     import torch
 
-    return _as_integers(host_memory.copy_of(values)).view(getattr(torch, dtype.array_name)).to(torch_device(device))
+    if _is_gpu(device):
+        return _as_integers(values.copy()).view(getattr(torch, dtype.array_name)).to(torch_device(device))
+    there = empty(values.shape, dtype, device)
+    load(there, values)
+    return there
 
 
 def load(array: Any, values: Stored) -> None:
-    """Overwrite `array` with `values`."""
+    """Overwrite `array` with `values`, and call what it has as `changed`: a copy that another library computes with."""
     array.detach().copy_(_as_integers(np.ascontiguousarray(values)).view(array.dtype))
+    if changed := getattr(array, "changed", None):
+        changed()
 
 
 def stored(array: Any, dtype: DType) -> Stored:
@@ -75,11 +81,11 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     """Return an uninitialised tensor."""
     import torch
 
-    made: Any
-    if _is_gpu(device):
-        made = torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=torch_device(device))
-    else:
-        made = _as_integers(host_memory.empty(shape, dtype.storage)).view(getattr(torch, dtype.array_name))
+    own = getattr(torch, dtype.array_name)
+    pages = None if _is_gpu(device) else host_memory.in_pages(shape, dtype.storage)
+    made: Any = (
+        torch.empty(shape, dtype=own, device=torch_device(device)) if pages is None else _as_integers(pages).view(own)
+    )
     made.made_at = made.data_ptr()
     return made
 

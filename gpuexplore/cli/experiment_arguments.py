@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
+from gpuexplore.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.of_users import add_file, is_source
 from gpuexplore.request import Request, listed
@@ -60,6 +60,12 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="|".join(LAYOUTS),
         help="how the matrices of a product lie in memory: N by rows, T by columns (default: %(default)s)",
     )
+    add(
+        "--align",
+        default="library",
+        metavar="|".join(ALIGNMENTS),
+        help="where a CPU's arrays lie: as the library allocates, or on 2 MiB boundaries (default: %(default)s)",
+    )
     add("--repeat", default="", metavar="N", help="measure in N fresh processes: the interval covers what these change")
 
 
@@ -78,6 +84,7 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
         budget=arguments.budget,
         block=arguments.block,
         layout=arguments.layout,
+        align=arguments.align,
         repeat=arguments.repeat,
     )
 

@@ -13,7 +13,7 @@ MAX_SAMPLES = 40_000  # of one result, contrasts and phases included: below 1 MB
 def with_fewer_samples(result: Result) -> Result:
     """Return `result` with the first samples of each series where all of them are too many, flagged `truncated`.
 
-    The first and not every n-th, because sample i of every implementation of a group comes from round i.
+    The first and not every n-th, because the implementations of a group take their rounds in turns.
     """
     measurement = result.measurement
     if measurement is None or (count := _count(measurement)) <= MAX_SAMPLES:

@@ -36,7 +36,7 @@ from gpuexplore.measure.sample.overhead import call_overhead_s
 from gpuexplore.measure.sample.phases import take_phases
 from gpuexplore.measure.sample.prepare import Prepared, prepare
 from gpuexplore.measure.sample.timing import Sampling, Seal, check_seals, plan_rounds, take_turn
-from gpuexplore.model import Case, Device, Measurement, Result, Status
+from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.operations.first_visit import first_kernels
 
 Report = Callable[[Case | Result], None]
@@ -239,8 +239,7 @@ def _plan_spot_check(sampling: Sampling, group: Group, random: Random) -> None:
 
 def _provisional(prepared: Prepared, group: Group) -> Result:
     sampling, case = prepared.sampling, prepared.sampling.candidate.case
-    measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
-    measured = Measured(case, measurement, group.environment)
+    measured = Measured(case, sampling.measurement(), group.environment)
     return replace(_result(measured, prepared, group), provisional=True)
 
 
@@ -254,7 +253,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
             checked(sampling.candidate, group, group.timed_reference)
             check_single_calls(sampling.candidate, group)
         phases = take_phases(sampling, group)
-        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts, phases)
+        measurement = replace(sampling.measurement(), contrasts=contrasts, phases=phases)
         if sampling.checked_call is None:
             check_reuse(sampling.candidate, group, min(measurement.samples_s))
         check_finished(sampling.candidate, measurement.median_s)

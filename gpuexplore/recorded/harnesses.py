@@ -202,6 +202,8 @@ def _result(title: str, measurement: Measurement, about: Object, ours: Any) -> R
     accuracy = decode_strictly(Accuracy, told["accuracy"]) if told.get("accuracy") is not None else None
     if processes := told.get("processes"):
         measurement = replace(measurement, processes=tuple(_count("processes", count) for count in processes))
+    if per_round := told.get("per_round"):
+        measurement = replace(measurement, per_round=_count("per_round", per_round))
     if case is None or not _is_known(case):
         case, accuracy = Case(BENCHMARK.name, Shape(()), UNKNOWN_DTYPE.name, title, "cpu"), None
     environment = _environment(about, case.device)

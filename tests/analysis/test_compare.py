@@ -123,6 +123,13 @@ def test_a_product_in_another_layout_is_the_same_case_and_named():
     assert found.differences == (Difference("layout", "NN", "NT"),)
 
 
+def test_arrays_elsewhere_are_named_as_a_difference():
+    before = known(ok(1e-3, size=64))
+    after = known(replace(ok(2e-3, size=64), case=replace(before.case, options=Options(align="pages"))))
+
+    assert compared([before], [after]).differences == (Difference("alignment", "library", "pages"),)
+
+
 def test_markdown_shows_names_as_they_are_and_keeps_its_table():
     side = Side("a|b <script> [x](y)\n# z", (known(ok(1e-3)),), "`c`")
 

@@ -41,6 +41,14 @@ def test_rounds_are_paired_so_drift_cancels():
     assert found.ci95 == pytest.approx((3, 3))
 
 
+def test_drift_cancels_beside_one_with_more_samples_a_round():
+    slow = measured(*[10.0 * turn for turn in range(1, 7)])
+    fast = replace(measured(*[float(turn) for turn in range(1, 7) for _ in range(24)]), per_round=24)
+    found = paired_speedup(fast, slow)
+    assert (found.ratio, found.ci95, found.by_round) == (10, (10, 10), None)
+    assert paired_speedup(slow, fast).ci95 == pytest.approx((0.1, 0.1))
+
+
 def test_interval_is_of_the_rounds_that_both_have():
     longer = measured(*[4.0] * 6, *[5.0] * 5)
     found = paired_speedup(measured(*[1.0] * 6), longer)

@@ -19,6 +19,7 @@ NEW = {"one_thread", "below_limits"}
 NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
 NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "between_ratios", "by_round", "repeat"}
 NEW_KEYS |= {"probe_flop_per_s", "worst", "size", "machines", "machine_kind", "run", "seed", "processes", "energy_j"}
+NEW_KEYS |= {"per_round"}
 
 
 @pytest.fixture
@@ -100,6 +101,9 @@ def test_every_column_of_the_table_is_there_with_its_values(run):
     assert {name for name in now[0].keys() - before[0].keys() if not name.startswith("phase_")} == {
         "energy_j",
         "layout",
+        "align",
+        "contrast_library_s",
+        "contrast_pages_s",
         "run_id",
         "title",
         "app_version",

@@ -496,6 +496,16 @@ def test_the_line_above_a_run_names_another_layout(page, store, experiment, resu
     assert ("cpu, layout NT" in texts(app.markdown)) == (layout == "NT")
 
 
+def test_where_arrays_lie_is_chosen_and_kept_in_the_link(page):
+    app = page("benchmark", align="pages")
+    chosen = app.selectbox(key="settings.align")
+
+    assert (chosen.label, chosen.options, chosen.value) == ("Arrays lie", ["library", "pages"], "pages")
+    assert app.query_params["align"] in ("pages", ["pages"])
+    assert button(app, "Run").disabled is False
+    assert "align 'here': accepted are library, pages" in texts(page("benchmark", align="here").warning)
+
+
 def test_layouts_are_offered_where_matrices_are_multiplied(page):
     app = page("benchmark", layout="NT")
     assert not app.warning

@@ -128,7 +128,7 @@ def test_what_was_exported_in_the_form_of_another_harness_comes_back_as_the_case
         replace(
             result := ok(seconds, size=size, implementation=name),
             case=replace(result.case, options=options),
-            measurement=replace(result.measurement, processes=(4, 5), batch=3),
+            measurement=replace(result.measurement, processes=(4, 5), batch=3, per_round=2),
             accuracy=Accuracy(1e-8, 1e-7),
         )
         for size in (64, 128)

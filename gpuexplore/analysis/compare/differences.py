@@ -113,5 +113,6 @@ FACTS: Mapping[str, Callable[[Result], str | None]] = MappingProxyType(
         "governor": _of(lambda environment: environment.governor),
         "cache state": lambda result: result.case.options.cache,
         "layout": lambda result: result.case.options.layout,
+        "alignment": lambda result: result.case.options.align,
     }
 )

@@ -40,6 +40,7 @@ def _case(analyzed: AnalyzedResult, axes: Sequence[str]) -> FlatRow:
         "cache": case.options.cache,
         "data": case.options.data,
         "layout": case.options.layout,
+        "align": case.options.align,
         "threads": case.options.threads or (environment and environment.threads),
     }
 

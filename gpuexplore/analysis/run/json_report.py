@@ -114,7 +114,8 @@ def _shape(shape: Shape) -> Mapping[str, int]:
 def _measurement(measurement: Measurement | None, analyzed: AnalyzedResult) -> dict[str, Any] | None:
     if measurement is None:
         return None
-    names = ("median_s", "p20_s", "p80_s", "iqr_s", "min_s", "first_call_s", "samples_s", "batch", "processes")
+    times = ("median_s", "p20_s", "p80_s", "iqr_s", "min_s", "first_call_s", "samples_s")
+    names = (*times, "batch", "per_round", "processes")
     contrasts = [_contrast(other) for other in measurement.contrasts]
     return {name: encode(getattr(measurement, name)) for name in names} | {
         "ci95_s": encode(analyzed.ci95_s),

@@ -27,6 +27,8 @@ CONDITIONS: Mapping[Condition, str] = MappingProxyType(
         "cold": "from cold caches",
         "warm": "from warm caches",
         "graph": "replayed from a graph, without launches",
+        "library": "with arrays where the library allocates them",
+        "pages": "with arrays on boundaries of 2 MiB",
     }
 )
 CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know before trusting measurements

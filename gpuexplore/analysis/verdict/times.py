@@ -6,7 +6,7 @@ from math import exp, hypot, log
 from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
 from gpuexplore.analysis.verdict.estimate import Doubt, Estimate
 from gpuexplore.model import Measurement, Result
-from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, widened
+from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, ratios_of_turns, widened
 
 SAMPLES, PROCESSES = "samples", "processes"
 FEWEST_TO_BOUND = 3  # samples: of two, what bounds Student's t holds the median in 80 % and not in 95
@@ -65,12 +65,9 @@ def paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt] 
 
 def ratios_by_round(this: Measurement, other: Measurement) -> tuple[float, ...]:
     """Return how many times as long as the other one it took, in each process, or else in each round."""
-    pairs = (
-        zip(this.process_medians_s, other.process_medians_s, strict=False)
-        if _are_pooled(this, other)
-        else zip(this.samples_s, other.samples_s, strict=False)
-    )
-    return tuple(this_s / other_s for this_s, other_s in pairs)
+    if _are_pooled(this, other):
+        return ratios_of_turns(this.process_medians_s, other.process_medians_s)
+    return ratios_of_turns(this.samples_s, other.samples_s, (this.per_round, other.per_round))
 
 
 def quotient(this: Estimate | None, other: Estimate | None) -> Estimate | None:

@@ -215,7 +215,7 @@ def fastest(
         for result in results
         if (result.case.operation, result.case.shape, result.case.dtype) == (layer.operation, layer.shape, dtype)
         and result.case.options.data == "normal"
-        and result.case.options.layout == "NN"
+        and (result.case.options.layout, result.case.options.align) == ("NN", "library")
         and same_device(device_of(result), device)
         and is_ranked(result)
     ]

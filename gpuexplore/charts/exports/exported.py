@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.model import Environment, Experiment, Run
-from gpuexplore.naming import default_title
+from gpuexplore.naming import default_title, said_of_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,8 @@ class Exported:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Device, date and id, and a layout other than rows, for a reader."""
+        """Device, date and id, and what is unusual of how arrays lie, for a reader."""
         run_id = f"run {self.run.id}" if self.run else ""
-        layout = self.experiment.options.layout
-        return tuple(
-            filter(None, (", ".join(self.devices), self.when, "" if layout == "NN" else f"layout {layout}", run_id))
-        )
+        options = self.experiment.options
+        unusual = said_of_arrays(options.layout, options.align)
+        return tuple(filter(None, (", ".join(self.devices), self.when, *unusual, run_id)))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.contract import Backend
+from gpuexplore.backends.host_memory import aligned
 from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
@@ -125,6 +126,11 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
         Unsupported: the implementation, its library or the dtype does not exist on this device, or its library
             would use another one.
     """
+    with aligned(case.options.align):
+        return _built(case, operation, device, inputs=inputs, clock=clock)
+
+
+def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, clock: Clock) -> Candidate:
     dtype = dtype_named(case.dtype)
     implementation = operation.implementation_named(case.implementation)
     backend = load_backend(implementation.backend)

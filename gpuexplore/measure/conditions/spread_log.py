@@ -21,7 +21,7 @@ from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode
 
-LOG_VERSION = 1  # raise it when placement or sampling changes: older files are then no longer used
+LOG_VERSION = 2  # raise it when placement or sampling changes: older files are then no longer used
 MOST_CASES = 256
 MOST_PROCESSES = 8  # of one case
 MOST_PROBES = 256

@@ -56,5 +56,4 @@ def sample_all(samplings: Sequence[Sampling], cancelled: Callable[[], bool], tim
 
 def measurement_of(sampling: Sampling) -> Measurement:
     """Return what was sampled, with how far processes lie apart."""
-    measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
-    return with_spread_of_calls(measurement, sampling.candidate.device)
+    return with_spread_of_calls(sampling.measurement(), sampling.candidate.device)

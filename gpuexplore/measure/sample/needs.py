@@ -10,7 +10,7 @@ from math import inf, log
 
 from gpuexplore.measure.conditions.contention import WAITED_ABOVE
 from gpuexplore.measure.sample.timing import Sampling
-from gpuexplore.statistics import interval_of_few, median
+from gpuexplore.statistics import interval_of_few, median, ratios_of_turns
 
 ENOUGH_ROUNDS = 3  # that every case gets, before any gets more
 SLOW_CALLS = 3  # that are timed, after the first one
@@ -41,7 +41,7 @@ def is_open(this: Sampling, other: Sampling) -> bool:
     """Return whether more rounds may tell which of two cases of a group is faster."""
     if is_complete(this) or is_complete(other):
         return False
-    interval = interval_of_few(_ratios(this, other))
+    interval = _interval_of_ratios(this, other)
     if interval is None:
         return True
     low, high, of_ratios = log(interval[0]), log(interval[1]), OF_RATIOS * max(_varies(this), _varies(other))
@@ -56,12 +56,13 @@ def _varies(sampling: Sampling) -> float:
 
 
 def _pair_half_width(this: Sampling, other: Sampling) -> float:
-    interval = interval_of_few(_ratios(this, other))
+    interval = _interval_of_ratios(this, other)
     return inf if interval is None else log(interval[1] / interval[0]) / 2
 
 
-def _ratios(this: Sampling, other: Sampling) -> list[float]:
-    return [others / mine for mine, others in zip(this.samples_s, other.samples_s, strict=False)]
+def _interval_of_ratios(this: Sampling, other: Sampling) -> tuple[float, float] | None:
+    per_round = other.samples_per_round, this.samples_per_round
+    return interval_of_few(ratios_of_turns(other.samples_s, this.samples_s, per_round))
 
 
 def _lacking(sampling: Sampling) -> int:

@@ -25,7 +25,7 @@ from gpuexplore.measure.candidates.waking import LEAST_S, WAKING_CALL_S, wake
 from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.measure.conditions.idle_threads import Timekeeper, longest_wait_s
 from gpuexplore.measure.conditions.memory import resident_bytes
-from gpuexplore.model import Case
+from gpuexplore.model import Case, Measurement
 from gpuexplore.statistics import median, median_interval
 
 WARM_UP_S = 5e-3
@@ -66,8 +66,8 @@ class Sampling:
 
     Attributes:
         call_s: about how long a call takes, seconds.
-        calls: of a sample.
-        per_round: samples of a round.
+        calls: of a sample; of a round, where the timer gives a sample of every call.
+        per_round: how often a round asks the timer for samples.
         rounds: that were taken.
         spent_s: wall seconds of them, with all that waits and looks.
         spot_check: called once between two rounds, after `rounds_before_spot_check` of them.
@@ -100,6 +100,16 @@ class Sampling:
     def waited_share(self) -> float | None:
         """The share of its rounds in which it waited for a core that others had; None is unknown."""
         return min(1.0, self.waited_s / self.lasted_s) if self.waited_s is not None and self.lasted_s else None
+
+    @property
+    def samples_per_round(self) -> int:
+        """Samples that a round adds."""
+        return self.per_round * (self.calls if self.candidate.timer.one_sample_per_call else 1)
+
+    def measurement(self) -> Measurement:
+        """Return what was sampled, without contrasts and phases."""
+        batch = 1 if self.candidate.timer.one_sample_per_call else self.calls
+        return Measurement(tuple(self.samples_s), self.first_call_s, batch, per_round=self.samples_per_round)
 
     @property
     def round_s(self) -> float:
@@ -182,18 +192,15 @@ def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[floa
 
 
 def plan_rounds(samplings: Sequence[Sampling]) -> None:
-    """Decide calls per sample and samples per round: equal for all of a group, so that samples can be paired."""
-    slowest_s = max((sampling.call_s for sampling in samplings if sampling.checked_call is None), default=0.0)
+    """Decide calls per sample and samples per round: those of a fast call last no less beside a slow one."""
     for sampling in samplings:
-        timer = sampling.candidate.timer
-        several = FEW_SAMPLES if slowest_s >= LONG_CALL_S else ROUND_SAMPLES
-        sampling.per_round = 1 if timer.one_sample_per_call or slowest_s >= WAKING_CALL_S else several
+        timer, call_s = sampling.candidate.timer, sampling.call_s
+        is_timed_once = timer.one_sample_per_call or sampling.checked_call is not None or call_s >= WAKING_CALL_S
+        sampling.per_round = 1 if is_timed_once else FEW_SAMPLES if call_s >= LONG_CALL_S else ROUND_SAMPLES
         batched = (
             timer.one_sample_per_call or sampling.candidate.flush is None
         )  # flushes between the calls leave no batch to time
-        sampling.calls = (
-            timer.calls_per_round(slowest_s if timer.one_sample_per_call else sampling.call_s) if batched else 1
-        )
+        sampling.calls = timer.calls_per_round(call_s) if batched else 1
 
 
 @dataclass(frozen=True, slots=True)

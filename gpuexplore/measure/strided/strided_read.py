@@ -125,7 +125,8 @@ def _told(measurement: Measurement, layout: Layout) -> dict[str, Any]:
 
 def _ratio(strided: Measurement, contiguous: Measurement) -> dict[str, Any]:
     """Return how many times as long the strided one takes, with the 95 % interval of the ratios round by round."""
-    ratio, ends, by_round = ratio_of_turns(strided.samples_s, contiguous.samples_s)
+    per_round = strided.per_round, contiguous.per_round
+    ratio, ends, by_round = ratio_of_turns(strided.samples_s, contiguous.samples_s, per_round)
     count = min(len(strided.samples_s), len(contiguous.samples_s))
     return {"median": ratio, "ci95": encode(ends), "n": count, "by_round": by_round}
 

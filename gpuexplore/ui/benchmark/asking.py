@@ -7,6 +7,7 @@ import streamlit as st
 from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
 from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.model import Device, Experiment, Result
+from gpuexplore.naming import said_of_arrays
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
@@ -115,7 +116,7 @@ def _in_a_line(request: Request, *, elsewhere: bool) -> str:
         _counted(request.dtypes.split(","), "dtype"),
         _counted(request.implementations.split(","), "implementation"),
         f"{'here on ' if elsewhere else ''}{request.devices.replace(',', ', ')}",
-        *([f"layout {request.layout}"] if request.layout != Request().layout else []),
+        *said_of_arrays(request.layout, request.align),
     ]
     return ", ".join(parts)
 

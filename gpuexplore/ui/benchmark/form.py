@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import CACHE_MODES, DATA_MODES, Device
+from gpuexplore.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.of_users import own_names
@@ -28,6 +28,10 @@ PRESET = "form.preset"
 LAYOUT_HELP = (
     "How the two matrices of a product lie in memory, as BLAS names it: N by rows, T by columns, so `NT` computes "
     "`A @ B.T` of what is stored. The same numbers in another order."
+)
+ALIGN_HELP = (
+    "`library`: a CPU's arrays lie where NumPy, Numba and torch allocate them. `pages`: on boundaries of 2 MiB, which "
+    "makes some short calls faster. Where it makes a difference, the other one is measured as well."
 )
 BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
 REPEAT_HELP = (
@@ -164,7 +168,7 @@ def _conditions(devices: Sequence[Device], operation: Operation) -> None:
         )
     with budget:
         st.text_input("Budget (s)", _now("budget"), key=key("budget"), help=BUDGET_HELP)
-    shapes, layout, block, repeat = st.columns([2, 1, 1, 1])
+    shapes, layout, align, block, repeat = st.columns([2, 1, 1, 1, 1])
     with shapes:
         st.text_input(
             "Exact shapes instead of sizes",
@@ -175,6 +179,8 @@ def _conditions(devices: Sequence[Device], operation: Operation) -> None:
         )
     with layout:
         _one_of("Layout", "layout", list(operation.layouts), help=LAYOUT_HELP)
+    with align:
+        _one_of("Arrays lie", "align", list(ALIGNMENTS), help=ALIGN_HELP)
     with block:
         st.text_input(
             "Block (threads)", _now("block"), key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP

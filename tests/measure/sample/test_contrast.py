@@ -19,9 +19,24 @@ from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, c
 CALL_S = 10e-6
 
 
-def group(clock=None):
+def group(clock=None, elsewhere_s=CALL_S):
+    """Return a group whose calls take `elsewhere_s` where arrays lie at other addresses."""
     time = Timekeeper(clock or FakeClock(), lambda: None)
-    return SimpleNamespace(operation=OPERATIONS["vector_add"], dtype=DTYPES["fp32"], time=time)
+    made = SimpleNamespace(operation=OPERATIONS["vector_add"], dtype=DTYPES["fp32"], time=time, built=[], checked=[])
+    made.timed_reference = SimpleNamespace(inputs=())
+
+    def build(case, shape, inputs):
+        made.built.append(case.options.align)
+        work = FakeWork(clock, [elsewhere_s])
+        return candidate(work, timer=FakeEventTimer(clock))
+
+    made.build = build
+    return made
+
+
+@pytest.fixture(autouse=True)
+def checks(monkeypatch):
+    monkeypatch.setattr(contrast, "checked", lambda candidate, group, _: group.checked.append(candidate))
 
 
 def sampled(work, *, capture=lambda *_: None, **about):
@@ -52,6 +67,32 @@ def test_other_state_of_the_caches_is_measured_when_asked_for_and_for_small_case
     asked = SimpleNamespace(case=case(shape=Shape.of(n=length), device=device.id, cache=cache), device=device)
 
     assert other_cache(asked, group()) == other
+
+
+@pytest.mark.parametrize(("align", "other"), [("library", "pages"), ("pages", "library")])
+@pytest.mark.parametrize(("elsewhere_s", "differs"), [(0.9 * CALL_S, True), (1.1 * CALL_S, True), (CALL_S, False)])
+def test_arrays_elsewhere_are_a_contrast_where_they_make_a_difference(align, other, elsewhere_s, differs):
+    work = FakeWork(FakeClock(), [CALL_S])
+    open_group = group(work.clock, elsewhere_s)
+    found = take_contrasts(sampled(work, align=align), open_group)
+
+    assert open_group.built == [other]
+    assert [each.case.options.align for each in open_group.checked] == [align]  # whose turn it is stays one case
+    assert [(each.condition, each.median_s) for each in found] == (
+        [(other, pytest.approx(elsewhere_s))] if differs else []
+    )
+
+
+def test_arrays_elsewhere_are_not_tried_where_calls_take_long_caches_are_cold_or_a_gpu_has_them():
+    work = FakeWork(FakeClock(), [CALL_S])
+    long = replace(sampled(work), call_s=1.01 * contrast.PLACED_CALL_S)
+    cold = sampled(work, flush=lambda: None)
+    on_gpu = sampled(work, on=GPU)
+
+    for each in (long, cold, on_gpu):
+        open_group = group(work.clock)
+        take_contrasts(each, open_group)
+        assert open_group.built == []
 
 
 def test_other_state_gets_samples_of_its_own_until_it_has_settled():

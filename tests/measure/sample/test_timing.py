@@ -12,6 +12,7 @@ from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.sample.timing import (
     DISTURBED_SHARE,
+    LONG_CALL_S,
     MIN_SAMPLES,
     ROUND_SAMPLES,
     WARM_UP_CALLS,
@@ -287,7 +288,7 @@ def test_nothing_to_sample_is_no_error():
     plan_rounds([])
 
 
-def test_host_batches_fit_the_implementation_and_rounds_are_equal():
+def test_host_batches_fit_the_implementation_and_short_rounds_are_equal():
     bench = Bench(fast=[3e-6], slow=[1e-3])
     fast, slow = bench.sampling("fast", call_s=3e-6), bench.sampling("slow", call_s=1e-3)
 
@@ -298,16 +299,32 @@ def test_host_batches_fit_the_implementation_and_rounds_are_equal():
     assert fast.per_round == slow.per_round == ROUND_SAMPLES > 1
 
 
-def test_rounds_are_short_where_calls_are_long():
-    bench = Bench(fast=[1e-6], slow=[1.0])
-    fast, slow = bench.sampling("fast", call_s=1e-6), bench.sampling("slow")
+def test_a_fast_call_has_as_many_samples_a_round_beside_slow_ones_as_by_itself():
+    bench = Bench(fast=[1e-6], slow=[LONG_CALL_S], slowest=[1.0])
+    calls_s = {"fast": 1e-6, "slow": LONG_CALL_S, "slowest": 1.0}
+    samplings = [bench.sampling(name, call_s=call_s) for name, call_s in calls_s.items()]
 
-    plan_rounds([fast, slow])
+    plan_rounds(samplings)
 
-    assert fast.per_round == slow.per_round == 1
+    assert [sampling.samples_per_round for sampling in samplings] == [ROUND_SAMPLES, 2, 1]
 
 
-def test_event_rounds_are_equal_so_that_samples_can_be_paired():
+def test_a_measurement_has_the_samples_of_a_round_and_the_calls_of_a_sample():
+    bench = Bench(host=[1e-4], device=[1e-4])
+    host = bench.sampling("host", call_s=1e-4)
+    device = bench.sampling("device", timer=FakeEventTimer(bench.clock), call_s=1e-4)
+    plan_rounds([host, device])
+    bench.run()
+
+    ours, theirs = host.measurement(), device.measurement()
+
+    assert (ours.batch, ours.per_round) == (3, ROUND_SAMPLES)
+    assert (theirs.batch, theirs.per_round) == (1, 10)
+    assert len(ours.samples_s) == ROUND_SAMPLES * host.rounds
+    assert len(theirs.samples_s) == 10 * device.rounds
+
+
+def test_event_rounds_last_as_long_for_fast_calls_as_for_slow_ones():
     bench = Bench(fast=[1e-5], slow=[1e-4])
     timers = {name: FakeEventTimer(bench.clock) for name in bench.works}
     fast = bench.sampling("fast", timer=timers["fast"], call_s=1e-5)
@@ -316,11 +333,10 @@ def test_event_rounds_are_equal_so_that_samples_can_be_paired():
     plan_rounds([fast, slow])
     bench.run()
 
-    assert fast.calls == slow.calls == 10
+    assert (fast.calls, slow.calls) == (100, 10)
     assert fast.per_round == slow.per_round == 1
-    assert set(timers["fast"].rounds) == set(timers["slow"].rounds) == {10}
-    assert {len(one.samples_s) % 10 for one in (fast, slow)} == {0}
-    assert abs(len(fast.samples_s) - len(slow.samples_s)) <= 10
+    assert set(timers["fast"].rounds) == {100}
+    assert set(timers["slow"].rounds) == {10}
 
 
 def rounds_of_two(seed):
