@@ -1,15 +1,21 @@
 """Functions of users from Python: measured beside ours, in this process or one of their own, and what is refused."""
 
+import sys
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pytest
 
 import gpuexplore as gx
 from gpuexplore import api
-from gpuexplore.errors import InvalidInput
+from gpuexplore.backends import load_backend
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.jobs.functions import add_functions, device_of, dtype_of
 from gpuexplore.model import Shape
 from gpuexplore.operations import of_users, operation_named
 from gpuexplore.operations.declared import operation_of_arrays, shape_of_arrays
+from gpuexplore.operations.returning import build_of_function
 
 HERE = {"isolated": False, "budget": 0.01, "threads": 1}
 
@@ -406,6 +412,40 @@ def test_functions_get_names_of_their_own_and_tell_whose_arrays_they_take():
     assert list(add_functions([lambda x: x], arrays=[torch.ones(2)])) == ["torch:lambda"]
     assert list(add_functions([lambda x: x], library="jax")) == ["jax:lambda"]
     assert (dtype_of([torch.ones(2, dtype=torch.bfloat16)]), device_of([torch.ones(2)])) == ("bf16", "cpu")
+
+
+class OfJax:
+    """An array as JAX's: handed over by DLPack, waited for."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, **about):
+        return self.tensor.__dlpack__(**about)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def block_until_ready(self):
+        return self
+
+
+def test_jax_computes_with_arrays_of_its_own_which_follow_new_values(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
+    monkeypatch.setitem(sys.modules, "jax.dlpack", SimpleNamespace(from_dlpack=lambda tensor: OfJax(tensor.clone())))
+    backend, dtype = load_backend("torch"), DTYPES["fp32"]
+    given, out = backend.to_device(np.ones((3, 2), np.float32), dtype, "cpu"), backend.empty((3, 2), dtype, "cpu")
+    build = build_of_function(lambda array: OfJax(array.tensor * 2), "jax")
+    call = build([given], out, dtype)
+
+    call()
+    assert (backend.stored(out, dtype) == 2).all()
+    backend.load(given, np.full((3, 2), 3, np.float32))
+    call()
+    assert (backend.stored(out, dtype) == 6).all()
+    with pytest.raises(Unsupported, match="JAX has no arrays that lie so in memory"):
+        build([given.T], out, dtype)
 
 
 @pytest.mark.parametrize(

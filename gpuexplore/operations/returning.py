@@ -5,6 +5,7 @@ and CuPy through DLPack, which hands memory over without moving it (https://dmlc
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -62,7 +63,7 @@ def _of_torch(function: Function, inputs: Sequence[Any], out: Any) -> Call:
 
 def _through_dlpack(function: Function, inputs: Sequence[Any], out: Any, library: str) -> Call:
     torch: Any = import_module("torch")
-    taken = [_taken(array, library) for array in inputs]
+    taken = [_shared(array, library) for array in inputs] if library != "jax" else _own_of_jax(inputs)
     finish: Function = (lambda result: result.block_until_ready()) if library == "jax" else lambda result: result
     result = finish(function(*taken))
     if not hasattr(result, "__dlpack__"):
@@ -71,21 +72,35 @@ def _through_dlpack(function: Function, inputs: Sequence[Any], out: Any, library
     return lambda: take_over(out, torch.from_dlpack(finish(function(*taken))))
 
 
-def _taken(array: Any, library: str) -> Any:
+def _shared(array: Any, library: str) -> Any:
     """Return an array of `library` over the memory of a tensor.
 
     Raises:
         Unsupported: the library made a copy, which later values would not reach.
     """
-    from_dlpack = import_module("jax.dlpack" if library == "jax" else library).from_dlpack
-    try:
-        made: Any = from_dlpack(array)
-    except Exception as error:  # JAX has an exception of its own for strides
-        raise Unsupported(f"{library} takes no array that lies so in memory: {error}") from error
-    place = made.unsafe_buffer_pointer() if library == "jax" else made.data.ptr
-    if place != array.data_ptr():
+    made: Any = import_module(library).from_dlpack(array)
+    if made.data.ptr != array.data_ptr():
         raise Unsupported(f"{library} copies what it gets by DLPack here: it cannot be given the inputs of the others")
     return made
+
+
+def _own_of_jax(inputs: Sequence[Any]) -> list[Any]:
+    """Return arrays that are JAX's own, for its arrays never change; new ones are made when a tensor gets new values.
+
+    Raises:
+        Unsupported: JAX has no strides.
+    """
+    if not all(array.is_contiguous() for array in inputs):
+        raise Unsupported("JAX has no arrays that lie so in memory")
+    from_dlpack, own = import_module("jax.dlpack").from_dlpack, list[Any](inputs)
+
+    def renew(place: int) -> None:
+        own[place] = from_dlpack(inputs[place].detach().clone())
+
+    for place, array in enumerate(inputs):
+        renew(place)
+        array.changed = partial(renew, place)
+    return own
 
 
 def _check(result: Any, wanted: Any, out: Any) -> None:
