@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
 from gpuexplore.devices.torch_kinds import TORCH_KINDS
-from gpuexplore.model import CacheState, Device, Flag, Result
+from gpuexplore.model import CacheState, Device, Flag, Measurement, Result
 
 CALLS_WORDS: Mapping[Calls, str] = MappingProxyType(
     {"graph": "calls in a CUDA graph", "queued": "queued calls", "single": "single calls"}
@@ -56,8 +56,11 @@ def in_calls(result: Result, calls: Calls) -> MeasuredCall | None:
     replayed = next((other for other in contrasts if other.condition == calls and other.samples_s), None)
     if result.measurement is None or replayed is None:
         return None
-    measurement = replace(
-        result.measurement, samples_s=replayed.samples_s, batch=1, contrasts=(), phases=(), processes=()
+    measurement = Measurement(
+        replayed.samples_s,
+        result.measurement.first_call_s,
+        between_processes=result.measurement.between_processes,
+        between_ratios=result.measurement.between_ratios,
     )
     kept = (flag for flag in result.flags if flag.name not in OF_OWN_SAMPLES)
     flags = (*kept, Flag("warm", "replayed in a CUDA graph, without a flush"))

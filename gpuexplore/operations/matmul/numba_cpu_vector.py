@@ -8,6 +8,7 @@ Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import ceil
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.kernels.cpu.calls import address_of, call_at
 from gpuexplore.kernels.cpu.micro_kernel import add_product
 from gpuexplore.kernels.cpu.operands import join, lanes_of, terms_of
 from gpuexplore.kernels.cpu.registers import packed_dtype, tile_for
@@ -106,10 +108,10 @@ def _rectangle(a, b, out, sums, rows, panels, tile, edges):
 
 
 @njit(parallel=True, cache=True)
-def _rectangles(a, b, out, sums, rows, panels, tiles, edges):
-    """Write the product, a rectangle a thread."""
+def _rectangles(address, a, b, out, sums, rows, panels, tiles, edges):
+    """Write the product, a rectangle a thread, by the compiled `_rectangle` at `address`."""
     for part in prange(edges.shape[0]):
-        _rectangle(a, b, out, sums, rows[part], panels[part], tiles[part], edges[part])
+        call_at(address, a, b, out, sums, rows[part], panels[part], tiles[part], edges[part])
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
@@ -129,7 +131,8 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     sums = out if out.dtype == kind else np.empty((m, n) if steps * tile.terms < k else (1, 1), kind)
     if parts == 1:  # no thread to wake
         return lambda: _rectangle(a, b, out, sums, rows[0], panels[0], tiles[0], edges[0])
-    return lambda: _rectangles(a, b, out, sums, rows, panels, tiles, edges)
+    address = cache(lambda: address_of(_rectangle, a, b, out, sums, rows[0], panels[0], tiles[0], edges[0]))
+    return lambda: _rectangles(address(), a, b, out, sums, rows, panels, tiles, edges)
 
 
 def _even(length: int, most: int, multiple: int) -> int:

@@ -1,0 +1,42 @@
+"""Compiled functions called by their address: the same code, and what it raises."""
+
+import numpy as np
+import pytest
+
+numba = pytest.importorskip("numba")
+
+from gpuexplore.kernels.cpu.calls import address_of, call_at  # noqa: E402
+
+
+@numba.njit
+def add_row(row, out, place):
+    if place < 0:
+        raise ValueError("no such row")
+    for i in range(row.size):
+        out[place, i] += row[i]
+
+
+@numba.njit
+def by_address(address, rows, out, first):
+    for place in range(rows.shape[0]):
+        call_at(address, rows[place], out, place + first)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_function_called_by_its_address_does_what_it_does(kind, turned):
+    rows = np.arange(12, dtype=kind).reshape(3, 4)
+    out = np.ones((4, 3), kind).T if turned else np.ones((3, 4), kind)
+    address = address_of(add_row, rows[0], out, 0)
+
+    by_address(address, rows, out, 0)
+
+    np.testing.assert_array_equal(out, rows + 1)
+    assert address == address_of(add_row, rows[0], out, 0)
+
+
+def test_what_it_raises_reaches_the_caller():
+    rows, out = np.ones((2, 2)), np.zeros((2, 2))
+
+    with pytest.raises(ValueError, match="no such row"):
+        by_address(address_of(add_row, rows[0], out, 0), rows, out, -1)
