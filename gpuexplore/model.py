@@ -24,10 +24,8 @@ __all__ = [
     "LARGEST_BUDGET_S",
     "LAYOUTS",
     "MOST_PROCESSES",
-    "OMIT_DEFAULT",
     "SCHEMA_VERSION",
     "Accuracy",
-    "Alignment",
     "Bandwidth",
     "CacheMode",
     "CacheRoof",
@@ -181,8 +179,7 @@ class Options:
         block: threads of a block along x, y, z of our CUDA kernels; None is each kernel's own default.
         repeat: in how many fresh processes the case is measured; one: in whichever there is.
         layout: of the matrices of a product, as BLAS names it: N lies in memory by rows, T by columns.
-        align: where a CPU's arrays lie: `library` is where NumPy, Numba and torch allocate them, `pages` on boundaries
-            of 2 MiB, in huge pages where Linux has them.
+        align: where a CPU's arrays lie: as their `library` allocates, or in huge `pages`, on boundaries of 2 MiB.
     """
 
     cache: CacheMode | None = None
@@ -195,14 +192,10 @@ class Options:
     align: Alignment = field(default="library", metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
-        if self.cache is not None and self.cache not in CACHE_MODES:
-            raise InvalidInput.of("cache", self.cache, CACHE_MODES)
-        if self.data not in DATA_MODES:
-            raise InvalidInput.of("data", self.data, DATA_MODES)
-        if self.layout not in LAYOUTS:
-            raise InvalidInput.of("layout", self.layout, LAYOUTS)
-        if self.align not in ALIGNMENTS:
-            raise InvalidInput.of("align", self.align, ALIGNMENTS)
+        named = {"cache": CACHE_MODES, "data": DATA_MODES, "layout": LAYOUTS, "align": ALIGNMENTS}
+        for name, accepted in named.items():
+            if (value := getattr(self, name)) not in accepted and not (name == "cache" and value is None):
+                raise InvalidInput.of(name, value, accepted)
         if self.threads is not None and not 1 <= self.threads <= 1024:
             raise InvalidInput.of("threads", self.threads, "1 to 1024")
         if not (isfinite(self.budget_s) and 0 < self.budget_s <= LARGEST_BUDGET_S):
@@ -365,8 +358,7 @@ class Progress:
         return (self.done + self.provisional / 2) / self.total
 
     def __str__(self) -> str:
-        passed = self.provisional and self.measured == self.total
-        refining = f", refining {self.provisional}" if passed else ""
+        refining = f", refining {self.provisional}" if self.provisional and self.measured == self.total else ""
         return f"{self.measured} of {self.total} measured{refining}"
 
 

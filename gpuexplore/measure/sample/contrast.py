@@ -15,8 +15,9 @@ from gpuexplore.measure.check.guard import array_bytes
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.untouched import ChangedProcess
 from gpuexplore.measure.sample.timing import Sampling, plan_rounds, sample_alone
-from gpuexplore.model import Alignment, CacheState, Contrast
+from gpuexplore.model import CacheState, Contrast
 from gpuexplore.statistics import interval_of_few, ratios_of_turns
+from gpuexplore.timed import Alignment
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
 SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls

@@ -179,7 +179,11 @@ class Sampling:
 
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget of the case is spent."""
-        return self.is_precise() or self.spent_s >= self.candidate.case.options.budget_s
+        return self.is_precise() or self.has_spent()
+
+    def has_spent(self) -> bool:
+        """Whether the budget of the case is spent."""
+        return self.spent_s >= self.candidate.case.options.budget_s
 
 
 def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[float, float]:
@@ -286,8 +290,8 @@ def sample_in_rounds(
 ) -> None:
     """Take rounds of all `samplings` in turns; call `settle` with each case that is done.
 
-    A case is done when it has settled, or when its call raised: then the exception goes along.
-    Returns early, with the unsettled ones left, when `cancelled` says so.
+    A case is done when all have settled, so that their rounds can be paired, when its budget is spent, or when its call
+    raised: then the exception goes along. Returns early, with the unsettled ones left, when `cancelled` says so.
     """
     active = dict(samplings)
 
@@ -297,7 +301,8 @@ def sample_in_rounds(
 
     while active and not cancelled():
         take_turn(active, time, random, end)
-        for case in [case for case, sampling in active.items() if sampling.settled()]:
+        have_settled = all(sampling.settled() for sampling in active.values())
+        for case in [case for case, sampling in active.items() if have_settled or sampling.has_spent()]:
             end(case, None)
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpuexplore.measure.conditions.contention import is_contended
-from gpuexplore.model import OMIT_DEFAULT, Environment
+from gpuexplore.model import Environment
 from gpuexplore.serialization import decode
 from gpuexplore.statistics import median, median_interval, ratio_of_turns
+from gpuexplore.timed import OMIT_DEFAULT
 
 Losses = tuple[float | None, ...]  # None: not finite
 PHASES = ("transfer", "forward", "backward", "optimizer")  # of a step, in order; only a GPU has the first

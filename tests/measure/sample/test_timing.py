@@ -244,12 +244,14 @@ def test_order_is_the_same_for_the_same_seed():
     assert order_of_first_rounds(seed=3) != order_of_first_rounds(seed=4)
 
 
-def test_those_that_have_settled_take_no_more_turns():
+@pytest.mark.parametrize(("budget_s", "rounds"), [(60.0, 15), (12.0, 12)])
+def test_those_that_have_settled_take_turns_until_all_have_or_their_budget_is_spent(budget_s, rounds):
     bench = Bench(steady=[LONG_S], noisy=NOISY_S)
-    steady, noisy = bench.sampling("steady"), bench.sampling("noisy", call_s=1.0, budget_s=30.0)
+    steady, noisy = bench.sampling("steady", budget_s=budget_s), bench.sampling("noisy", call_s=1.0, budget_s=30.0)
 
     assert [name for name, _ in bench.run()] == ["steady", "noisy"]
-    assert len(steady.samples_s) == MIN_SAMPLES < len(noisy.samples_s)
+    assert (len(steady.samples_s), len(noisy.samples_s)) == (rounds, 15)
+    assert steady.is_precise()
 
 
 def test_exception_ends_only_its_own_case():
