@@ -30,9 +30,10 @@ LAYOUT_HELP = (
     "`A @ B.T` of what is stored. The same numbers in another order."
 )
 ALIGN_HELP = (
-    "`library`: a CPU's arrays lie where NumPy, Numba and torch allocate them. `pages`: on boundaries of 2 MiB, which "
-    "makes some short calls faster. Where it makes a difference, the other one is measured as well."
+    "Where a CPU's arrays lie: as NumPy, Numba and torch allocate them, or on boundaries of 2 MiB, which makes some "
+    "short calls faster. Where it makes a difference, the other one is measured as well."
 )
+SHOWN = {"": "device's default", "library": "library's own", "pages": "2 MiB pages"}
 BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
 REPEAT_HELP = (
     "Measure each point in so many new processes, up to 60: the interval then covers what changes between them. Each "
@@ -74,7 +75,8 @@ def experiment_form(devices: Sequence[Device]) -> Request:
         with places:
             _pills("Devices", "devices", ids)
         with st.expander(
-            "Conditions: cache, data, threads, budget, exact shapes, layout, block, processes", icon=":material/tune:"
+            "Conditions: cache, data, threads, budget, exact shapes, layout, arrays, block, processes",
+            icon=":material/tune:",
         ):
             _conditions(devices, operation)
     return settings.current()
@@ -163,7 +165,7 @@ def _conditions(devices: Sequence[Device], operation: Operation) -> None:
             "Threads",
             _now("threads"),
             key=key("threads"),
-            placeholder=f"{cores or 'one'} per core",
+            placeholder=f"{cores}: one per core" if cores else "one per core",
             help="CPU threads.",
         )
     with budget:
@@ -180,7 +182,7 @@ def _conditions(devices: Sequence[Device], operation: Operation) -> None:
     with layout:
         _one_of("Layout", "layout", list(operation.layouts), help=LAYOUT_HELP)
     with align:
-        _one_of("Arrays lie", "align", list(ALIGNMENTS), help=ALIGN_HELP)
+        _one_of("Arrays", "align", list(ALIGNMENTS), help=ALIGN_HELP)
     with block:
         st.text_input(
             "Block (threads)", _now("block"), key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP
@@ -195,7 +197,7 @@ def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None
         options,
         index=_index(name, options),
         key=key(name),
-        format_func=lambda option: option or "device's default",
+        format_func=lambda option: SHOWN.get(option, option),
         help=help,
     )
 
