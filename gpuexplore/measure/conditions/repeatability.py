@@ -22,7 +22,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode
 from gpuexplore.statistics import median, student_t
 
-REPEATABILITY_VERSION = 3  # raise it when placement or sampling changes: older tables are then no longer used
+REPEATABILITY_VERSION = 4  # raise it when placement or sampling changes: older tables are then no longer used
 FEWEST_PROCESSES = 5
 MEMORY = "memory"
 
