@@ -488,30 +488,22 @@ def test_rungs_and_extras_run_by_name_and_never_by_default():
     assert named.implementations == ("numba-cpu-naive",)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_layout_goes_all_the_way_and_back(layout):
-    experiment = resolve(Request(layout=layout), ["cpu"])
+HOW_ARRAYS_LIE = [
+    *(("layout", layout, "" if layout == "NN" else f"layout {layout}") for layout in LAYOUTS),
+    *(("align", align, "" if align == "library" else "arrays on 2 MiB boundaries") for align in ALIGNMENTS),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "title"), HOW_ARRAYS_LIE)
+def test_how_arrays_lie_goes_all_the_way_and_back(name, value, title):
+    experiment = resolve(Request(**{name: value}), ["cpu"])
     again = from_experiment(experiment)
 
-    assert experiment.options.layout == again.layout == layout
+    assert getattr(experiment.options, name) == getattr(again, name) == value
     assert resolve(from_query(to_query(again)), ["cpu"]) == experiment
-    assert (f"--layout {layout}" in as_command(again)) == (layout != "NN")
-    assert default_title(experiment).endswith(f", layout {layout}") == (layout != "NN")
+    assert (f"--{name} {value}" in as_command(again)) == bool(title)
+    assert default_title(experiment).endswith(f"fp16{f', {title}' if title else ''}")
     assert decode(Options, encode(experiment.options)) == experiment.options
-
-
-@pytest.mark.parametrize("align", ALIGNMENTS)
-def test_an_alignment_goes_all_the_way_and_back(align):
-    experiment = resolve(Request(align=align), ["cpu"])
-    again = from_experiment(experiment)
-
-    assert experiment.options.align == again.align == align
-    assert resolve(from_query(to_query(again)), ["cpu"]) == experiment
-    assert ("--align pages" in as_command(again)) == (align == "pages")
-    assert default_title(experiment).endswith(", arrays on 2 MiB boundaries") == (align == "pages")
-    assert decode(Options, encode(experiment.options)) == experiment.options
-    with pytest.raises(InvalidInput, match="align '64': accepted are library, pages"):
-        resolve(Request(align="64"), ["cpu"])
 
 
 @pytest.mark.parametrize(
@@ -520,6 +512,7 @@ def test_an_alignment_goes_all_the_way_and_back(align):
         (Request(layout="TT"), "layout of matmul 'TT': accepted are NN, NT, TN"),
         (Request(layout=""), "layout of matmul '': accepted are NN, NT, TN"),
         (Request(operation="softmax", layout="NT"), "layout of softmax 'NT': accepted are NN"),
+        (Request(align="64"), "align '64': accepted are library, pages"),
     ],
 )
 def test_a_layout_that_an_operation_does_not_have_is_named(request_, said):

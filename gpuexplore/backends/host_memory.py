@@ -1,4 +1,4 @@
-"""Where the arrays of a CPU lie: where their library allocates them, or on boundaries of 2 MiB, in huge pages.
+"""Placement of a CPU's arrays: where their library allocates them, or on boundaries of 2 MiB, in huge pages.
 
 Placement decides how often vectors straddle cache lines, which 4 kB pages collide in a cache, and how many of them a
 loop translates: NumPy's addition of 10^6 numbers takes 1.1 to 1.3 times as long in its own arrays as in huge pages on

@@ -1,4 +1,4 @@
-"""Where arrays of the CPU's implementations lie: where their library allocates them, or on boundaries of huge pages."""
+"""Placement of the arrays of CPU implementations: where a library allocates them, or on boundaries of huge pages."""
 
 import mmap
 
