@@ -35,16 +35,19 @@ def address(home):
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_clicks():
-    """Have every click wait for the page's script: what it redraws between press and release loses a click."""
-    click = Locator.click
+    """Have every click and key wait for the page's script: what it redraws loses a click, or the file of a download."""
 
-    def patient(locator, **options):
-        with suppress(TimeoutError):  # of a script that goes on, as a visitor would
-            locator.page.wait_for_function(RESTS, timeout=AGAIN_MS)
-        return click(locator, **options)
+    def patient(act):
+        def waiting(locator, *arguments, **options):
+            with suppress(TimeoutError):  # of a script that goes on, as a visitor would
+                locator.page.wait_for_function(RESTS, timeout=AGAIN_MS)
+            return act(locator, *arguments, **options)
+
+        return waiting
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Locator, "click", patient)
+        for name in ("click", "press"):
+            patch.setattr(Locator, name, patient(getattr(Locator, name)))
         yield
 
 
