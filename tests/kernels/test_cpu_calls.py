@@ -1,11 +1,10 @@
 """Compiled functions called by their address: the same code, and what it raises."""
 
+import numba
 import numpy as np
 import pytest
 
-numba = pytest.importorskip("numba")
-
-from gpuexplore.kernels.cpu.calls import address_of, call_at  # noqa: E402
+from gpuexplore.kernels.cpu.calls import address_of, call_at
 
 
 @numba.njit

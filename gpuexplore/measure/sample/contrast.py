@@ -69,7 +69,7 @@ def _aligned(sampling: Sampling, group: Group) -> Iterator[Contrast]:
         there.take_round(group.time)
     checked(candidate, group, group.timed_reference)
     ends = interval_of_few(ratios_of_turns(there.samples_s, here.samples_s, (there.per_round, here.per_round)))
-    if ends and not (log(ends[0]) < DIFFERS_ABOVE and log(ends[1]) > -DIFFERS_ABOVE):
+    if ends and (log(ends[0]) >= DIFFERS_ABOVE or log(ends[1]) <= -DIFFERS_ABOVE):
         yield Contrast(align, tuple(there.samples_s))
 
 
