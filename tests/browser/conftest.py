@@ -40,6 +40,7 @@ def patient_clicks():
     def patient(act):
         def waiting(locator, *arguments, **options):
             with suppress(TimeoutError):  # of a script that goes on, as a visitor would
+                locator.first.wait_for(timeout=AGAIN_MS)  # else a page that has not begun to draw is taken to rest
                 locator.page.wait_for_function(RESTS, timeout=AGAIN_MS)
             return act(locator, *arguments, **options)
 

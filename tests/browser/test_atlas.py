@@ -72,9 +72,9 @@ def test_another_point_takes_the_place_of_the_one_of_the_link(page, address):
 
 def test_the_atlas_is_offered_on_the_start_page_of_a_machine_without_a_gpu(page, address):
     page.goto(address)
-    page.get_by_role("button", name=re.compile("See a linear layer on")).click()
+    offer = page.get_by_role("button", name=re.compile("See a linear layer on"))
+    until_seen(offer.click, page.get_by_role("heading", level=1, name="Atlas"))
     page.wait_for_url("**/atlas?op=linear")
-    expect(page.get_by_role("heading", level=1, name="Atlas")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [390, 1440])
