@@ -5,7 +5,9 @@ each process a fresh worker. What is concluded: the kind of limit of each case, 
 group, and which of each pair of a group is faster, or that neither is by more than a quarter. Printed: how many of them
 a process tells, how many of those told agree with most of the others, and how often the 95 % interval of one process
 holds the median of all, for times and for ratios; that of the first process alone, which knows the prior only, beside
-it.
+it. Then how wide intervals are against what they stand for, 1.96 standard deviations of the medians of all processes,
+and what `compare` says of each process and the next, which are equal: how often it finds a change, and how large one
+must be to be found.
 
 With `--peer` a fresh process beside each one times the same calls by `torch.utils.benchmark`'s `blocked_autorange`, and
 the spreads of medians and of ratios from process to process are printed for both.
@@ -25,13 +27,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import log
 from pathlib import Path
 from statistics import median, stdev
 from tempfile import TemporaryDirectory
 
 from benchmarks.bias import busy_loop
+from gpuexplore.analysis.compare.compare import Side, compare_runs
 from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
@@ -40,7 +43,7 @@ from gpuexplore.analysis.verdict import time_of
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.check.group import groups_of
-from gpuexplore.measure.conditions.spread import with_spread
+from gpuexplore.measure.conditions.spread import NORMAL_95, with_spread
 from gpuexplore.measure.conditions.spread_log import note_results
 from gpuexplore.model import DEFAULT_BUDGET_S, Case, Options, Result
 from gpuexplore.operations import operation_named
@@ -204,6 +207,8 @@ def report(processes: Sequence[Process]) -> None:
     print(f"times of the first alone:  {_coverage_of_times(processes[:1], processes)}")
     print(f"ratios of all processes:   {_coverage_of_ratios(processes, processes)}")
     print(f"ratios of the first alone: {_coverage_of_ratios(processes[:1], processes)}")
+    print(f"half widths of times over 1.96 standard deviations of their medians: {_width_over_spread(processes)}")
+    print(f"each process and the next, by `compare`: {_equal_runs(processes)}")
 
 
 Conclusions = Mapping[tuple[object, ...], str | None]
@@ -291,6 +296,33 @@ def _coverage(pairs: Sequence[tuple[Interval, float]]) -> Coverage:
     widths = [log(high / low) / 2 for (low, high), _ in pairs]
     held = sum(low <= center <= high for (low, high), center in pairs)
     return Coverage(len(pairs), held, median(widths) if widths else 0.0)
+
+
+def _width_over_spread(processes: Sequence[Process]) -> str:
+    shares, spreads = [], []
+    for case in processes[0]:
+        found = [time for each in processes if (time := time_of(each[case])) is not None]
+        widths = [log(time.interval[1] / time.interval[0]) / 2 for time in found if time.interval]
+        if len(found) > 1 and widths:
+            spreads.append(NORMAL_95 * stdev(log(time.value) for time in found))
+            shares.append(median(widths) / spreads[-1])
+    return (
+        f"{median(shares):.2f} (median of {len(shares)} cases); these are {median(spreads):.1%}"
+        if shares
+        else "unknown"
+    )
+
+
+def _equal_runs(processes: Sequence[Process]) -> str:
+    """Return how many cases of equal runs `compare` calls changed, and the half width of their ratios."""
+    sides = [Side(f"process {number}", tuple(each.values())) for number, each in enumerate(processes)]
+    compared = [case for before, after in pairwise(sides) for case in compare_runs(before, after).cases]
+    ratios = [case.ratio for case in compared if case.ratio and case.ratio.interval]
+    changed = sum(case.told in ("faster", "slower") for case in compared)
+    widths = [log(found.interval[1] / found.interval[0]) / 2 for found in ratios if found.interval]
+    if not widths:
+        return "unknown"
+    return f"{changed} of {len(compared)} called changed, half width {median(widths):.1%} (median)"
 
 
 def _pairs(process: Mapping[Case, object]) -> Iterator[tuple[Case, Case]]:

@@ -74,7 +74,7 @@ def test_the_atlas_is_offered_on_the_start_page_of_a_machine_without_a_gpu(page,
     page.goto(address)
     offer = page.get_by_role("button", name=re.compile("See a linear layer on"))
     until_seen(offer.click, page.get_by_role("heading", level=1, name="Atlas"))
-    page.wait_for_url("**/atlas?op=linear")
+    expect(page).to_have_url(re.compile(r"/atlas\?op=linear$"))
 
 
 @pytest.mark.parametrize("width", [390, 1440])
