@@ -46,6 +46,7 @@ SEEDS = 2**32
 WARM_UP_SIZES = (1, 256)  # one kernel is for what is small, another for what is not
 FINISHING_CALLS = 6  # of a case, by which its last checks are estimated
 FINISHING_S = 10e-3
+SHORT_ROUND_S = 25e-3  # of which one more costs less than what a case is checked with
 NONE = (0, 0.0)
 
 
@@ -176,6 +177,8 @@ def _measure_together(
                 neediest.finish()
                 opened.remove(neediest)
         for group in () if time.leaves_off() else opened:
+            for _ in range(1, ENOUGH_ROUNDS):
+                group.turn(_lacks_short_rounds)
             group.turn(_lacks_other_values)
             group.give_up() if is_broken(device) else group.finish()
     finally:
@@ -188,6 +191,11 @@ def _is_new(sampling: Sampling) -> bool:
 
 def _gets_more(sampling: Sampling) -> bool:
     return not is_complete(sampling)
+
+
+def _lacks_short_rounds(sampling: Sampling) -> bool:
+    """Return whether it has fewer rounds than every case gets and a round is short, whatever preparing it took."""
+    return sampling.rounds < ENOUGH_ROUNDS and sampling.round_s <= SHORT_ROUND_S
 
 
 def _lacks_other_values(sampling: Sampling) -> bool:

@@ -17,6 +17,7 @@ from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import overhead, prepare, timing
+from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS, first_visit
@@ -341,6 +342,15 @@ def test_cancel_between_rounds_keeps_what_was_measured():
 
     assert {result.status for result in results.values()} == {Status.OK}
     assert max(len(result.measurement.samples_s) for result in results.values()) <= 3 * ROUND_SAMPLES
+
+
+@pytest.mark.parametrize(("call_ns", "rounds"), [(CALL_NS, ENOUGH_ROUNDS), (20 * CALL_NS, 2)])
+def test_a_case_gets_three_rounds_where_they_are_short_although_preparing_it_took_the_budget(call_ns, rounds):
+    slow = Timekeeper(FakeClock(tick_ns=call_ns), lambda: None, thread_waits=dict)
+    _, results = measured(cases("fine", "numpy", budget_s=1e-3), time=slow)
+
+    counts = {len(result.measurement.samples_s) / result.measurement.per_round for result in results.values()}
+    assert counts == {rounds}
 
 
 def test_leaving_off_after_the_first_pass_finishes_nothing():

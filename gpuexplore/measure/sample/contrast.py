@@ -16,13 +16,13 @@ from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.untouched import ChangedProcess
 from gpuexplore.measure.sample.timing import Sampling, plan_rounds, sample_alone
 from gpuexplore.model import CacheState, Contrast
-from gpuexplore.statistics import interval_of_few, ratios_of_turns
+from gpuexplore.statistics import interval_of_few, median, ratios_of_turns
 from gpuexplore.timed import Alignment
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
 SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls
 PLACED_CALL_S = 300e-6  # in longer calls it did not show where arrays lie
-ALIGNED_ROUNDS = 2  # of each
+ALIGNED_ROUNDS = 2  # of each, where the first ones differ
 DIFFERS_ABOVE = 0.04  # natural logarithm of the ratio: less is what processes differ by
 
 
@@ -67,6 +67,8 @@ def _aligned(sampling: Sampling, group: Group) -> Iterator[Contrast]:
     for _ in range(ALIGNED_ROUNDS):
         here.take_round(group.time)
         there.take_round(group.time)
+        if abs(log(median(there.samples_s) / median(here.samples_s))) < DIFFERS_ABOVE:
+            break
     checked(candidate, group, group.timed_reference)
     ends = interval_of_few(ratios_of_turns(there.samples_s, here.samples_s, (there.per_round, here.per_round)))
     if ends and (log(ends[0]) >= DIFFERS_ABOVE or log(ends[1]) <= -DIFFERS_ABOVE):
