@@ -12,10 +12,9 @@ alone. It asserts nothing.
 import argparse
 import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from itertools import repeat
 from pkgutil import resolve_name
 from typing import Any
@@ -85,9 +84,12 @@ def main() -> None:
     prepare_process()
     _measured([_case(PLANTS[0], PLANTS[0].beside[0])])  # what every process below would load and look up again
     chosen = arguments.only or list(GUARDS)
-    noticed = {} if arguments.cost else {name: list(_unnoticed(GUARDS[name])) for name in chosen}
+    noticed: dict[str, Sequence[str]] = {}
     if not arguments.cost:
-        print("with all guards, ok:", ", ".join(_unnoticed({})) or "none")
+        print(f"of {len(plants())} with all guards, ok: {', '.join(_unnoticed({})) or 'none'}", flush=True)
+        for name in chosen:
+            noticed[name] = list(_unnoticed(GUARDS[name]))
+            print(f"without {name}, ok: {', '.join(noticed[name]) or 'none'}", flush=True)
     wall_s, spent_s = _costs()
     print(f"{len(SIZES) * len(DTYPES) * len(IMPLEMENTATIONS)} cases in {wall_s:.1f} s")
     for name in chosen:
@@ -108,7 +110,6 @@ def _unnoticed(without: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the plants that end `ok` without a guard."""
     for plant in plants():
         if _status(plant, without) == Status.OK:
-            print(f"{plant.name}: ok", file=sys.stderr)
             yield plant.name
 
 
@@ -119,7 +120,9 @@ def _status(plant: Plant, without: Mapping[str, Any]) -> str | None:
     process = forked.Process(target=_measure_alone, args=(plant, without, sender))
     process.start()
     sender.close()
-    found = receiver.recv() if receiver.poll(HANGING_S) else None
+    found: str | None = None
+    with suppress(EOFError):  # it ended without a result
+        found = receiver.recv() if receiver.poll(HANGING_S) else None
     process.kill()
     process.join()
     return found

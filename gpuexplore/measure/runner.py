@@ -257,6 +257,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
     try:
         after = watch.state()
         contrasts = take_contrasts(sampling, group)
+        group.time.begin_turn(case, None)  # their rounds are over: what follows may take longer than one
         if sampling.checked_call is None:
             checked(sampling.candidate, group, group.timed_reference)
             check_single_calls(sampling.candidate, group)
