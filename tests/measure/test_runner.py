@@ -480,3 +480,19 @@ def test_catalogue_leaves_the_real_operations_alone():
     assert {"numpy", "numba-cpu", "numba-cuda", "torch"} <= names
     assert names.isdisjoint(catalogue.BUILDERS)
     assert not list(Path(runner.__file__).parents[1].rglob("evil_*"))
+
+
+def test_checks_after_timing_on_other_addresses_have_their_own_limit_not_that_of_a_round():
+    steady, turns = Timekeeper(FakeClock(tick_ns=CALL_NS // 100), lambda: None, thread_waits=dict), []
+
+    def check_after(candidate, group, call_s):
+        assert turns[-1] is None
+        checks.append(candidate.case)
+
+    checks, time = [], replace(steady, begin_turn=lambda _, expected_s: turns.append(expected_s))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "check_reuse", check_after)
+        patch.setattr(runner, "check_single_calls", lambda *_: None)
+        measured(cases("fine"), time=time)
+
+    assert checks == cases("fine")
