@@ -1,12 +1,11 @@
-"""What each guard of a measurement is good for: the implementations that end `ok` without it, and what it costs.
+"""Plants that end `ok` with one guard of a measurement left out, and the wall time of each guard.
 
     python -m benchmarks.guards [--only GUARD ...] [--cost]
 
 Every plant of `tests/measure/evil/catalogue.py` that has to end `incorrect` is measured with all guards, and with one
 of them left out, each in a process of its own. Printed are those that end `ok` then: what no other guard notices. The
-cost is the wall time inside a guard, calls of the implementation that it makes included, as a share of the 36 cases of
-a first visit, measured a second time; a guard that calls another one has both. With `--cost` that
-alone. It asserts nothing.
+cost is the wall time inside a guard, calls of the implementation that it makes included, as a share of 36
+products, measured a second time; a guard that calls another one has both. With `--cost` that alone. It asserts nothing.
 """
 
 import argparse
@@ -139,7 +138,7 @@ def _case(plant: Plant, name: str) -> Case:
 
 
 def _costs() -> tuple[float, Mapping[str, float]]:
-    """Return the seconds of a first visit's cases, and of those the ones inside each guard."""
+    """Return the seconds of 36 products, and of those the ones inside each guard."""
     shapes = [operation_named("matmul").shape_of_size(size) for size in SIZES]
     cases = [
         Case("matmul", shape, dtype, name, "cpu", Options())
