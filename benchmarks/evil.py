@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.bias import busy_loop
 from tests.measure.evil.catalogue import PLANTS, register
-from tests.measure.evil.plant import ROUTES, Plant
+from tests.measure.evil.plant import BUILD_S, ROUTES, Plant
 
 register(setattr, dict.__setitem__)
 
@@ -97,7 +97,7 @@ def by_cli(plant: Plant, environment: dict[str, str]) -> Outcome:
     began_s = time.monotonic()
     try:
         ended = subprocess.run(
-            (*PROGRAM, *arguments, "--budget", str(BUDGET_S), "--json", "--no-save"),
+            (*PROGRAM, *arguments, "--budget", str(BUDGET_S), "--time-limit", f"{BUILD_S:g}s", "--json", "--no-save"),
             env=environment,
             capture_output=True,
             check=False,

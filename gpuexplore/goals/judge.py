@@ -80,16 +80,12 @@ def _kernel(goal: Goal, analysis: RunAnalysis) -> Iterator[Judged]:
         rivals = [
             other.median_s
             for other in found
-            if other.case.device == analyzed.case.device and not _is_kernel(other) and other.median_s
+            if other.case.device == analyzed.case.device and other.implementation.calls_library and other.median_s
         ]
-        if _is_kernel(analyzed) and rivals and analyzed.median_s:
+        if not analyzed.implementation.calls_library and rivals and analyzed.median_s:
             share = min(rivals) / analyzed.median_s
             said = f"{analyzed.case.implementation}, {format_percent(share)} of the library's rate"
             yield Judged(share, share >= _percent(goal), said)
-
-
-def _is_kernel(analyzed: AnalyzedResult) -> bool:
-    return analyzed.implementation.hand_written or analyzed.implementation.of_a_user
 
 
 def _error(goal: Goal, analysis: RunAnalysis) -> Iterator[Judged]:

@@ -13,7 +13,7 @@ from gpuexplore.model import Device, Layout, Peak, Shape, Unit
 from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 LAID_OUT_BY_ROWS = ("numba_cuda", "triton")  # backends whose kernels read contiguous rows
-HAND_WRITTEN = ("numba_cpu", "numba_cuda")  # backends whose kernels are in the operations' folders
+HAND_WRITTEN = ("numba_cpu", "numba_cuda", "triton")  # backends whose kernels are in the operations' folders
 WIDENED: Mapping[str, str] = MappingProxyType({"bf16": "fp32", "fp16": "fp32"})
 OF_USERS = ":"  # between library and name of an implementation that is a user's: `torch:mine`
 BACKEND_OF_USERS: Mapping[str, str] = MappingProxyType(  # by library; results of JAX and CuPy reach torch by DLPack
@@ -86,13 +86,18 @@ class Implementation:
 
     @property
     def hand_written(self) -> bool:
-        """Whether it is a Numba kernel of ours; the others call a library."""
+        """Whether it is a kernel of ours."""
         return self.backend in HAND_WRITTEN and not self.of_a_user
 
     @property
     def of_a_user(self) -> bool:
         """Whether a user wrote it: nothing is known of it but its library."""
         return OF_USERS in self.name
+
+    @property
+    def calls_library(self) -> bool:
+        """Whether its arithmetic is a library's, neither a kernel of ours nor code of a user."""
+        return not (self.hand_written or self.of_a_user)
 
     @property
     def runs_on_kinds(self) -> tuple[str, ...]:

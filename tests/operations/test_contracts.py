@@ -132,7 +132,7 @@ def test_one_implementation_says_it_is_the_vendors_library(operation):
 
     assert len(named) == 1, f"one implementation of {operation.name} is `vendor_library=True`: predictions stand for it"
     assert named == [operation.vendor_library]
-    assert (named[0].hand_written, named[0].optional, named[0].device_kinds) == (False, False, ())
+    assert (named[0].calls_library, named[0].optional, named[0].device_kinds) == (True, False, ())
 
 
 def test_the_vendors_library_is_the_one_that_says_so_and_not_the_last():

@@ -137,12 +137,13 @@ def calibrate(observations: Iterable[Observation], gpus: Fitted | None = None) -
 def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Regime:
     """Return the kind of case whose observations tell of this one."""
     implementation = operation_named(case.operation).implementation_named(case.implementation)
-    if implementation.geometry:
-        return Regime(processor_of(device), best.bound, "kernel")
+    processor = processor_of(device)
+    if processor == "gpu" and not implementation.calls_library:
+        return Regime(processor, best.bound, "kernel")
     dtype, peak = format_named(case.dtype), units.peak
     narrow = units.support == "native" and dtype.bits < DTYPES[dtype.accumulate].bits
     on_vector_units = peak is not None and peak.unit == "vector" and best.bound == "compute"
-    return Regime(processor_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
+    return Regime(processor, best.bound, "narrow" if narrow and on_vector_units else units.support)
 
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
@@ -190,6 +191,7 @@ def library_features(case: Case, estimate: Estimate) -> Features:
         "regime": "/".join(LIBRARY),
         "deviation": estimate.deviation,
         "family": "product" if product else operation.name,
+        "kernels": "product" if operation.is_matrix_product else operation.name,
         "dtype": f"{dtype.bits} bits" if moves_only(case) else case.dtype,
         "implementation": case.implementation,
         "shape": str(product or case.shape),

@@ -90,7 +90,7 @@ def _kernel() -> tuple[Operation, Implementation, str]:
     left, middle, right = st.columns([3, 4, 2], gap="medium")
     with left:
         operation = OPERATIONS[url_widgets.operation()]
-    own = {kernel.name: kernel for kernel in operation.implementations if kernel.hand_written}
+    own = {kernel.name: kernel for kernel in operation.implementations if kernel.hand_written and not kernel.optional}
     with middle:
         names = sorted(own, key=lambda name: own[name].geometry is None)  # a GPU's kernels first
         implementation = own[url_widgets.select("Kernel", "impl", names)]

@@ -237,13 +237,17 @@ def test_the_last_of_a_case_counts_on_each_device_and_nothing_that_draws_less_po
     assert from_results([zeros, impossible]) == ()
 
 
+def measured_on_a_t4(seconds, **given):
+    result = ok(seconds, on="t4", **given)
+    t4 = replace(as_device(accelerator_named("t4")), kind="cuda")
+    return replace(result, environment=replace(result.environment, device=t4))
+
+
 def test_what_a_gpu_measured_moves_its_own_predictions_at_once_and_those_of_no_other():
     t4, asked = as_device(accelerator_named("t4")), case(shape=Shape.of(m=3000, k=3000, n=3000), on="t4")
     other = replace(asked, device="l4"), as_device(accelerator_named("l4"))
     before = predict(asked, t4, HERE)
-    slow = ok(1.4 * before.time_s, shape=asked.shape, on="t4")
-    there = replace(slow.environment, device=replace(t4, kind="cuda"))
-    taught = calibrate([replace(slow, environment=there)])
+    taught = calibrate([measured_on_a_t4(1.4 * before.time_s, shape=asked.shape)])
 
     after = predict(asked, t4, taught)
     near = predict(replace(asked, shape=Shape.of(m=2500, k=2500, n=2500)), t4, taught)
@@ -253,3 +257,23 @@ def test_what_a_gpu_measured_moves_its_own_predictions_at_once_and_those_of_no_o
     assert "1 result of this machine, on Tesla T4; " in after.basis
     assert after.better is None
     assert predict(*other, taught) == predict(*other, HERE)
+
+
+@pytest.mark.parametrize("kernel", ["triton", "numba-cuda", "torch:mine"])
+def test_slow_kernels_of_ours_and_of_users_make_no_library_slower(kernel):
+    t4, asked = as_device(accelerator_named("t4")), case(shape=Shape.of(m=3000, k=3000, n=3000), on="t4")
+    before = predict(asked, t4, HERE)
+    taught = calibrate([measured_on_a_t4(10 * before.time_s, shape=asked.shape, implementation=kernel)])
+
+    assert predict(asked, t4, taught) == before
+    of_kernel = replace(asked, implementation=kernel)
+    assert predict(of_kernel, t4, taught).time_s > 1.5 * predict(of_kernel, t4, HERE).time_s
+
+
+def test_a_device_with_a_fast_product_is_expected_to_be_fast_at_two():
+    t4, asked = as_device(accelerator_named("t4")), case(shape=Shape.of(m=3000, k=3000, n=3000), on="t4")
+    taught = calibrate([measured_on_a_t4(0.7 * predict(asked, t4, HERE).time_s, shape=asked.shape)])
+    both = Case("batched_matmul", Shape.of(outer=1, inner=2, m=3000, k=3000, n=3000, right=2), "fp32", "torch", "t4")
+    rows = Case("softmax", Shape.of(m=3000, n=3000), "fp32", "torch", "t4")
+    by_batch, by_rows = (predict(each, t4, taught).time_s / predict(each, t4, HERE).time_s for each in (both, rows))
+    assert 0.7 < by_batch < 0.9 < by_rows <= 1.0

@@ -92,7 +92,7 @@ PLANTS = (
     Plant(meddling.signals),
     Plant(meddling.closing, (OK, INCORRECT)),
     Plant(meddling.closing_all, (OK, ERROR, CRASHED)),
-    Plant(meddling.beyond, (OK,)),
+    Plant(meddling.beyond, (OK, INCORRECT, CRASHED), damages=True),  # no room is left behind arrays
     Plant(meddling.neighbour, (OK, INCORRECT), damages=True),
     Plant(meddling.busy_thread, (OK, TIMEOUT), "contended", most_s=HANGING_S, damages=True),  # it holds the interpreter
     Plant(meddling.dozing_thread, (OK,)),

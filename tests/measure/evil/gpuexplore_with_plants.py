@@ -7,6 +7,7 @@ import sys
 from functools import partial
 
 from tests.measure.evil import catalogue
+from tests.measure.evil.plant import BUILD_S
 
 catalogue.register(setattr, dict.__setitem__)
 
@@ -15,7 +16,7 @@ from gpuexplore.jobs.engines.attempt import Limits  # noqa: E402
 from gpuexplore.jobs.engines.local import LocalEngine  # noqa: E402
 from gpuexplore.jobs.supervisor import __main__ as supervisor  # noqa: E402
 
-LIMITS = Limits(build_s=6.0, per_budget=20, round_s=3.0)
+LIMITS = Limits(build_s=BUILD_S, per_budget=20, round_s=3.0)
 
 
 def execute(command: str, *arguments: str) -> int:

@@ -14,6 +14,7 @@ from gpuexplore.operations.implementation import Implementation
 ROUTES = ("cli", "queue")
 SIZE = Shape.of(n=2**18)
 QUICK_S, HANGING_S = 20.0, 45.0
+BUILD_S = 6.0  # after which a plant counts as hanging
 MISSING = "missing-module"
 
 
