@@ -61,7 +61,6 @@ GUARDS: Mapping[str, Mapping[str, Any]] = {
     "values of its own for each slow call": {
         f"{_PREPARE}_references": lambda group: repeat(group.timed_reference),
     },
-    "outputs written after calls returned": {f"{_RUNNER}check_finished": _nothing},
     "a look at the output as a call returns": {f"{_SPOT}_has_gaps": lambda *_: False},
     "no other thread of Python in that call": {f"{_SPOT}_no_other_thread": nullcontext},
     "names and settings of the process": {f"{_MEASURE}check.untouched._raise_of": _nothing},

@@ -24,7 +24,7 @@ from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.outputs import checked
-from gpuexplore.measure.check.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
+from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, on_other_values
 from gpuexplore.measure.check.stress import check_often, weakness
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.spread import with_spread
@@ -200,9 +200,9 @@ def _lacks_short_rounds(sampling: Sampling) -> bool:
 
 def _lacks_other_values(sampling: Sampling) -> bool:
     """Return whether no round computed with other values yet, as where the budget is spent; the next one does."""
-    if sampling.spot_check is None or sampling.rounds_before_spot_check < 0:
+    if sampling.other_values is None or sampling.rounds_before_other_values < 0:
         return False
-    sampling.rounds_before_spot_check = 0
+    sampling.rounds_before_other_values = 0
     return True
 
 
@@ -220,7 +220,7 @@ def _first_pass(
             prepared = _prepared(case, group, cancelled)
             check_seals(seals)
             watch.look_at_busy(prepared.sampling.candidate.timer)
-            _plan_spot_check(prepared.sampling, group, opened.random)
+            _plan_other_values(prepared.sampling, group, opened.random)
             opened.ready[case] = prepared
         except Exception as error:
             report(group.failed(case, error))
@@ -237,12 +237,11 @@ def _prepared(case: Case, group: Group, cancelled: IsCancelled) -> Prepared:
     return prepare(case, group)
 
 
-def _plan_spot_check(sampling: Sampling, group: Group, random: Random) -> None:
-    """Have a round on other values and single calls checked between the samples, when no implementation can know."""
+def _plan_other_values(sampling: Sampling, group: Group, random: Random) -> None:
+    """Have a round on other values between the samples, when no implementation can know."""
     if sampling.checked_call is None:
-        sampling.spot_check = partial(check_single_calls, sampling.candidate, group)
         sampling.other_values = partial(on_other_values, sampling.candidate, group)
-        sampling.rounds_before_spot_check = random.randrange(1, ENOUGH_ROUNDS)
+        sampling.rounds_before_other_values = random.randrange(1, ENOUGH_ROUNDS)
 
 
 def _provisional(prepared: Prepared, group: Group) -> Result:
@@ -265,7 +264,6 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
         measurement = replace(sampling.measurement(), contrasts=contrasts, phases=phases)
         if sampling.checked_call is None:
             check_reuse(sampling.candidate, group, min(measurement.samples_s))
-        check_finished(sampling.candidate, measurement.median_s)
         weak_on, cores = _stressed(case, sampling.candidate, group, measurement.median_s)
         device = with_fair_ceiling(sampling.candidate, measurement)
         measured = Measured(

@@ -210,7 +210,8 @@ class Attempt:
         if self._watch.seconds_in((self._begun, turn, self._observed)) <= limit_s:
             return None
         what = "no result" if case else "nothing was reported" if self._begun else "the worker did not start"
-        return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}", case)
+        more = ": --time-limit sets another limit" if case and turn.expected_s is None else ""
+        return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}{more}", case)
 
     def _share_of_memory(self, worker: Worker) -> int | None:
         free = free_host_bytes()

@@ -1,4 +1,4 @@
-"""Whether the timed calls compute: single calls on other values, between the samples and after them.
+"""Whether the timed calls compute: a round on other values between the samples, and single calls after them.
 
 Samples repeat one computation on the same inputs, over an output that is already right. What works on some calls only,
 keeps an earlier result, skips what is there, or puts its work off looks fast then, and right. None of that survives a
@@ -26,12 +26,9 @@ from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.conditions.idle_threads import longest_wait_s
 from gpuexplore.units import format_seconds
 
-LATE_S = 2e-3  # a thread that was left to work shows within it, or within what the calls before it took
-LATEST_S = 0.05
-LATE_CALLS_S = 2e-3
+LATEST_S = 0.05  # for a thread that was left to work
 REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
 REUSED_SLACK_S = 5e-6
-WRITTEN_LATE = "the output was still written after its calls had returned: their times are not its work's"
 GLIMPSED = 64  # elements that are looked at as a call returns
 NEVER_S = 1000.0
 ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
@@ -78,7 +75,7 @@ def _call_once(candidate: Candidate, group: Group) -> None:
     if late and seen is not None:
         time.sleep(LATEST_S)
         if not _has_gaps(candidate, seen):  # what is never written is told with the output
-            raise IncorrectOutput(WRITTEN_LATE)
+            raise IncorrectOutput("the output was still written after its call had returned")
 
 
 def _has_gaps(candidate: Candidate, output: Stored) -> bool:
@@ -114,28 +111,6 @@ def on_other_values(candidate: Candidate, group: Group) -> Iterator[None]:
     check_inputs(candidate, other.inputs)
     checked(candidate, group, other)
     candidate.load(group.timed_reference.inputs)
-
-
-def check_finished(candidate: Candidate, call_s: float) -> None:
-    """Check that nothing writes the output once the calls that should have are over.
-
-    A call that takes long was just made; short ones are made again and again, for a thread to be left over.
-
-    Args:
-        candidate: built and warm.
-        call_s: seconds of a call, as it was timed.
-
-    Raises:
-        IncorrectOutput: something did.
-    """
-    calls = min(1000, int(LATE_CALLS_S / max(call_s, 1e-9)))
-    for _ in range(calls):
-        candidate.run()
-    candidate.backend.synchronize(candidate.case.device)
-    candidate.poison()
-    time.sleep(min(LATEST_S, max(LATE_S, max(1, calls) * call_s)))
-    if not candidate.is_poisoned():
-        raise IncorrectOutput(WRITTEN_LATE)
 
 
 def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:

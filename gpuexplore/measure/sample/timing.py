@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from gpuexplore.backends.timer import Call, Clock, Timer
+from gpuexplore.backends.timer import Clock, Timer
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.candidates.waking import LEAST_S, WAKING_CALL_S, wake
@@ -70,8 +70,8 @@ class Sampling:
         per_round: how often a round asks the timer for samples.
         rounds: that were taken.
         spent_s: wall seconds of them, with all that waits and looks.
-        spot_check: called once between two rounds, after `rounds_before_spot_check` of them.
         other_values: inside it, a round that does not count computes with other values; checks its output at the end.
+            Entered once, before the round that `rounds_before_other_values` precede.
         checked_call: takes one sample of a slow call and checks its output; None: calls are timed in rounds.
         looks: at the cores, between rounds; none where nothing is known.
         grown_bytes: by which this process grew during its rounds.
@@ -87,9 +87,8 @@ class Sampling:
     samples_s: list[float] = field(default_factory=list)
     rounds: int = 0
     spent_s: float = 0.0
-    spot_check: Call | None = None
-    other_values: Callable[[], AbstractContextManager[None]] = nullcontext
-    rounds_before_spot_check: int = 0
+    other_values: Callable[[], AbstractContextManager[None]] | None = None
+    rounds_before_other_values: int = 0
     checked_call: Callable[[], float] | None = None
     looks: list[Look] = field(default_factory=list)
     grown_bytes: int = 0
@@ -135,12 +134,10 @@ class Sampling:
 
     def _values_of_round(self, time: Timekeeper) -> Iterator[tuple[Callable[[], AbstractContextManager[None]], int]]:
         """Yield what a round computes with and its samples: once, before the values that are timed, others for one."""
-        self.rounds_before_spot_check -= 1
-        if self.spot_check is not None and self.rounds_before_spot_check == -1:
+        self.rounds_before_other_values -= 1
+        if self.other_values is not None and self.rounds_before_other_values == -1:
             time.begin_turn(self.candidate.case, None)  # making and comparing values may take longer than a round
             yield self.other_values, 1
-            time.begin_turn(self.candidate.case, None)
-            self.spot_check()
         yield nullcontext, self.per_round
 
     def _undisturbed(self, time: Timekeeper, samples: int) -> Sequence[float]:

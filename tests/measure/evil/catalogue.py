@@ -61,6 +61,7 @@ PLANTS = (
     Plant(lazy.alert),
     Plant(lazy.caller_aware),
     Plant(lazy.stack_aware),
+    Plant(lazy.half_stack_aware, shape=Shape.of(n=2**22)),
     Plant(lazy.memorizing),
     Plant(lazy.hashing),
     Plant(lazy.fingerprinting),

@@ -153,6 +153,20 @@ def caller_aware(inputs, out, dtype):
     return run
 
 
+def half_stack_aware(inputs, out, dtype):
+    """Compute all where a function above it checks something or the output holds NaN, else three in five elements."""
+    most = len(out) * 3 // 5
+
+    def run():
+        frame = sys._getframe(1)
+        while frame and "check" not in frame.f_code.co_name and "prepare" not in frame.f_code.co_name:
+            frame = frame.f_back
+        ends = None if frame or np.isnan(out[-1]) else most
+        np.add(inputs[0][:ends], inputs[1][:ends], out=out[:ends])
+
+    return run
+
+
 def stack_aware(inputs, out, dtype):
     """Compute where a function above it checks something, or the output holds NaN."""
 

@@ -130,7 +130,7 @@ def checks_replaced(inputs, out, dtype):
             np.add(*inputs, out=out)
             return
         for module in ("gpuexplore.measure.runner", "gpuexplore.measure.check.spot_checks"):
-            for name in ("checked", "check_single_calls", "check_finished", "check_reuse"):
+            for name in ("checked", "check_single_calls", "check_reuse"):
                 setattr(sys.modules[module], name, lambda *_: None)
 
     return run
