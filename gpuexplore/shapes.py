@@ -28,7 +28,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         InvalidInput: names the part that is no size.
     """
     found: set[int] = set()
-    for word in filter(None, re.split(r"[,;\s]+", re.sub(r"\s*:\s*", ":", text.strip().strip("[]()")))):
+    for word in filter(None, re.split(r"[,;\s]+", re.sub(" ?: ?", ":", " ".join(text.strip().strip("[]()").split())))):
         found.update(_range(word) if ":" in word else (_length("size", word),))
         if len(found) > MOST_SHAPES:
             raise InvalidInput.of("sizes", text, f"at most {MOST_SHAPES} of them")

@@ -20,8 +20,8 @@ _POWER = re.compile(
     r"(?P<base>[0-9]{1,6})(?:\*\*|\^)(?P<power>[0-9]{1,2})|(?P<times>[0-9]{1,6})e\+?(?P<ten>[0-9]{1,2})"
 )
 _RATE = re.compile(
-    r"(?P<number>[0-9][0-9.,]*(?:e[+-]?[0-9]+)?)\s*(?P<prefix>[kKmMgGtTpPeE]?)(?P<binary>i?)\s*"
-    r"(?:(?P<flop>(?i:flops?|ops?|f(?=\s*/)))|B|(?i:bytes?))(?:\s*/\s*s(?:ec(?:ond)?)?|ps|(?<=[sS]))"
+    r"(?P<number>[0-9][0-9.,]*(?:e[+-]?[0-9]+)?)\s{0,2}(?P<prefix>[kKmMgGtTpPeE]?)(?P<binary>i?)\s{0,2}"
+    r"(?:(?P<flop>(?i:flops?|ops?|f(?=\s{0,2}/)))|B|(?i:bytes?))(?:\s{0,2}/\s{0,2}s(?:ec(?:ond)?)?|ps|(?<=[sS]))"
 )
 _BINARY = {0: "", 1: "Ki", 2: "Mi", 3: "Gi", 4: "Ti", 5: "Pi"}
 _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}

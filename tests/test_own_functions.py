@@ -411,6 +411,18 @@ def test_functions_get_names_of_their_own_and_tell_whose_arrays_they_take():
     ]
     assert list(add_functions([lambda x: x], arrays=[torch.ones(2)])) == ["torch:lambda"]
     assert list(add_functions([lambda x: x], library="jax")) == ["jax:lambda"]
+    given = [np.ones(2)]
+    assert list(add_functions([torch.softmax, lambda x: torch.relu(x) + 1, lambda x: x], arrays=given)) == [
+        "torch:softmax",
+        "torch:lambda",
+        "numpy:lambda",
+    ]
+    assert list(
+        add_functions([lambda x: torch.from_numpy(x).numpy(), lambda x: np.exp(torch.e) * x], arrays=given)
+    ) == [
+        "numpy:lambda",
+        "numpy:lambda-2",
+    ]
     assert (dtype_of([torch.ones(2, dtype=torch.bfloat16)]), device_of([torch.ones(2)])) == ("bf16", "cpu")
 
 

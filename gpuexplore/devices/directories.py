@@ -39,7 +39,7 @@ def _user_directory(function: str, variable: str, below_home: str) -> str:
 def _created(text: str, *below: str) -> Path:
     try:
         path = Path(text).expanduser().joinpath(*below)
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError, ValueError) as error:  # no such user's home, a NUL
         raise _unusable(text, getattr(error, "strerror", None) or str(error)) from error
     if not os.access(path, os.W_OK | os.X_OK):

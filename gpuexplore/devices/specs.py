@@ -120,7 +120,7 @@ def _series_and_number(name: str) -> tuple[str, str] | None:
     """
     before = ""
     for word in _spaced(name):
-        found = re.match(r"([a-z]*)(\d+)(?!\d*gb$)", word)
+        found = re.match(r"([a-z]*)(\d+)(?!\d|gb$)", word)
         if found:
             letters = found[1] or (before if before in _VOCABULARY else "")
             return "" if letters in _BRANDS else letters, found[2]

@@ -102,9 +102,12 @@ class Watch:
             self._started.wait()
 
     def _end(self, holder: Holder, *, patience_s: float) -> None:
-        """End a holder of the lock, which is free then: its parent may not have asked yet how it ended."""
-        process = holder.process()
-        if process is None:
+        """End a holder of the lock, which is free then: its parent may not have asked yet how it ended.
+
+        Only a process of this user that has the lock is ended, whatever a file says.
+        """
+        process = holder.process() if self._lock.holder() == holder else None
+        if process is None or process.uids().effective != os.geteuid():
             return
         with suppress(psutil.NoSuchProcess):
             if patience_s:

@@ -37,6 +37,7 @@ from gpuexplore.operations.of_users import (
 from gpuexplore.typed_text import name_typed
 
 Function = Callable[..., Any]
+MAKING_ARRAYS = {"array", "as_tensor", "asarray", "from_numpy", "tensor"}  # functions of torch, JAX and CuPy
 MODULES = {"cupy": "cupy", "jax": "jax", "jaxlib": "jax", "torch": "torch", "numba": "numba", "numpy": "numpy"}
 
 
@@ -224,19 +225,38 @@ def _title_of(function: Function) -> str:
 
 
 def _library_of(function: Function, arrays: Sequence[Any]) -> str:
-    """Return whose arrays a function takes: those it is given, else its own library's, else of what it calls.
+    """Return whose arrays a function takes: those it is given, unless they are NumPy's and it is another library's.
 
-    What calls nothing of a library takes any arrays: it gets NumPy's.
+    That is seen by its type, as of `jax.jit`, and by the modules that its code names: one that calls torch and makes
+    its tensors of arrays itself takes NumPy's. What calls nothing of a library takes any arrays: it gets NumPy's.
     """
-    for value in (*arrays[:1], function, getattr(function, "_torchdynamo_orig_callable", None)):
-        roots = [str(getattr(value, "__module__", "") or ""), type(value).__module__]
-        for root in (text.partition(".")[0] for text in roots):
-            if root in MODULES and value is not None:
-                return MODULES[root] if value is function or root != "numpy" else _of_numpy(function)
-    if getattr(sys.modules.get("torch"), getattr(function, "__name__", ""), None) is function:
-        return "torch"
+    given, own = _library_named(*arrays[:1]), _library_named(function)
+    if given not in ("", "numpy"):
+        return given
+    compiled = getattr(function, "_torchdynamo_orig_callable", None)
+    if own in ("", "numpy") and (compiled or _is_of_torch(function)):
+        own = "torch"
+    if own:
+        return own
     used = {getattr(value, "__name__", "").partition(".")[0] for value in _modules_of(function)}
-    return next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
+    named = next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
+    return "numpy" if given and ("numpy" in used or _makes_arrays(function)) else named
+
+
+def _library_named(*values: Any) -> str:
+    """Return the library whose object the first value is; empty: none's."""
+    roots = (str(text or "").partition(".")[0] for value in values
+             for text in (getattr(value, "__module__", ""), type(value).__module__))  # fmt: skip
+    return next((MODULES[root] for root in roots if root in MODULES), "")
+
+
+def _is_of_torch(function: Function) -> bool:
+    return getattr(sys.modules.get("torch"), getattr(function, "__name__", ""), None) is function
+
+
+def _makes_arrays(function: Function) -> bool:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code is not None and bool(MAKING_ARRAYS & set(code.co_names))
 
 
 def _modules_of(function: Function) -> list[ModuleType]:
@@ -246,7 +266,3 @@ def _modules_of(function: Function) -> list[ModuleType]:
     except TypeError:  # it has no code of Python
         return []
     return [value for value in (*found.globals.values(), *found.nonlocals.values()) if isinstance(value, ModuleType)]
-
-
-def _of_numpy(function: Function) -> str:
-    return "numba" if type(function).__module__.startswith("numba") else "numpy"

@@ -1,12 +1,14 @@
 """Locks of the operating system, shared by every user, home and database of a host: they end with their process.
 
-Beside each lock stands who holds it, so that whoever waits can say for whom, and a supervisor's signs of life.
+Beside each lock its holder writes who it is, in a file of its user's own, and a supervisor shows there that it works.
+Other users may write to the directory: nothing in it is opened through a link, nor believed of another user's process.
 """
 
 import getpass
 import json
 import os
 import re
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -24,7 +26,9 @@ from gpuexplore.model import Device
 
 DIRECTORY_VARIABLE = "GPUEXPLORE_LOCKS"
 SHARED_MEMORY = Path("/dev/shm")
-EVERYBODY = 0o777
+EVERYBODY = 0o1777  # each may remove what is theirs
+FOR_ALL, FOR_OWNER = 0o666, 0o644  # whose locks all take; who holds one says so alone
+LONGEST_HOLDER = 4096  # bytes
 _ASKING = "asks-cpu-"
 MOST_ASKING = 8  # who comes later is not seen to ask, and waits as anybody
 
@@ -58,27 +62,42 @@ class HostLock:
     """A lock that one process of this host holds at a time; a context manager that waits for it."""
 
     def __init__(self, name: str) -> None:
-        directory = lock_directory()
-        self._lock = FileLock(directory / f"{name}.lock", mode=0o666)
-        self._holder = directory / f"{name}.holder"
+        self._directory, self._name = lock_directory(), name
+        self._lock = FileLock(self._directory / f"{name}.lock", mode=FOR_ALL)
+        self._own = self._directory / f"{name}.{os.geteuid()}.holder"
 
     def acquire(self, timeout: float = -1, cancel_check: Callable[[], bool] | None = None) -> None:
         """Wait at most `timeout` seconds, without end if negative, and no longer once `cancel_check` is true.
 
         Raises:
             Timeout: somebody else holds it.
+            InvalidInput: its file cannot be opened, as where another user put a link in its place.
         """
-        self._lock.acquire(timeout=timeout, cancel_check=cancel_check)
-        with suppress(OSError):  # a full disk: then nobody can be told who it is
-            self._holder.write_text(json.dumps(asdict(_myself())), encoding="utf8")
-            self._holder.chmod(0o666)
+        try:
+            self._lock.acquire(timeout=timeout, cancel_check=cancel_check)
+        except Timeout:
+            raise
+        except OSError as error:
+            files = f"directories whose locks can be opened ({error})"
+            raise InvalidInput.of(DIRECTORY_VARIABLE, self._directory, files) from error
+        with suppress(OSError):  # a full disk: then it is not known who it is
+            self._write(json.dumps(asdict(_myself())))
 
     def release(self) -> None:
         """Let others have it, who are not taken for this process until they have said who they are."""
         if self._lock.is_locked:
             with suppress(OSError):
-                self._holder.write_text("", encoding="utf8")
+                self._write("")
         self._lock.release()
+
+    def _write(self, text: str) -> None:
+        file = open_shared(self._own, os.O_RDWR | os.O_CREAT, FOR_OWNER)
+        try:
+            if os.fstat(file).st_uid == os.geteuid():
+                os.ftruncate(file, 0)
+                os.write(file, text.encode())
+        finally:
+            os.close(file)
 
     def __enter__(self) -> "HostLock":
         self.acquire()
@@ -97,24 +116,42 @@ class HostLock:
         return False
 
     def holder(self) -> Holder | None:
-        """Return who holds it now; None when nobody does, or nobody can tell."""
+        """Return who holds it now; None when it is free, or its holder is not known.
+
+        A file tells of processes of its owner alone, and of none that has not opened the lock.
+        """
+        found = next(filter(None, map(self._holder_in, self._directory.glob(f"{self._name}.*.holder"))), None)
+        return found if found is not None and self.is_held() else None
+
+    def _holder_in(self, path: Path) -> Holder | None:
+        with suppress(OSError, ValueError, TypeError, psutil.Error):
+            file = open_shared(path, os.O_RDONLY)
+            try:
+                owner, text = os.fstat(file).st_uid, os.read(file, LONGEST_HOLDER).decode()
+            finally:
+                os.close(file)
+            found = Holder(**json.loads(text))
+            process = found.process()
+            if process is not None and process.uids().effective == owner and self._is_open_in(process):
+                return found
+        return None
+
+    def _is_open_in(self, process: psutil.Process) -> bool:
+        """Return whether a process has the file of the lock open; of other users' only root can tell."""
         try:
-            found = Holder(**json.loads(self._holder.read_text(encoding="utf8")))
-        except (OSError, ValueError, TypeError):
-            return None
-        return found if found.process() is not None and self.is_held() else None
+            return any(opened.path == self._lock.lock_file for opened in process.open_files())
+        except psutil.AccessDenied:
+            return True
 
     def sign_life(self) -> None:
         """Show that the holder still works: see `last_sign`."""
         with suppress(OSError):
-            os.utime(self._holder)
+            os.utime(self._own, follow_symlinks=False)
 
     def last_sign(self) -> int | None:
         """Return a number that changes while the holder shows that it works."""
-        try:
-            return self._holder.stat().st_mtime_ns
-        except OSError:
-            return None
+        signs = [path.lstat().st_mtime_ns for path in self._directory.glob(f"{self._name}.*.holder")]
+        return max(signs, default=None)
 
 
 def supervisor_lock(database_url: str) -> HostLock:
@@ -169,17 +206,44 @@ def lock_directory() -> Path:
     """Return the directory of the locks, which every user of this host may write.
 
     Raises:
-        InvalidInput: it cannot be written.
+        InvalidInput: it cannot be written, or is a link that another user may have made.
     """
     shared = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
-    directory = Path(os.environ.get(DIRECTORY_VARIABLE) or shared / "gpuexplore-locks")
+    asked = os.environ.get(DIRECTORY_VARIABLE)
+    directory = Path(asked).resolve() if asked else shared / "gpuexplore-locks"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with suppress(PermissionError):  # another user's, who has opened it already
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError("it is a link")
+        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != EVERYBODY:
             directory.chmod(EVERYBODY)
     except OSError as error:
         raise InvalidInput.of(DIRECTORY_VARIABLE, directory, f"directories that can be written ({error})") from error
     return directory
+
+
+def open_shared(path: Path, flags: int, mode: int = FOR_ALL) -> int:
+    """Return the descriptor of a file in a directory that other users write to: never what a link of theirs names.
+
+    Raises:
+        OSError: it is a link, has a second name, or is no plain file.
+    """
+    create = flags & os.O_CREAT
+    flags = (flags & ~os.O_CREAT) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags)  # Linux creates no file anew in such a directory that is another user's
+    except FileNotFoundError:
+        if not create:
+            raise
+        file = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+        with suppress(OSError):
+            os.fchmod(file, mode)
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        return file
+    os.close(file)
+    raise PermissionError(f"{path} is no plain file")
 
 
 def start_of(pid: int) -> float:

@@ -6,17 +6,17 @@ lasts; a web server begins to draw when no round is on. Either waits for a momen
 
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from mmap import mmap
 from pathlib import Path
 from struct import Struct
 
 from filelock import Timeout
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.locks import HostLock, lock_directory
+from gpuexplore.jobs.locks import HostLock, lock_directory, open_shared
 
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
 IDLE_SHARE = 0.3  # of a core
@@ -39,14 +39,9 @@ class Rounds:
     """
 
     def __init__(self) -> None:
-        path = lock_directory() / _ROUND
-        with path.open("ab") as file:
-            if file.tell() < _UNTIL.size:
-                file.write(bytes(_UNTIL.size))
-        with suppress(PermissionError):  # another user's, who has opened it already
-            path.chmod(0o666)
-        with path.open("r+b") as file:
-            self._memory = mmap(file.fileno(), _UNTIL.size)
+        # Read and written, not mapped: of a mapped file what another user cuts off would end this process
+        self._file = open_shared(lock_directory() / _ROUND, os.O_RDWR | os.O_CREAT)
+        weakref.finalize(self, os.close, self._file)
         self._servers = _servers()
         self._left_s = ALLOWANCE_S
 
@@ -73,7 +68,7 @@ class Rounds:
     def wait_for_end(self, limit_s: float = HOLD_S) -> None:
         """Return when no round is on, or `limit_s` has passed."""
         end_s = time.monotonic() + limit_s
-        while (left_s := min(_UNTIL.unpack_from(self._memory)[0], end_s) - time.monotonic()) > 0:
+        while (left_s := min(self._until_s(), end_s) - time.monotonic()) > 0:
             time.sleep(min(left_s, PAGE_LOOK_S))
 
     def _cpu_s(self) -> dict["_Server", float]:
@@ -85,7 +80,13 @@ class Rounds:
         return found
 
     def _say(self, until_s: float) -> None:
-        _UNTIL.pack_into(self._memory, 0, until_s)
+        with suppress(OSError):  # a full disk: then pages are drawn meanwhile
+            os.pwrite(self._file, _UNTIL.pack(until_s), 0)
+
+    def _until_s(self) -> float:
+        said = os.pread(self._file, _UNTIL.size, 0)
+        until_s: float = _UNTIL.unpack(said)[0] if len(said) == _UNTIL.size else 0.0
+        return until_s
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from gpuexplore.kernels.compiled_kernel import CompiledKernel
 
 LINKS = 3  # of a kernel, until nvJitLink reports on it
 ARCHITECTURE_SPECIFIC = (9, 0)  # numba-cuda's choice from here on, e.g. sm_90a
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_STACK = re.compile(r"(\d{1,12}) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"\.shared \.align \d+ \.b8 \S+\[(\d+)\]")  # the linker's figure adds the system's 1 KiB on 9.0
 

@@ -7,7 +7,7 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.lessons.expression import Expression, Names, Value, evaluate, parse
 from gpuexplore.lessons.figure import Figure, Undefined, format_figure, format_with_interval
 
-PLACE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 HTML = re.compile(r"<[A-Za-z/!?][^\n]{0,40}")
 WITH_INTERVAL = "±"  # behind an expression: its interval is said too
 UNKNOWN = "—"

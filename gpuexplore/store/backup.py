@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuexplore.errors import InvalidInput, StoreUnavailable
-from gpuexplore.store.sqlite_connection import size_of
+from gpuexplore.store.sqlite_connection import OWNER_ONLY, size_of
 from gpuexplore.store.unavailable import because, unavailable
 from gpuexplore.store.upgrade import revisions
 from gpuexplore.units import format_bytes
@@ -20,7 +20,6 @@ from gpuexplore.units import format_bytes
 FILES = "backup_files"  # the table of what else of the home is in a copy
 COUNTED = ("runs", "results", "observations", "answers", "rooms")
 SIDE_FILES = ("-wal", "-shm", "-journal")
-OWNER_ONLY = 0o600  # owners are cookies: whoever reads one can be its visitor
 READ_ONLY = "mode=ro&immutable=1"  # not even a lock is written
 ALONE_S = 1.0
 IN_USE = (

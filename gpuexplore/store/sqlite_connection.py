@@ -1,6 +1,8 @@
 """How SQLite's connections behave: when transactions begin, how safely they end, and that the file is still there."""
 
 import sqlite3
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from sqlalchemy.exc import DisconnectionError
 
 BUSY_TIMEOUT_MS = 10_000  # a writer waits this long for another one before it gives up
 SETTINGS = (f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}", "PRAGMA foreign_keys = ON")
+OWNER_ONLY, OPEN_TO_ALL = 0o600, 0o644  # owners are cookies: whoever reads one can be its visitor
 # With WAL a power cut may lose the last moments under NORMAL, nothing under FULL, and never the file.
 SYNCHRONOUS = {False: "NORMAL", True: "FULL"}
 
@@ -39,10 +42,19 @@ def _begin(connection: Connection) -> None:
 
 
 def create(engine: Engine) -> None:
-    """Create an empty file, unless there is one: nothing else does, so that a deleted one is missed."""
+    """Create an empty file, unless there is one: nothing else does, so that a deleted one is missed.
+
+    Only its owner reads it, also one that an older version left open to all.
+    """
     file = _file(engine) if engine.dialect.name == "sqlite" else None
-    if file and not Path(file).exists():
-        Path(file).touch()
+    if not file:
+        return
+    if not Path(file).exists():
+        Path(file).touch(OWNER_ONLY)
+    for path in map(Path, (file, f"{file}-wal", f"{file}-shm")):
+        with suppress(OSError):  # there is none, or it is another user's
+            if stat.S_IMODE(path.stat().st_mode) == OPEN_TO_ALL:
+                path.chmod(OWNER_ONLY)
 
 
 def size_of(file: Path) -> int:

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from gpuexplore.served import GLOSSARY
 
-ENTRY = re.compile(r"^- \*\*(.+?)\*\*(?: \([^)]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+ENTRY = re.compile(r"^- \*\*([^*\n]+)\*\*(?: \([^()\n]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
 MOST_TERMS = 5  # of one tooltip
 PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -148,3 +148,13 @@ def test_a_visitor_who_comes_past_a_proxy_that_is_not_trusted_has_no_account(tmp
     settings = SETTINGS | {"GPUEXPLORE_TRUSTED_PROXIES": "192.0.2.1", "GPUEXPLORE_ALLOWED_HOSTS": ""}
     with served(tmp_path, warm=False, settings=settings) as address:
         assert not account_shown(address, **{"X-Remote-User": "ada@example.org"})
+
+
+def test_metrics_have_their_own_token_and_no_login(proxy):
+    assert got(proxy[0], "/metrics", Authorization="Bearer wrong")[0] == 404, (
+        "off by default, and no login of nginx asks"
+    )
+
+
+def test_a_link_of_12000_characters_is_answered(proxy):
+    assert got(proxy[0], f"/?shapes={'m=512;' * 2000}", Authorization=LOGIN)[0] == 200

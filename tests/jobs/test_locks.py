@@ -78,7 +78,7 @@ def test_lock_is_the_hosts_and_ends_with_the_process_that_holds_it(hold_gpu):
 
 def test_every_user_may_take_every_lock():
     with device_lock(CPU):
-        assert lock_directory().stat().st_mode & 0o777 == 0o777
+        assert lock_directory().stat().st_mode & 0o7777 == 0o1777
         assert (lock_directory() / "device-cpu.lock").stat().st_mode & 0o777 == 0o666
 
 
@@ -112,7 +112,7 @@ def test_process_is_known_by_its_start_and_never_by_its_number_alone():
 @pytest.mark.parametrize("text", ["", "[]", '{"pid": 1}', json.dumps("x")])
 def test_garbage_beside_a_lock_names_nobody(text):
     with device_lock(CPU):
-        (lock_directory() / "device-cpu.holder").write_text(text)
+        (lock_directory() / f"device-cpu.{os.geteuid()}.holder").write_text(text)
 
         assert device_lock(CPU).holder() is None
         assert device_lock(CPU).is_held()

@@ -92,3 +92,18 @@ def test_who_serves_pages_interrupts_nobody_who_computes():
 
     assert found == [(os.SCHED_BATCH, lifespan.NICE)]
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+@pytest.mark.parametrize(
+    ("limits", "set_to", "warned"),
+    [((1024, 4096), (4096, 4096), False), ((1024, 1024), None, True), ((1024, -1), (65536, -1), False)],
+)
+def test_as_many_files_as_allowed_may_be_open_and_too_few_are_named(monkeypatch, capsys, limits, set_to, warned):
+    asked = []
+    monkeypatch.setattr(lifespan.resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(lifespan.resource, "setrlimit", lambda _, to: asked.append(to))
+
+    lifespan._raise_file_limit()
+
+    assert asked == ([set_to] if set_to else [])
+    assert ("this process may open 1024 files" in capsys.readouterr().err) is warned

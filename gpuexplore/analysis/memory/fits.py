@@ -33,7 +33,7 @@ WELL_KNOWN = (
     "b200-sxm-180gb",
     "mi300x",
 )
-CAPACITY = re.compile(r"\s*([0-9][0-9.e+]{0,15})\s*(GB|GiB)\s*", re.IGNORECASE)
+CAPACITY = re.compile(r"([0-9][0-9.e+]{0,15})\s*(GB|GiB)", re.IGNORECASE)
 UNITS = {"gb": 10**9, "gib": 2**30}
 LARGEST_CAPACITY = 10**15
 
@@ -101,7 +101,7 @@ def gpus_named(names: Iterable[str]) -> tuple[Gpu, ...]:
 
 def capacity_named(text: str) -> Gpu | None:
     """Return a device of a memory like ``12GB`` or ``24GiB``; None for any other text, and for a size that none has."""
-    size = CAPACITY.fullmatch(text)
+    size = CAPACITY.fullmatch(text.strip())
     if size is None:
         return None
     number, unit = read_number(size[1]), size[2].lower()
@@ -115,7 +115,7 @@ def _gpu_named(name: str) -> Gpu:
     capacity = capacity_named(name)
     if capacity is not None:
         return capacity
-    if CAPACITY.fullmatch(name):
+    if CAPACITY.fullmatch(name.strip()):
         raise InvalidInput.of("gpu", name, f"sizes of memory above 0 and up to {LARGEST_CAPACITY // 10**9:,} GB")
     row = gpu_named(name, "; a memory like 12GB or 24GiB; all")
     return Gpu(row.key, row.name, row.memory_bytes)

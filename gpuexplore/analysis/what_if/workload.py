@@ -20,7 +20,7 @@ MOST_LAYERS = 100
 MOST_TIMES = 100_000
 LONGEST_LINE = 200  # characters
 MOST_NAMED = 5  # problems, of the many a pasted text can have
-LAYER = re.compile(r"(?P<operation>\S+)\s+(?P<shape>.+?)(?:\s+x(?P<count>\d{1,9}))?")
+COUNT = re.compile(r"x(\d{1,9})")
 WANTED = "an operation, its shape and how often, like: linear b=16384,d=32768,k=8192 x2"
 
 
@@ -157,14 +157,15 @@ def _checked(layer: Layer) -> Layer:
 def _parse_layer(line: str) -> Layer:
     if len(line) > LONGEST_LINE:
         raise InvalidInput(f"a line of {len(line)} characters: accepted are at most {LONGEST_LINE}")
-    found = LAYER.fullmatch(line)
-    if found is None:
+    words = line.split()
+    times = COUNT.fullmatch(words[-1]) if len(words) > 2 else None
+    if len(words) < 2:
         raise InvalidInput(f"accepted is {WANTED}")
-    operation = operation_named(found["operation"])
-    count = int(found["count"] or 1)
+    operation = operation_named(words[0])
+    count = int(times[1]) if times else 1
     if not 1 <= count <= MOST_TIMES:
         raise InvalidInput.of("count", count, f"x1 to x{MOST_TIMES}")
-    shape = parse_shape(found["shape"], operation, measured=False)
+    shape = parse_shape(" ".join(words[1:-1] if times else words[1:]), operation, measured=False)
     return Layer(f"{operation.title}, {shape_label(shape)}", operation.name, shape, count)
 
 

@@ -10,7 +10,7 @@ from gpuexplore.kernels.cuda_compile import toolkit_version, unknown_capability
 from gpuexplore.kernels.files.machine_code import Assembled
 from gpuexplore.kernels.files.ptx_text import PtxText
 
-_FUNCTION = re.compile(r"Function properties for (\S+)\n[^\n]*?(\d+) bytes spill stores, (\d+) bytes spill loads")
+_FUNCTION = re.compile(r"Function properties for (\S+)\n[^\n]*?(\d{1,12}) bytes spill stores, (\d+) bytes spill loads")
 _PREFIX = re.compile(r"^ptxas (?:application )?(?:ptx input, )?(?:fatal\s+: )?")
 _WORDS = ("error", "fatal")
 
@@ -44,4 +44,4 @@ def first_complaint(log: str) -> str:
     named = [line for line in lines if any(word in line for word in _WORDS)]
     if not named:
         return lines[0] if lines and lines[0] else "no message"
-    return re.sub(r"\s+:\s+", ": ", _PREFIX.sub("", named[0]))
+    return " ".join(_PREFIX.sub("", named[0]).split()).replace(" : ", ": ")

@@ -14,6 +14,7 @@ from gpuexplore.kernels.geometry import Block
 
 MAGIC, CUDA = b"\x7fELF", 190  # e_machine of EM_CUDA
 FATBIN = b"\x50\xed\x55\xba"
+LONGEST_NAME = 16_384  # of a mangled kernel
 _HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _STRINGS, _NOBITS = 3, 8  # types of a section
 _FUNCTION, _ENTRY = 2, 0x10  # of a symbol: its type, and the bit of a kernel
@@ -100,6 +101,8 @@ def _sections(content: bytes) -> list[_Section]:
     if size != _SECTION.size:
         raise ValueError("size of a section header")
     rows = [_SECTION.unpack_from(content, start + place * size) for place in range(count)]
+    if sum(row[5] for row in rows if row[1] != _NOBITS) > len(content):
+        raise ValueError("sections that overlap")  # each would be copied
     strings = _bytes(content, rows[names])
     return [
         _Section(_text(strings, row[0]), row[1], b"" if row[1] == _NOBITS else _bytes(content, row), row[5], row[6])
@@ -115,7 +118,7 @@ def _bytes(content: bytes, row: tuple[int, ...]) -> bytes:
 
 
 def _text(strings: bytes, start: int) -> str:
-    return strings[start : strings.index(b"\0", start)].decode()
+    return strings[start : strings.index(b"\0", start, start + LONGEST_NAME)].decode()
 
 
 def _kernels(sections: list[_Section], number: int) -> Iterator[CubinKernel]:
@@ -124,10 +127,17 @@ def _kernels(sections: list[_Section], number: int) -> Iterator[CubinKernel]:
     symbols = [*_SYMBOL.iter_unpack(table.content)] if table else []
     of_all = named[".nv.info"].content if ".nv.info" in named else b""
     by_symbol = {(kind, words[0]): words[1] for kind, words in _attributes(of_all) if len(words) == 2}
+    seen, left_bytes = {""}, sum(len(section.content) for section in sections)
     for place, (name_at, info, other, where, start, size) in enumerate(symbols):
         if info & 0xF != _FUNCTION or not other & _ENTRY or not 0 < where < len(sections):
             continue
         name = _text(sections[table.link].content, name_at) if table else ""
+        if name in seen:
+            continue
+        seen.add(name)
+        left_bytes -= min(size, len(sections[where].content))
+        if left_bytes < 0:
+            raise ValueError("kernels that overlap")
         own = named.get(f".nv.info.{name}")
         yield CubinKernel(
             name=name,

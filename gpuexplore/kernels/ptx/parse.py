@@ -19,8 +19,9 @@ from gpuexplore.kernels.ptx.program import (
     Symbol,
 )
 
-_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{", re.DOTALL)
-_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
+LONGEST_STATEMENT, MOST_REGISTERS = 20_000, 100_000
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^()]*)\)((?!\.entry)[^{])*\{")
+_TARGET = re.compile(r"^[ \t]*\.target\s+(\w+)", re.MULTILINE)
 _ARRAY = re.compile(r"\.(shared|local)\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\]")
 _OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[\s*\]")
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.+)", re.DOTALL)
@@ -80,6 +81,10 @@ def _statements(text: str, start: int) -> Iterator[tuple[int, str]]:
             elif part.strip():
                 began = began if kept else line
                 kept = f"{kept} {part}".strip()
+                if len(kept) > LONGEST_STATEMENT:
+                    raise InvalidInput(
+                        f"line {began} of the PTX begins more than {LONGEST_STATEMENT} characters without ;"
+                    )
             kept, depth = _without_scopes(kept, depth)
             if depth == 0:
                 return
@@ -87,17 +92,18 @@ def _statements(text: str, start: int) -> Iterator[tuple[int, str]]:
 
 
 def _without_scopes(kept: str, depth: int) -> tuple[str, int]:
-    """Return text without the braces at its start, and how many scopes are open after them."""
-    while kept[:1] in ("{", "}"):
-        depth += 1 if kept[0] == "{" else -1
-        kept = kept[1:].strip()
-        if depth == 0:
-            break
-    label = _LABEL.match(kept)
-    if label and kept[label.end() :][:1] in ("{", "}"):
-        rest, depth = _without_scopes(kept[label.end() :], depth)
-        return kept[: label.end()] + rest, depth
-    return kept, depth
+    """Return text without the braces at its start and behind its labels, and how many scopes are open after them."""
+    labels, place = "", 0
+    while True:
+        while place < len(kept) and (kept[place] in "{}" or kept[place].isspace()):
+            depth += {"{": 1, "}": -1}.get(kept[place], 0)
+            place += 1
+            if depth == 0:
+                return labels + kept[place:].strip(), depth
+        label = _LABEL.match(kept, place)
+        if label is None:
+            return labels + kept[place:], depth
+        labels, place = labels + label.group(), label.end()
 
 
 @dataclass
@@ -125,8 +131,11 @@ class _Body:
 
     def _declare(self, kind: str, names: str) -> None:
         for name in map(str.strip, names.split(",")):
-            many = re.fullmatch(r"([%\w$]+)<(\d+)>", name)
-            declared = [f"{many.group(1)}{i}" for i in range(int(many.group(2)))] if many else [name]
+            many = re.fullmatch(r"([%\w$]+)<(\d{1,9})>", name)
+            count = int(many.group(2)) if many else 1
+            if count > MOST_REGISTERS:
+                raise InvalidInput(f"{count} registers {name}: accepted are at most {MOST_REGISTERS} of one name")
+            declared = [f"{many.group(1)}{i}" for i in range(count)] if many else [name]
             self.registers.update(dict.fromkeys(declared, kind))
 
     def _instruction(self, line: int, statement: str) -> Instruction:
@@ -164,5 +173,5 @@ def _constant(text: str) -> Operand:
 
 def _split(text: str) -> list[str]:
     """Return the parts between commas outside of braces and brackets."""
-    parts = re.findall(r"(?:[^,{\[]|\{[^}]*\}|\[[^\]]*\])+", text)
+    parts = re.findall(r"(?:[^,{\[]|\{[^{}]*\}|\[[^\[\]]*\])+", text)
     return [part.strip() for part in parts if part.strip()]

@@ -18,7 +18,7 @@ PACKAGE, PROGRAM = "nvidia-cuda-nvdisasm", "nvdisasm"
 INSTALL = 'pip install "gpuexplore[sass]"'
 LIMIT_S, LIVE_LIMIT_S = 60.0, 20.0
 _LABEL = re.compile(r"(\.text\.[^\s:]+):")  # where the code of a function begins
-_LIVE = re.compile(r"\s*/\*([0-9a-f]+)\*/.*;\s*// \|\s*(\d*)\s*\|")  # address; the first column of counts
+_LIVE = re.compile(r"\s*/\*([0-9a-f]+)\*/[^;]*;\s*// \|\s*(?:(\d+)\s*)?\|")  # address; the first column of counts
 
 
 def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[Instruction, ...]:

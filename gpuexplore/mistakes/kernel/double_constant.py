@@ -14,7 +14,7 @@ COMPUTE_CAPABILITY = "7.5"  # of the notebook's card
 LIMIT_S = 60.0
 PROCESS = "gpuexplore.mistakes.kernel.double_constant_ptx"
 FORMATS = ("f64", "f32")
-_ARITHMETIC = re.compile(r"^\s*(?:\{?\s*)?((?:add|sub|mul|fma|mad|cvt)[\w.]*)", re.M)
+_ARITHMETIC = re.compile(r"^[ \t]*(?:\{[ \t]*)?((?:add|sub|mul|fma|mad|cvt)[\w.]*)", re.M)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import resource
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -27,6 +28,7 @@ PAGES_NEED = (
     "gpuexplore.ui.atlas.which",
 )
 UNUSABLE = 2  # as commands end where a value cannot be used
+MOST_FILES, FILES_OF_A_CROWD = 65536, 2048  # open at once; a hundred browsers that load a page need this many
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
 
 
@@ -39,6 +41,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         sys.stderr.write(f"gpuexplore: {error}\n")
         sys.stderr.flush()
         os._exit(UNUSABLE)  # of an exception, servers would show two tracebacks
+    _raise_file_limit()
     # What it starts finds the package too: hosts of apps install none, and may start the server from any folder
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     stop = threading.Event()
@@ -59,6 +62,19 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         stop.set()
         for thread in threads:
             await asyncio.to_thread(thread.join)
+
+
+def _raise_file_limit() -> None:
+    """Take as many open files as this process may; warn where a crowd needs more: a browser opens six connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < FILES_OF_A_CROWD:
+        sys.stderr.write(
+            f"gpuexplore: this process may open {most} files, and a hundred browsers at once need {FILES_OF_A_CROWD}: "
+            "raise the hard limit, by `ulimit -Hn` or LimitNOFILE= of its unit\n"
+        )
 
 
 def _settle() -> None:

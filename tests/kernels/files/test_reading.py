@@ -1,6 +1,7 @@
 """Files of anybody read: what PTX and cubins say of their kernels, and what is refused with which words."""
 
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -137,6 +138,28 @@ def test_a_damaged_cubin_is_read_or_refused_and_nothing_else(place, value):
 def test_a_cubin_cut_off_before_the_end_of_its_tables_is_refused(length):
     with pytest.raises(InvalidInput):
         read_kernel_file(CUBIN.read_bytes()[:length])
+
+
+def cubin_of_sections(number, size):
+    """Return a cubin with that many more sections, each of them `size` bytes from its start."""
+    content = bytearray(CUBIN.read_bytes())
+    (start,), (count,) = struct.unpack_from("<Q", content, 40), struct.unpack_from("<H", content, 60)
+    table = content[start : start + 64 * count]
+    more = struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 0, size, 0, 0, 1, 0)
+    struct.pack_into("<Q", content, 40, len(content))
+    struct.pack_into("<H", content, 60, count + number)
+    return bytes(content + table + more * number)
+
+
+def test_sections_that_overlap_are_refused_before_they_are_copied():
+    content = cubin_of_sections(60_000, 4_000_000)
+    assert read_cubin(cubin_of_sections(10, 0)).kernels == read_cubin(CUBIN.read_bytes()).kernels
+
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="damaged"):
+        read_cubin(content)
+    assert tracemalloc.get_traced_memory()[1] < 10 * len(content)
+    tracemalloc.stop()
 
 
 def test_a_cubin_with_tables_outside_the_file_is_a_sentence():

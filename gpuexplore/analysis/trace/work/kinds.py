@@ -120,7 +120,8 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
 )
 FUSED_FORWARD = tuple(name for name, places in ATTENTION.items() if not (places.by_tokens or places.is_backward))
 LIKE_ATTENTION = re.compile(
-    r"^(?!aten::|autograd::|triton_(poi|red|per)_).*(attn|attention|fmha|\bmha_)(?!.*(?-i:Backward))", re.IGNORECASE
+    r"^(?!aten::|autograd::|triton_(poi|red|per)_)(?>.*(?:attn|attention|fmha|\bmha_))(?!.*(?-i:Backward))",
+    re.IGNORECASE,
 )
 LIKE_CONVOLUTION = re.compile(r"^(aten|mkldnn|onednn|quantized)::(?!.*(reorder|prepack|unpack))\w*conv(?!ert)")
 
