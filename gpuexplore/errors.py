@@ -15,6 +15,7 @@ GpuExploreError
 
 from collections.abc import Iterable, Mapping, Sequence
 
+MOST_NAMED, LONGEST_VALUE = 12, 60  # values in one sentence, and characters of each
 CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries
 CANCELLED_BY_ADMIN = "cancelled by an administrator"
 CANCELLED = "the run was cancelled"  # the reason of each of its cases
@@ -50,7 +51,14 @@ class InvalidInput(GpuExploreError):
     def of(cls, what: str, value: object, accepted: Iterable[object] | str) -> "InvalidInput":
         """Return the error for one bad value, e.g. ``dtype 'fp8': accepted are fp64, fp32``."""
         listed = accepted if isinstance(accepted, str) else ", ".join(str(value) for value in accepted)
-        return cls(f"{what} {_shown(value)[:60]!r}: accepted are {listed}")
+        return cls(f"{what} {_shown(value)[:LONGEST_VALUE]!r}: accepted are {listed}")
+
+    @classmethod
+    def repeated(cls, what: str, values: Sequence[object]) -> "InvalidInput":
+        """Return the error for values some of which stand there twice; it names the first of them."""
+        named = ", ".join(_shown(value)[:LONGEST_VALUE] for value in values[:MOST_NAMED])
+        more = f" and {len(values) - MOST_NAMED:,} more" if len(values) > MOST_NAMED else ""
+        return cls(f"{what} repeat: {named}{more}")
 
 
 def _shown(value: object) -> str:

@@ -238,7 +238,7 @@ class Experiment:
             if not values:
                 raise InvalidInput(f"no {what}: give at least one")
             if len(set(values)) != len(values):
-                raise InvalidInput(f"{what} repeat: {', '.join(map(str, values))}")
+                raise InvalidInput.repeated(what, values)
 
     def cases(self) -> tuple[Case, ...]:
         """Return every case: small shapes first, so that the chart starts at once, and each group in one piece."""

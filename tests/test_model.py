@@ -73,6 +73,8 @@ def test_experiment_has_at_least_one_of_each_and_none_twice(what):
     first = getattr(EXPERIMENT, what)[0]
     with pytest.raises(InvalidInput, match=f"{what} repeat: "):
         replace(EXPERIMENT, **{what: (first, first)})
+    with pytest.raises(InvalidInput, match=r"and 999,988 more$"):
+        replace(EXPERIMENT, **{what: (first,) * 10**6})
 
 
 def test_cases_are_every_combination_small_shapes_first_and_groups_together():

@@ -4,6 +4,7 @@ from gpuexplore.dtypes import FORMATS, dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.check.correctness import tolerance
 from gpuexplore.measure.check.elements import widest_tolerance
+from gpuexplore.measure.check.guard import work
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Device, Experiment, Result, Shape, ThreadRoofs
 from gpuexplore.operations import operation_named
@@ -12,6 +13,8 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 ROUNDING = 1e-9  # of a tolerance that was written as text
+MOST_WORK = 2**28  # FLOPs and elements of all inputs and references that are made again for one file
+WIDEST = 0.1  # tolerance of what is too large for that, where kinks or underflow can widen it
 
 
 def check_names(experiment: Experiment) -> None:
@@ -66,28 +69,46 @@ def _figures(roofs: Device | ThreadRoofs) -> list[tuple[str, float]]:
     return found + [(f"size of level {cache.level}", cache.size_bytes) for cache in roofs.caches]
 
 
-def check_result(result: Result) -> None:
-    """Raise when a result contradicts itself: called OK with an error beyond its tolerance, or with a negative time."""
+def check_result(result: Result, most_work: int = MOST_WORK) -> int:
+    """Raise when a result contradicts itself: called OK with an error beyond its tolerance, or with a negative time.
+
+    Args:
+        result: of a file that anybody wrote.
+        most_work: FLOPs and elements that may be computed again for its tolerance.
+
+    Returns:
+        How many were.
+    """
     accuracy, measurement = result.accuracy, result.measurement
     if result.seed is not None and result.seed < 0:
         raise InvalidInput.of("seed", result.seed, "whole numbers from 0")
     if accuracy and not (accuracy.tolerance >= 0 and (accuracy.relative_error or 0.0) >= 0):
         raise InvalidInput.of("accuracy", accuracy.relative_error, "errors and tolerances from 0")
-    if measurement is None:
-        return
-    if result.case.operation == BENCHMARK.name:
-        return
+    if measurement is None or result.case.operation == BENCHMARK.name:
+        return 0
     if accuracy is None:
         raise InvalidInput("ok without its accuracy: a wrong kernel is never timed")
     if not accuracy.within:
         raise InvalidInput(f"ok with an error of {accuracy.relative_error}, beyond its tolerance {accuracy.tolerance}")
-    operation, dtype = operation_named(result.case.operation), dtype_named(result.case.dtype)
-    most = tolerance(operation, result.case.shape, dtype, _growth(result))
-    if accuracy.tolerance > most * (1 + ROUNDING) and result.seed is not None:  # units of a ReLU near zero widen it
-        inputs = make_inputs(operation, result.case.shape, dtype, "normal", seed=result.seed)
-        most = widest_tolerance(Reference(operation, dtype, inputs, result.seed), result.case.shape)
+    most, spent = _most_tolerance(result, accuracy.tolerance, most_work)
     if accuracy.tolerance > most * (1 + ROUNDING):
         raise InvalidInput.of("tolerance", accuracy.tolerance, f"up to {most}, which rounding explains")
     if (measurement.first_call_s is not None and measurement.first_call_s <= 0) or measurement.batch < 1:
         values = f"{measurement.first_call_s}, {measurement.batch}"
         raise InvalidInput.of("first call and batch", values, "seconds above 0, and whole numbers from 1")
+    return spent
+
+
+def _most_tolerance(result: Result, claimed: float, most_work: int) -> tuple[float, int]:
+    """Return the largest tolerance that rounding explains, and the FLOPs and elements that were computed for it."""
+    operation, dtype = operation_named(result.case.operation), dtype_named(result.case.dtype)
+    most = tolerance(operation, result.case.shape, dtype, _growth(result))
+    if claimed <= most * (1 + ROUNDING) or result.seed is None:
+        return most, 0
+    if not (operation.across_kinks or dtype.underflow):  # units of a ReLU near zero widen it, and tiny numbers
+        return most, 0
+    needed = work(operation, result.case.shape)
+    if needed > most_work:
+        return max(most, WIDEST), 0
+    inputs = make_inputs(operation, result.case.shape, dtype, "normal", seed=result.seed)
+    return widest_tolerance(Reference(operation, dtype, inputs, result.seed), result.case.shape), needed

@@ -18,7 +18,7 @@ from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Options, Result
 from gpuexplore.naming import LONGEST_TITLE, default_title
 from gpuexplore.operations.benchmark import BENCHMARK
-from gpuexplore.recorded.figures import check_device, check_names, check_result
+from gpuexplore.recorded.figures import MOST_WORK, check_device, check_names, check_result
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
 from gpuexplore.recorded.validation import finite, named, validate, whole
 from gpuexplore.serialization import decode_strictly
@@ -26,6 +26,7 @@ from gpuexplore.typed_text import check_characters
 
 MOST_BYTES = 20_000_000
 MOST_ROWS = 5000
+CASES_BY = ("shapes", "devices", "dtypes", "implementations")
 MOST_NAMED = 5  # refused rows in a message
 SUFFIXES = (".json", ".jsonl")
 GZIP, GZIPPED = b"\x1f\x8b", ".gz"
@@ -140,7 +141,7 @@ def _run_of(name: str, harness: str, operation: str, results: Sequence[Result]) 
         devices=tuple(dict.fromkeys(case.device for case in cases)),
         options=cases[0].options,
     )
-    _check_size(experiment)
+    _check_size({axis: getattr(experiment, axis) for axis in CASES_BY})
     unknown = [
         *(["correctness was not checked by us"] if any(result.accuracy is None for result in results) else []),
         *(["one value of each benchmark, no samples"] if all(map(_is_one_value, results)) else []),
@@ -163,8 +164,8 @@ def _of_report(name: str, data: Mapping[str, Any]) -> ReadRun:
     if data.get("schema_version") is True or data.get("schema_version") != SCHEMA_VERSION:
         raise InvalidInput.of(f"schema_version of {name}", data.get("schema_version"), [SCHEMA_VERSION])
     with named(name):
+        _check_size(data["experiment"])
         experiment = decode_strictly(Experiment, _with_shapes(data["experiment"]))
-        _check_size(experiment)
         check_names(experiment)
         shared, devices = _environment(data.get("environment"))
         rows = _list("results", data["results"])
@@ -180,10 +181,10 @@ def _of_report(name: str, data: Mapping[str, Any]) -> ReadRun:
     return ReadRun(_title(data, experiment), experiment, tuple(results.values()), origin)
 
 
-def _check_size(experiment: Experiment) -> None:
-    """Raise when there are more cases than rows may be, before they are made one by one."""
-    asked = (experiment.shapes, experiment.devices, experiment.dtypes, experiment.implementations)
-    if (cases := prod(map(len, asked))) > MOST_ROWS:
+def _check_size(asked: object) -> None:
+    """Raise when an experiment has more cases than rows may be, before they or its shapes are made one by one."""
+    lists = (asked.get(axis) for axis in CASES_BY) if isinstance(asked, Mapping) else ()
+    if (cases := prod(len(values) for values in lists if isinstance(values, Sequence))) > MOST_ROWS:
         raise InvalidInput.of("experiment", f"{cases:,} cases", f"at most {MOST_ROWS:,}")
 
 
@@ -192,6 +193,7 @@ def _results(
 ) -> tuple[Mapping[Case, Result], Sequence[str]]:
     """Return the results, and a reason for each row that holds none."""
     asked, found, refused = set(experiment.cases()), dict[Case, Result](), list[str]()
+    left = MOST_WORK
     for number, row in enumerate(rows, start=1):
         try:
             result = _result(row, shared, devices)
@@ -199,7 +201,7 @@ def _results(
                 raise InvalidInput("its case is not in the experiment of the file")
             if result.case in found:
                 raise InvalidInput("its case stands there twice")
-            check_result(result)
+            left -= check_result(result, left)
             found[result.case] = result
         except KeyError as error:
             refused.append(f"result {number}: no {error}")

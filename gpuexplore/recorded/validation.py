@@ -5,13 +5,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from math import isfinite
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import SCHEMA_VERSION, Case, Device, Environment, Experiment, Result, Status
-from gpuexplore.recorded.figures import check_device, check_names, check_result
+from gpuexplore.recorded.figures import MOST_WORK, check_device, check_names, check_result
 from gpuexplore.recorded.provenance import Provenance, missing_provenance
 from gpuexplore.recorded.recording import Recording
 from gpuexplore.serialization import decode_strictly
@@ -19,6 +19,7 @@ from gpuexplore.serialization import decode_strictly
 SAME_AS_IN_THE_HEADER = (
     *("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity"),
 )
+MOST_CASES = 100_000
 MOST_DIGITS = 300  # a floating-point number has no more
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
@@ -37,13 +38,16 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
         first, *others = path.read_text(encoding="utf8").splitlines() or [""]
     with named(f"{path.name}, line 1"):
         provenance, experiments = _header(_parsed(first), now)
+    if (count := sum(prod(map(len, _lists(experiment))) for experiment in experiments)) > MOST_CASES:
+        raise InvalidInput.of(f"{path.name}, line 1: experiments", f"{count:,} cases", f"at most {MOST_CASES:,}")
     asked = {case for experiment in experiments for case in experiment.cases()}
     results: dict[Case, Result] = {}
+    left = MOST_WORK
     for number, line in enumerate(others, start=2):
         with named(f"{path.name}, line {number}"):
             result = decode_strictly(Result, _parsed(line))
             _check_case(result.case, asked, results)
-            check_result(result)
+            left -= check_result(result, left)
             _check_environment(result, provenance, now)
         results[result.case] = result
     return Recording(path.stem, provenance, experiments, tuple(results.values()))
@@ -107,7 +111,7 @@ def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[E
     check_commit(provenance.commit)
     ids = [device.id for device in provenance.devices]
     if len(set(ids)) != len(ids):
-        raise InvalidInput(f"devices repeat: {', '.join(ids)}")
+        raise InvalidInput.repeated("devices", ids)
     for device in provenance.devices:
         check_device(device)
     if _moment(provenance.recorded_utc) > now:
@@ -121,13 +125,17 @@ def check_commit(commit: str) -> None:
         raise InvalidInput.of("commit", commit, "7 to 40 hexadecimal digits")
 
 
+def _lists(experiment: Experiment) -> tuple[Collection[object], ...]:
+    return experiment.shapes, experiment.devices, experiment.dtypes, experiment.implementations
+
+
 def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[Experiment, ...]:
     found = decode_strictly(tuple[Experiment, ...], line.get("experiments") or ())
     if not found:
         raise InvalidInput("no experiments: without them the results cannot be told from a selection")
     names = [experiment.operation for experiment in found]
     if len(set(names)) != len(names):
-        raise InvalidInput(f"operations repeat: {', '.join(names)}; a recording holds each once")
+        raise InvalidInput.repeated("operations", names)
     for experiment in found:
         _check_names(experiment, device_ids)
     return found

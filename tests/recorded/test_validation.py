@@ -374,3 +374,15 @@ def test_recording_tells_the_cases_it_lacks(tmp_path):
 
     assert whole.missing == ()
     assert cut.missing == whole.experiments[0].cases()[-2:]
+
+
+def test_what_a_shape_claims_is_not_computed_however_large_it_is(monkeypatch):
+    large = ok(operation="softmax", shape=Shape.of(m=16_000_000, n=16_000_000), dtype="fp16", implementation="numpy")
+    large = replace(large, accuracy=Accuracy(0.0, 0.05), seed=1)
+    monkeypatch.setattr("gpuexplore.recorded.figures.make_inputs", lambda *_, **__: pytest.fail("inputs are made"))
+
+    assert check_result(large) == 0
+    with pytest.raises(InvalidInput, match="tolerance"):
+        check_result(replace(large, accuracy=Accuracy(0.0, 0.5)))
+    small = replace(large, case=replace(large.case, shape=Shape.of(m=64, n=64)))
+    assert check_result(small, most_work=1) == 0, "the rest of a file's share is spent"
