@@ -1,7 +1,17 @@
 """Rooms: a class that measures together, found by a code, without accounts. Rules that need no database."""
 
 from gpuexplore.rooms.code import CODE_LENGTH, LETTERS, new_code, read_code, spoken
-from gpuexplore.rooms.model import ALL_STEPS, LESSON, MOST_PEOPLE, Participant, Room, RoomGuess, RoomState, RoomTask
+from gpuexplore.rooms.model import (
+    ALL_STEPS,
+    LESSON,
+    MOST_EVER,
+    MOST_PEOPLE,
+    Participant,
+    Room,
+    RoomGuess,
+    RoomState,
+    RoomTask,
+)
 from gpuexplore.rooms.typed import (
     HOURS,
     LONGEST_MESSAGE,
@@ -26,6 +36,7 @@ __all__ = [
     "LONGEST_MESSAGE",
     "LONGEST_NAME",
     "LONGEST_TITLE",
+    "MOST_EVER",
     "MOST_PEOPLE",
     "Participant",
     "Room",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-MOST_PEOPLE = 300  # of one room
+MOST_PEOPLE, MOST_EVER = 300, 3000  # of one room, without and with those who were removed
 LESSON = "lesson"  # the kind of a task that is a step of a lesson: `lesson` and `step` are its settings
 ALL_STEPS = "*"  # the step that lets go: every step of the lesson is open
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.rooms import MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
+from gpuexplore.rooms import MOST_EVER, MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
 from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
 from gpuexplore.store.tables import PARTICIPANTS, ROOM_LEADERS, ROOMS
 
@@ -268,9 +268,12 @@ def check_open(connection: Connection, room: Room, now: str) -> None:
 
 
 def _check_space(connection: Connection, room: Room) -> None:
-    count = select(func.count()).select_from(PARTICIPANTS).where(PARTICIPANTS.c.room == room.number)
-    if (connection.scalar(count) or 0) >= MOST_PEOPLE:
-        raise InvalidInput(f"room {spoken(room.code)} is full: {MOST_PEOPLE} people have joined")
+    """Raise where a room is full; who was removed makes room, until a program has joined again and again."""
+    ever = select(func.count()).select_from(PARTICIPANTS).where(PARTICIPANTS.c.room == room.number)
+    here = ever.where(PARTICIPANTS.c.removed_utc.is_(None))
+    for count, most in ((here, MOST_PEOPLE), (ever, MOST_EVER)):
+        if (connection.scalar(count) or 0) >= most:
+            raise InvalidInput(f"room {spoken(room.code)} is full: {most} people have joined")
 
 
 def _check_name(connection: Connection, room: Room, name: str, *, but: int | None) -> None:

@@ -82,6 +82,19 @@ def test_a_full_room_is_refused(store, opened, monkeypatch):
     assert MOST_PEOPLE == 300
 
 
+def test_who_was_removed_makes_room_until_a_program_has_joined_again_and_again(store, opened, monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_PEOPLE", 2)
+    monkeypatch.setattr(rooms, "MOST_EVER", 4)
+    people = [store.join_room(each, opened, each) for each in ("Ada", "Bob")]
+    for number, name in enumerate(("Cem", "Dee")):
+        store.remove_participant("ada", opened, people[number].number)
+        people.append(store.join_room(name, opened, name))
+
+    store.remove_participant("ada", opened, people[-1].number)
+    with pytest.raises(InvalidInput, match="is full: 4 people have joined"):
+        store.join_room("Eve", opened, "Eve")
+
+
 def test_the_leader_renames_and_removes(store, opened):
     bob, cem = (store.join_room(each, opened, each) for each in ("Bob", "Cem"))
     store.rename_participant("ada", opened, bob.number, name="Robert")

@@ -133,6 +133,15 @@ def test_wrong_codes_are_counted_and_codes_that_cannot_be_are_named(send, report
     assert "2 wrong room codes came from your network address" in answer["reason"]
 
 
+def test_wrong_codes_of_others_keep_nobody_waiting_who_is_in(send, report, monkeypatch):
+    assert send(report)[0] == 200
+    monkeypatch.setattr("gpuexplore.rooms.wrong_codes.MOST_OF_ONE", 1)
+    assert send(b"", code="CDFHJK")[0] == 404
+    assert send(b"", code="CDFHJK")[0] == 429
+
+    assert send(report)[0] == 200
+
+
 def test_a_closed_room_and_a_removed_sender_are_refused(send, store, room, report):
     send(report)
     (sender,) = store.participants(room)

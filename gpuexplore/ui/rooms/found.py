@@ -23,12 +23,14 @@ def room_with(text: str) -> Room:
     """Return the room whose code a link or a field gives.
 
     Raises:
-        InvalidInput: it is no code, or too many wrong ones were tried from there.
+        InvalidInput: it is no code, or too many wrong ones were tried from there, by a visitor who is not in the room.
         NotFound: no room has it.
     """
     code, whence = read_code(text), address() or HERE
-    WRONG.check(whence)
     room = _looked_up(code)
+    if room is not None and (me_in(room) is not None or leads(room)):
+        return room
+    WRONG.check(whence)
     if room is None:
         WRONG.note(whence)
         raise NotFound(f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted")

@@ -3,13 +3,15 @@
 Whoever sends proves to be the same by a secret of their own, and is a participant of the room under a name.
 """
 
+import asyncio
 import re
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Lock
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -27,6 +29,7 @@ MOST_BYTES = 4_000_000
 MOST_RESULTS = 1000  # of one participant
 MOST_RESULTS_IN_ROOM = 20_000
 SECRET = re.compile("[A-Za-z0-9_-]{24,64}")
+_READERS = ThreadPoolExecutor(2, "sent-runs")  # health and pages have the other threads, however much is sent
 _ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
 
 
@@ -51,9 +54,8 @@ async def take_run(request: Request) -> JSONResponse:
     try:
         content = await _body(request)
         whence = _whence(request)
-        return JSONResponse(
-            await run_in_threadpool(_take, dict(request.query_params), _secret(request), content, whence=whence)
-        )
+        take = partial(_take, dict(request.query_params), _secret(request), content, whence=whence)
+        return JSONResponse(await asyncio.get_running_loop().run_in_executor(_READERS, take))
     except Refusal as refusal:
         return JSONResponse({"reason": str(refusal)}, refusal.status)
     except StoreUnavailable as error:
@@ -97,8 +99,7 @@ def _whence(request: Request) -> str:
 
 
 def _take(query: Mapping[str, str], secret: str, content: bytes, *, whence: str) -> dict[str, object]:
-    room = _room(query.get("room", ""), whence)
-    owner = owner_of_sender(room, secret)
+    room, owner = _room(query.get("room", ""), secret, whence)
     runs = read_runs(FILE, content) if content else ()
     with _ONE_AT_A_TIME:
         sender = _participant(room, owner, query.get("name", ""))
@@ -110,13 +111,16 @@ def _take(query: Mapping[str, str], secret: str, content: bytes, *, whence: str)
     return answer
 
 
-def _room(text: str, whence: str) -> Room:
+def _room(text: str, secret: str, whence: str) -> tuple[Room, str]:
+    """Return the room with a code, and as whom its sender is known there; wrong codes keep nobody waiting who is in."""
     code = read_code(text)
-    try:
-        WRONG.check(whence)
-    except InvalidInput as error:
-        raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
     room = store().room_of(code)
+    owner = owner_of_sender(room, secret) if room else ""
+    if room is None or store().participant_of(owner, room) is None:
+        try:
+            WRONG.check(whence)
+        except InvalidInput as error:
+            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
     if room is None:
         WRONG.note(whence)
         raise Refusal(
@@ -124,7 +128,7 @@ def _room(text: str, whence: str) -> Room:
         )
     if room.state is not RoomState.OPEN:
         raise Refusal(HTTPStatus.CONFLICT, f"room {spoken(code)} is {room.state}: it takes no more results")
-    return room
+    return room, owner
 
 
 def _participant(room: Room, owner: str, typed: str) -> Participant:

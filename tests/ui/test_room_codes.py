@@ -1,0 +1,34 @@
+"""Which room a code opens, and for whom."""
+
+import pytest
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.rooms import WrongCodes
+from gpuexplore.ui.rooms import found
+
+CODE = "CDFHJK"
+
+
+@pytest.fixture
+def room(monkeypatch):
+    """Return a room whose code is known, at an address from which too many wrong ones came."""
+    wrong, here = WrongCodes(), object()
+    for _ in range(1000):
+        wrong.note("10.0.0.1")
+    monkeypatch.setattr(found, "WRONG", wrong)
+    monkeypatch.setattr(found, "address", lambda: "10.0.0.1")
+    monkeypatch.setattr(found, "_looked_up", lambda code: here if code == CODE else None)
+    monkeypatch.setattr(found, "me_in", lambda _: None)
+    monkeypatch.setattr(found, "leads", lambda _: False)
+    return here
+
+
+@pytest.mark.parametrize("who", ["me_in", "leads"])
+def test_who_is_in_a_room_waits_for_nobodys_wrong_codes(monkeypatch, room, who):
+    with pytest.raises(InvalidInput, match="wrong room codes"):
+        found.room_with(CODE)
+    monkeypatch.setattr(found, who, lambda _: True)
+
+    assert found.room_with(CODE) is room
+    with pytest.raises(InvalidInput, match="wrong room codes"):
+        found.room_with("CDFHJM")
