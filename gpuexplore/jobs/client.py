@@ -119,7 +119,7 @@ class Watch:
 
     def _is_over(self, holder: Holder, within_s: float) -> bool:
         deadline_s = time.monotonic() + within_s
-        while self._lock.holder() == holder:
+        while (now := self._lock.holder()) == holder or (now is None and self._lock.is_held()):
             if time.monotonic() > deadline_s:
                 return False
             time.sleep(POLL_S)

@@ -136,7 +136,7 @@ def test_one_of_another_version_is_replaced(stand_in):
 
     keeper.replace_other_version()
 
-    assert other.poll() is not None
+    assert other.wait(DEADLINE_S) != 0
     assert holder().version == gpuexplore.__version__
     keeper.stop()
 
