@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from gpuexplore.devices.accelerators import bandwidth_of, match, peaks_of, row_of
+from gpuexplore.jobs.reading import read_apart
 from gpuexplore.model import Device, Result
-from gpuexplore.recorded.files import ReadRun, read_runs
+from gpuexplore.recorded.files import ReadRun
 from gpuexplore.store import Description, ListedRun, Store
 
 
@@ -20,7 +21,17 @@ def import_runs(store: Store, name: str, content: bytes, owner: str) -> list[Lis
     Raises:
         InvalidInput: as of `read_runs`; nothing was kept.
     """
-    return [keep_run(store, run, owner, origin=run.origin) for run in read_runs(name, content)]
+    return [keep_run(store, run, owner, origin=run.origin) for run in runs_in(name, content)]
+
+
+def runs_in(name: str, content: bytes) -> tuple[ReadRun, ...]:
+    """Return the runs that a file of a stranger holds, read in a process of its own.
+
+    Raises:
+        InvalidInput: as of `read_runs`, or reading took too much time or memory.
+    """
+    found: tuple[ReadRun, ...] = read_apart("gpuexplore.recorded.files:read_runs", name, content)
+    return found
 
 
 def keep_run(store: Store, run: ReadRun, owner: str, *, origin: str) -> ListedRun:

@@ -16,7 +16,8 @@ from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import GpuExploreError, Unsupported
 from gpuexplore.jobs.kernel_files import machine_code_of
-from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, read_kernel_file
+from gpuexplore.jobs.reading import read_apart
+from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile
 from gpuexplore.kernels.files.machine_code import MachineCode
 from gpuexplore.kernels.geometry import Block, read_block
 from gpuexplore.kernels.sass import most_live
@@ -28,6 +29,7 @@ from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_bytes, format_percent
 
 CODES: Shared[MachineCode] = Shared(50)
+FILES: Shared[KernelFile] = Shared(20)
 LOOKS = 100  # a file that could not be read is tried again after so many
 HELP = (
     f"At most {format_bytes(MOST_BYTES)}. PTX is what `nvcc -ptx`, NVRTC, Triton and numba-cuda write; a cubin is "
@@ -53,9 +55,10 @@ def show_file_code(gpu: TargetGpu) -> None:
         return
     try:
         content = dropped.getvalue()
-        file = read_kernel_file(content)
+        digest = sha256(content).hexdigest()
+        file: KernelFile = FILES.get(digest, lambda: read_apart("gpuexplore.kernels.files:read_kernel_file", content))
         name, block, dynamic_shared_bytes = _choose(file, gpu)
-        of = (sha256(content).hexdigest(), name, gpu.compute_capability)
+        of = (digest, name, gpu.compute_capability)
         doing = f"Reading the machine code for compute capability {gpu.compute_capability}"
         code: MachineCode = at_desk(
             ("file", *of, moment(LOOKS)),

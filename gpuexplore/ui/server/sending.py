@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
-from gpuexplore.jobs.importing import keep_run
-from gpuexplore.recorded.files import origin_of, read_runs
+from gpuexplore.jobs.importing import keep_run, runs_in
+from gpuexplore.recorded.files import origin_of
 from gpuexplore.rooms import Participant, Room, RoomState, name_key, read_code, read_name, spoken
 from gpuexplore.store.sent import owner_of_sender, sent_by, sent_to
 from gpuexplore.ui.rooms.found import HERE, WRONG
@@ -100,7 +100,7 @@ def _whence(request: Request) -> str:
 
 def _take(query: Mapping[str, str], secret: str, content: bytes, *, whence: str) -> dict[str, object]:
     room, owner = _room(query.get("room", ""), secret, whence)
-    runs = read_runs(FILE, content) if content else ()
+    runs = runs_in(FILE, content) if content else ()
     with _ONE_AT_A_TIME:
         sender = _participant(room, owner, query.get("name", ""))
         answer: dict[str, object] = {"room": room.code, "name": sender.name}

@@ -5,12 +5,13 @@ from hashlib import sha256
 
 import streamlit as st
 
-from gpuexplore.analysis.trace import TraceTable, read_trace, table_of, traced_on
+from gpuexplore.analysis.trace import TraceTable
 from gpuexplore.analysis.trace.file import MOST_BYTES as MOST_COMMAND_BYTES
 from gpuexplore.analysis.trace.file import SUFFIXES
 from gpuexplore.analysis.trace.roof import CPU
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.reading import read_apart
 from gpuexplore.model import Device
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared
@@ -78,6 +79,7 @@ def _device_title(key: str) -> str:
 
 def _read(name: str, content: bytes, chosen: str, here: Sequence[Device] = ()) -> tuple[TraceTable, bool]:
     """Return the table, and whether anything ran on a GPU."""
-    trace = read_trace(name, content, MOST_BYTES)
-    on = traced_on(trace, device=CPU, here=here) if chosen == CPU else traced_on(trace, gpu=chosen)
-    return table_of(trace, on), bool(trace.kernels)
+    taken_on = tuple(here) if chosen == CPU else chosen
+    read = "gpuexplore.analysis.trace:read_table"
+    found: tuple[TraceTable, bool] = read_apart(read, name, content, MOST_BYTES, taken_on)
+    return found

@@ -1,0 +1,69 @@
+"""Files of strangers end the process that reads them, and never the one that asked."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.jobs import reading
+from gpuexplore.jobs.importing import runs_in
+from gpuexplore.jobs.reading import read_apart
+from tests.kernels.files.kept import TWO
+
+HERE = __name__
+
+
+def length_of(content):
+    os.write(1, b"what is printed is no answer")
+    return len(content), os.getpid(), os.nice(0)
+
+
+def refusing(_):
+    raise Unsupported("said by the file")
+
+
+def greedy(_):
+    return bytes(2 * reading.MEMORY_BYTES)
+
+
+def endless(_):
+    while True:
+        pass
+
+
+def broken(_):
+    raise ZeroDivisionError
+
+
+@pytest.fixture(autouse=True)
+def found_here(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
+
+
+def test_a_function_is_called_in_another_process_that_steps_back():
+    length, pid, nice = read_apart(f"{HERE}:length_of", b"12345")
+
+    assert (length, nice >= reading.ASIDE) == (5, True)
+    assert pid != os.getpid()
+
+
+def test_what_it_raises_on_purpose_is_raised_here():
+    with pytest.raises(Unsupported, match="said by the file"):
+        read_apart(f"{HERE}:refusing", b"")
+
+
+@pytest.mark.parametrize("function", ["greedy", "endless", "broken"])
+def test_too_much_memory_or_time_and_a_failure_are_a_sentence(function):
+    began_s = time.monotonic()
+
+    with pytest.raises(InvalidInput, match="cannot be read" if function == "broken" else "takes more than"):
+        read_apart(f"{HERE}:{function}", b"", cpu_s=1)
+    assert time.monotonic() - began_s < 60
+
+
+def test_files_of_pages_come_back_whole():
+    assert read_apart("gpuexplore.kernels.files:read_kernel_file", TWO.read_bytes()).kernels[1].name == "reversed"
+    with pytest.raises(InvalidInput, match="this is no JSON object"):
+        runs_in("a.json", b"[1]")
