@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 from pkgutil import resolve_name
+from tempfile import TemporaryFile
 from threading import BoundedSemaphore
 from typing import Any
 
@@ -36,13 +37,14 @@ def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
         GpuExploreError: as the function raises.
         InvalidInput: it took too much time or memory, or failed.
     """
-    request = pickle.dumps((function, arguments, cpu_s))
     command = [sys.executable, "-P", "-m", NAME]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each thread's buffers count as memory
     try:
-        with _AT_ONCE:
+        with _AT_ONCE, TemporaryFile() as given:
+            pickle.dump((function, arguments, cpu_s), given)  # a file: what is large is copied nowhere in this process
+            given.seek(0)
             done = subprocess.run(
-                command, input=request, capture_output=True, timeout=WALL_S, env=environment, check=False
+                command, stdin=given, capture_output=True, timeout=WALL_S, env=environment, check=False
             )
     except subprocess.TimeoutExpired as error:
         raise InvalidInput(_TOO_MUCH) from error

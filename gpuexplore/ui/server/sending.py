@@ -29,6 +29,7 @@ MOST_BYTES = 4_000_000
 MOST_RESULTS = 1000  # of one participant
 MOST_RESULTS_IN_ROOM = 20_000
 SECRET = re.compile("[A-Za-z0-9_-]{24,64}")
+_TAKEN = asyncio.Semaphore(4)  # of the others nothing is in memory yet but what the network holds
 _READERS = ThreadPoolExecutor(2, "sent-runs")  # health and pages have the other threads, however much is sent
 _ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
 
@@ -52,10 +53,11 @@ async def take_run(request: Request) -> JSONResponse:
     one; a refusal with its reason.
     """
     try:
-        content = await _body(request)
-        whence = _whence(request)
-        take = partial(_take, dict(request.query_params), _secret(request), content, whence=whence)
-        return JSONResponse(await asyncio.get_running_loop().run_in_executor(_READERS, take))
+        async with _TAKEN:
+            content = await _body(request)
+            whence = _whence(request)
+            take = partial(_take, dict(request.query_params), _secret(request), content, whence=whence)
+            return JSONResponse(await asyncio.get_running_loop().run_in_executor(_READERS, take))
     except Refusal as refusal:
         return JSONResponse({"reason": str(refusal)}, refusal.status)
     except StoreUnavailable as error:
@@ -72,12 +74,13 @@ async def _body(request: Request) -> bytes:
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > MOST_BYTES:
         raise too_large
-    content = bytearray()
+    parts, length_bytes = list[bytes](), 0
     async for part in request.stream():
-        content += part
-        if len(content) > MOST_BYTES:
+        parts.append(part)
+        length_bytes += len(part)
+        if length_bytes > MOST_BYTES:
             raise too_large
-    return bytes(content)
+    return b"".join(parts)
 
 
 def _secret(request: Request) -> str:
