@@ -139,9 +139,15 @@ class HostLock:
     def _is_open_in(self, process: psutil.Process) -> bool:
         """Return whether a process has the file of the lock open; of other users' only root can tell."""
         try:
-            return any(opened.path == self._lock.lock_file for opened in process.open_files())
+            return any(self._is_lock(opened.path) for opened in process.open_files())
         except psutil.AccessDenied:
             return True
+
+    def _is_lock(self, path: str) -> bool:
+        try:
+            return Path(path).samefile(self._lock.lock_file)
+        except OSError:
+            return False
 
     def sign_life(self) -> None:
         """Show that the holder still works: see `last_sign`."""
@@ -150,7 +156,10 @@ class HostLock:
 
     def last_sign(self) -> int | None:
         """Return a number that changes while the holder shows that it works."""
-        signs = [path.lstat().st_mtime_ns for path in self._directory.glob(f"{self._name}.*.holder")]
+        signs = []
+        for path in self._directory.glob(f"{self._name}.*.holder"):
+            with suppress(OSError):
+                signs.append(path.lstat().st_mtime_ns)
         return max(signs, default=None)
 
 

@@ -20,7 +20,7 @@ from gpuexplore.units import format_gigabytes
 LOG = logging.getLogger(__name__)
 NAME = "gpuexplore.jobs.reading"
 MEMORY_BYTES, CPU_S, WALL_S = 3 * 2**30, 60, 180.0
-ASIDE = 5  # pages that somebody waits for go first
+ASIDE = 5  # pages go first
 _AT_ONCE = BoundedSemaphore(2)
 _TOO_MUCH = f"reading this file takes more than {format_gigabytes(MEMORY_BYTES)} of memory, or too many seconds"
 

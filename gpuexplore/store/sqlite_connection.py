@@ -11,7 +11,7 @@ from sqlalchemy.exc import DisconnectionError
 
 BUSY_TIMEOUT_MS = 10_000  # a writer waits this long for another one before it gives up
 SETTINGS = (f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}", "PRAGMA foreign_keys = ON")
-OWNER_ONLY, OPEN_TO_ALL = 0o600, 0o644  # owners are cookies: whoever reads one can be its visitor
+OWNER_ONLY, OPEN_TO_ALL = 0o600, 0o644  # owners are cookies: with one, anybody is its visitor
 # With WAL a power cut may lose the last moments under NORMAL, nothing under FULL, and never the file.
 SYNCHRONOUS = {False: "NORMAL", True: "FULL"}
 

@@ -137,3 +137,12 @@ def test_directory_that_cannot_be_written_is_named(monkeypatch, tmp_path):
 
     with pytest.raises(InvalidInput, match=r"GPUEXPLORE_LOCKS .*: accepted are directories that can be written"):
         lock_directory()
+
+
+def test_a_holder_is_known_where_the_directory_is_reached_through_a_link(tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    monkeypatch.delenv("GPUEXPLORE_LOCKS", raising=False)
+    monkeypatch.setattr("gpuexplore.jobs.locks.SHARED_MEMORY", tmp_path / "linked")
+    with device_lock(CPU):
+        assert device_lock(CPU).holder().pid == os.getpid()

@@ -115,7 +115,7 @@ def _take(query: Mapping[str, str], secret: str, content: bytes, *, whence: str)
 
 
 def _room(text: str, secret: str, whence: str) -> tuple[Room, str]:
-    """Return the room with a code, and as whom its sender is known there; wrong codes keep nobody waiting who is in."""
+    """Return the room with a code, and as whom its sender is known there; wrong codes lock out no participant."""
     code = read_code(text)
     room = store().room_of(code)
     owner = owner_of_sender(room, secret) if room else ""
