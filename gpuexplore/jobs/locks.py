@@ -120,16 +120,19 @@ class HostLock:
 
         A file tells of processes of its owner alone, and of none that has not opened the lock.
         """
-        found = next(filter(None, map(self._holder_in, self._directory.glob(f"{self._name}.*.holder"))), None)
+        files = (*self._directory.glob(f"{self._name}.*.holder"), self._directory / f"{self._name}.holder")
+        found = next(filter(None, map(self._holder_in, files)), None)
         return found if found is not None and self.is_held() else None
 
     def _holder_in(self, path: Path) -> Holder | None:
         with suppress(OSError, ValueError, TypeError, psutil.Error):
             file = open_shared(path, os.O_RDONLY)
             try:
-                owner, text = os.fstat(file).st_uid, os.read(file, LONGEST_HOLDER).decode()
+                about, text = os.fstat(file), os.read(file, LONGEST_HOLDER).decode()
             finally:
                 os.close(file)
+            is_open_to_all = stat.S_IMODE(about.st_mode) & 0o022  # as of 0.2.0, which is replaced where it is ours
+            owner = os.geteuid() if is_open_to_all else about.st_uid
             found = Holder(**json.loads(text))
             process = found.process()
             if process is not None and process.uids().effective == owner and self._is_open_in(process):

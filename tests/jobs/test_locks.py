@@ -146,3 +146,14 @@ def test_a_holder_is_known_where_the_directory_is_reached_through_a_link(tmp_pat
     monkeypatch.setattr("gpuexplore.jobs.locks.SHARED_MEMORY", tmp_path / "linked")
     with device_lock(CPU):
         assert device_lock(CPU).holder().pid == os.getpid()
+
+
+def test_a_supervisor_of_version_0_2_0_is_seen_by_the_file_that_all_could_write():
+    with device_lock(CPU):
+        own = lock_directory() / f"device-cpu.{os.geteuid()}.holder"
+        old = lock_directory() / "device-cpu.holder"
+        old.write_text(own.read_text())
+        old.chmod(0o666)
+        own.unlink()
+
+        assert device_lock(CPU).holder().pid == os.getpid()
