@@ -1,4 +1,4 @@
-"""What a stranger's requests cost a web server: the slowest answer about its health meanwhile, and its memory after.
+"""Hostile requests to a web server: the slowest answer about its health meanwhile, and its memory after.
 
     python -m benchmarks.attack [--busy LOOPS] [--times N]
 

@@ -37,7 +37,7 @@ from gpuexplore.operations.of_users import (
 from gpuexplore.typed_text import name_typed
 
 Function = Callable[..., Any]
-MAKING_ARRAYS = {"array", "as_tensor", "asarray", "from_numpy", "tensor"}  # functions of torch, JAX and CuPy
+OF_NUMPY = {"from_numpy", "numpy"}  # names in code that takes NumPy's arrays, or returns them
 MODULES = {"cupy": "cupy", "jax": "jax", "jaxlib": "jax", "torch": "torch", "numba": "numba", "numpy": "numpy"}
 
 
@@ -227,10 +227,11 @@ def _title_of(function: Function) -> str:
 def _library_of(function: Function, arrays: Sequence[Any]) -> str:
     """Return whose arrays a function takes: those it is given, unless they are NumPy's and it is another library's.
 
-    That is seen by its type, as of `jax.jit`, and by the modules that its code names: one that calls torch and makes
-    its tensors of arrays itself takes NumPy's. What calls nothing of a library takes any arrays: it gets NumPy's.
+    That is seen by its type, as of `jax.jit`, and by the modules that its code names: one that calls torch's
+    `from_numpy`, or `numpy` of a tensor, takes NumPy's. What calls nothing of a library takes any arrays: it gets
+    NumPy's.
     """
-    given, own = _library_named(*arrays[:1]), _library_named(function)
+    given, own = _library_named(arrays[0]) if arrays else "", _library_named(function)
     if given not in ("", "numpy"):
         return given
     compiled = getattr(function, "_torchdynamo_orig_callable", None)
@@ -240,13 +241,13 @@ def _library_of(function: Function, arrays: Sequence[Any]) -> str:
         return own
     used = {getattr(value, "__name__", "").partition(".")[0] for value in _modules_of(function)}
     named = next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
-    return "numpy" if given and ("numpy" in used or _makes_arrays(function)) else named
+    return "numpy" if given and ("numpy" in used or _names(function) & OF_NUMPY) else named
 
 
-def _library_named(*values: Any) -> str:
-    """Return the library whose object the first value is; empty: none's."""
-    roots = (str(text or "").partition(".")[0] for value in values
-             for text in (getattr(value, "__module__", ""), type(value).__module__))  # fmt: skip
+def _library_named(value: Any) -> str:
+    """Return the library whose object a value is; empty: none's."""
+    names = (getattr(value, "__module__", ""), type(value).__module__)
+    roots = (str(name or "").partition(".")[0] for name in names)
     return next((MODULES[root] for root in roots if root in MODULES), "")
 
 
@@ -254,9 +255,10 @@ def _is_of_torch(function: Function) -> bool:
     return getattr(sys.modules.get("torch"), getattr(function, "__name__", ""), None) is function
 
 
-def _makes_arrays(function: Function) -> bool:
+def _names(function: Function) -> set[str]:
+    """Return the names of globals and attributes in a function's code; none where it has no code of Python."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return code is not None and bool(MAKING_ARRAYS & set(code.co_names))
+    return set(code.co_names) if code else set()
 
 
 def _modules_of(function: Function) -> list[ModuleType]:

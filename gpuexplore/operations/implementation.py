@@ -86,7 +86,7 @@ class Implementation:
 
     @property
     def hand_written(self) -> bool:
-        """Whether it is a kernel of ours."""
+        """A kernel of ours."""
         return self.backend in HAND_WRITTEN and not self.of_a_user
 
     @property
@@ -96,7 +96,7 @@ class Implementation:
 
     @property
     def calls_library(self) -> bool:
-        """Whether its arithmetic is a library's, neither a kernel of ours nor code of a user."""
+        """Arithmetic of a library, not of a kernel of ours or of a user's code."""
         return not (self.hand_written or self.of_a_user)
 
     @property

@@ -14,7 +14,7 @@ from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 ROUNDING = 1e-9  # of a tolerance that was written as text
 MOST_WORK = 2**28  # FLOPs and elements of all inputs and references that are made again for one file
-WIDEST = 0.1  # tolerance of what is too large for that, where kinks or underflow can widen it
+WIDEST = 0.1  # tolerance of what is too large for that, where a ReLU near zero or underflow can widen it
 
 
 def check_names(experiment: Experiment) -> None:
@@ -105,10 +105,8 @@ def _most_tolerance(result: Result, claimed: float, most_work: int) -> tuple[flo
     most = tolerance(operation, result.case.shape, dtype, _growth(result))
     if claimed <= most * (1 + ROUNDING) or result.seed is None:
         return most, 0
-    if not (operation.across_kinks or dtype.underflow):  # units of a ReLU near zero widen it, and tiny numbers
-        return most, 0
-    needed = work(operation, result.case.shape)
-    if needed > most_work:
-        return max(most, WIDEST), 0
+    if (needed := work(operation, result.case.shape)) > most_work:
+        may_underflow = dtype.itemsize_bytes < 4 and not operation.is_matrix_product
+        return max(most, WIDEST if operation.across_kinks or may_underflow else 0.0), 0
     inputs = make_inputs(operation, result.case.shape, dtype, "normal", seed=result.seed)
     return widest_tolerance(Reference(operation, dtype, inputs, result.seed), result.case.shape), needed

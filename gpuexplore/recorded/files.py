@@ -20,13 +20,12 @@ from gpuexplore.naming import LONGEST_TITLE, default_title
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.recorded.figures import MOST_WORK, check_device, check_names, check_result
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
-from gpuexplore.recorded.validation import finite, named, validate, whole
+from gpuexplore.recorded.validation import CASES_BY, finite, named, validate, whole
 from gpuexplore.serialization import decode_strictly
 from gpuexplore.typed_text import check_characters
 
 MOST_BYTES = 20_000_000
 MOST_ROWS = 5000
-CASES_BY = ("shapes", "devices", "dtypes", "implementations")
 MOST_NAMED = 5  # refused rows in a message
 SUFFIXES = (".json", ".jsonl")
 GZIP, GZIPPED = b"\x1f\x8b", ".gz"

@@ -19,7 +19,7 @@ from gpuexplore.serialization import decode_strictly
 SAME_AS_IN_THE_HEADER = (
     *("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity"),
 )
-MOST_CASES = 100_000
+CASES_BY, MOST_CASES = ("shapes", "devices", "dtypes", "implementations"), 100_000
 MOST_DIGITS = 300  # a floating-point number has no more
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
@@ -38,7 +38,8 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
         first, *others = path.read_text(encoding="utf8").splitlines() or [""]
     with named(f"{path.name}, line 1"):
         provenance, experiments = _header(_parsed(first), now)
-    if (count := sum(prod(map(len, _lists(experiment))) for experiment in experiments)) > MOST_CASES:
+    counts = (prod(len(getattr(experiment, axis)) for axis in CASES_BY) for experiment in experiments)
+    if (count := sum(counts)) > MOST_CASES:
         raise InvalidInput.of(f"{path.name}, line 1: experiments", f"{count:,} cases", f"at most {MOST_CASES:,}")
     asked = {case for experiment in experiments for case in experiment.cases()}
     results: dict[Case, Result] = {}
@@ -123,10 +124,6 @@ def check_commit(commit: str) -> None:
     """Raise when `commit` names no state of the code."""
     if not COMMIT.fullmatch(commit):
         raise InvalidInput.of("commit", commit, "7 to 40 hexadecimal digits")
-
-
-def _lists(experiment: Experiment) -> tuple[Collection[object], ...]:
-    return experiment.shapes, experiment.devices, experiment.dtypes, experiment.implementations
 
 
 def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[Experiment, ...]:

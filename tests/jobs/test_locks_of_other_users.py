@@ -1,4 +1,4 @@
-"""What another user can do in the directory of locks: nothing to files and processes that are not that user's."""
+"""The directory of locks beside hostile users: links, forged holders, files taken away."""
 
 import json
 import os

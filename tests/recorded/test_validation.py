@@ -382,6 +382,9 @@ def test_what_a_shape_claims_is_not_computed_however_large_it_is(monkeypatch):
     monkeypatch.setattr("gpuexplore.recorded.figures.make_inputs", lambda *_, **__: pytest.fail("inputs are made"))
 
     assert check_result(large) == 0
+    product = ok(operation="matmul", shape=Shape.of(m=4096, k=4096, n=4096))
+    with pytest.raises(InvalidInput, match="tolerance"):
+        check_result(replace(product, accuracy=Accuracy(0.0, 0.05), seed=1))  # nothing widens it
     with pytest.raises(InvalidInput, match="tolerance"):
         check_result(replace(large, accuracy=Accuracy(0.0, 0.5)))
     small = replace(large, case=replace(large.case, shape=Shape.of(m=64, n=64)))

@@ -1,4 +1,4 @@
-"""Who may read the database: its owner alone."""
+"""Modes of the database's files: its owner alone reads them."""
 
 import stat
 

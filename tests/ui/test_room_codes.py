@@ -1,4 +1,4 @@
-"""Which room a code opens, and for whom."""
+"""Codes of rooms after many wrong ones from one address."""
 
 import pytest
 

@@ -1,5 +1,6 @@
 """Runs that laptops send to a room: let in by its code, kept with their origin, limited, and nobody else's."""
 
+import asyncio
 import json
 import threading
 import time
@@ -241,3 +242,17 @@ def test_a_database_that_is_away_is_told(send, report, monkeypatch):
 class _Away:
     def room_of(self, code):
         raise sending.StoreUnavailable("the database is away")
+
+
+def test_a_run_that_does_not_arrive_gives_its_place_to_others(port, room, send, report, monkeypatch):
+    monkeypatch.setattr(sending, "LONGEST_S", 0.3)
+    monkeypatch.setattr(sending, "_TAKEN", asyncio.Semaphore(1))
+    slow = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+    slow.putrequest("POST", f"/api/room?room={room.code}&name=Eve")
+    slow.putheader("Authorization", f"Bearer {SECRET}eve")
+    slow.putheader("Content-Length", "1000")
+    slow.endheaders(b"{")
+
+    assert send(report)[0] == 200
+    assert slow.getresponse().status == 408
+    slow.close()

@@ -43,14 +43,11 @@ def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
 
 def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
     """Return the implementations a ladder is compared with: those of other people that run where it runs."""
-    own = {implementation.backend for implementation in operation.implementations if implementation.hand_written}
     kinds = set(load_backend(backend).DEVICE_KINDS)
     return tuple(
         implementation
         for implementation in operation.implementations
-        if implementation.backend not in own
-        and not implementation.optional
-        and kinds & set(implementation.runs_on_kinds)
+        if implementation.calls_library and not implementation.optional and kinds & set(implementation.runs_on_kinds)
     )
 
 

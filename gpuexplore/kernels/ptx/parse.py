@@ -20,7 +20,7 @@ from gpuexplore.kernels.ptx.program import (
 )
 
 LONGEST_STATEMENT, MOST_REGISTERS = 20_000, 100_000
-_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^()]*)\)((?!\.entry)[^{])*\{")
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^()]*)\)(?:(?!\.entry)[^{])*\{")
 _TARGET = re.compile(r"^[ \t]*\.target\s+(\w+)", re.MULTILINE)
 _ARRAY = re.compile(r"\.(shared|local)\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\]")
 _OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[\s*\]")

@@ -1,4 +1,4 @@
-"""Whether the timed calls compute: a round on other values between the samples, and single calls after them.
+"""Checks that timed calls compute: a round on other values between the samples, and single calls after them.
 
 Samples repeat one computation on the same inputs, over an output that is already right. What works on some calls only,
 keeps an earlier result, skips what is there, or puts its work off looks fast then, and right. None of that survives a

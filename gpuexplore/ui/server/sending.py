@@ -5,7 +5,6 @@ Whoever sends proves to be the same by a secret of their own, and is a participa
 
 import asyncio
 import re
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
@@ -25,7 +24,7 @@ from gpuexplore.ui.rooms.found import HERE, WRONG
 from gpuexplore.ui.session import store
 
 FILE = "report.json"  # as which what is sent is read: an exported run
-MOST_BYTES = 4_000_000
+MOST_BYTES, LONGEST_S = 4_000_000, 30.0  # of one run, and until it has arrived
 MOST_RESULTS = 1000  # of one participant
 MOST_RESULTS_IN_ROOM = 20_000
 SECRET = re.compile("[A-Za-z0-9_-]{24,64}")
@@ -53,11 +52,13 @@ async def take_run(request: Request) -> JSONResponse:
     one; a refusal with its reason.
     """
     try:
+        query, loop = dict(request.query_params), asyncio.get_running_loop()
+        find = partial(_room, query.get("room", ""), _secret(request), _whence(request))
+        room, owner = await loop.run_in_executor(_READERS, find)  # first: strangers to the room hold no place
         async with _TAKEN:
             content = await _body(request)
-            whence = _whence(request)
-            take = partial(_take, dict(request.query_params), _secret(request), content, whence=whence)
-            return JSONResponse(await asyncio.get_running_loop().run_in_executor(_READERS, take))
+            take = partial(_take, room, owner, query.get("name", ""), content)
+            return JSONResponse(await loop.run_in_executor(_READERS, take))
     except Refusal as refusal:
         return JSONResponse({"reason": str(refusal)}, refusal.status)
     except StoreUnavailable as error:
@@ -75,11 +76,16 @@ async def _body(request: Request) -> bytes:
     if length.isdecimal() and int(length[:20]) > MOST_BYTES:
         raise too_large
     parts, length_bytes = list[bytes](), 0
-    async for part in request.stream():
-        parts.append(part)
-        length_bytes += len(part)
-        if length_bytes > MOST_BYTES:
-            raise too_large
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            async for part in request.stream():
+                parts.append(part)
+                length_bytes += len(part)
+                if length_bytes > MOST_BYTES:
+                    raise too_large
+    except TimeoutError as error:
+        late = f"the run did not arrive within {LONGEST_S:g} s"
+        raise Refusal(HTTPStatus.REQUEST_TIMEOUT, late) from error
     return b"".join(parts)
 
 
@@ -101,11 +107,10 @@ def _whence(request: Request) -> str:
     return HERE if address.is_loopback else str(address)
 
 
-def _take(query: Mapping[str, str], secret: str, content: bytes, *, whence: str) -> dict[str, object]:
-    room, owner = _room(query.get("room", ""), secret, whence)
+def _take(room: Room, owner: str, name: str, content: bytes) -> dict[str, object]:
     runs = runs_in(FILE, content) if content else ()
     with _ONE_AT_A_TIME:
-        sender = _participant(room, owner, query.get("name", ""))
+        sender = _participant(room, owner, name)
         answer: dict[str, object] = {"room": room.code, "name": sender.name}
         for run in runs:
             _check_space(room, owner, len(run.results))
