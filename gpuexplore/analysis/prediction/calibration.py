@@ -137,13 +137,12 @@ def calibrate(observations: Iterable[Observation], gpus: Fitted | None = None) -
 def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Regime:
     """Return the kind of case whose observations tell of this one."""
     implementation = operation_named(case.operation).implementation_named(case.implementation)
-    processor = processor_of(device)
-    if processor == "gpu" and not implementation.calls_library:
-        return Regime(processor, best.bound, "kernel")
+    if implementation.geometry:
+        return Regime(processor_of(device), best.bound, "kernel")
     dtype, peak = format_named(case.dtype), units.peak
     narrow = units.support == "native" and dtype.bits < DTYPES[dtype.accumulate].bits
     on_vector_units = peak is not None and peak.unit == "vector" and best.bound == "compute"
-    return Regime(processor, best.bound, "narrow" if narrow and on_vector_units else units.support)
+    return Regime(processor_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
 
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
@@ -187,11 +186,13 @@ def _single_product(case: Case) -> Product | None:
 def library_features(case: Case, estimate: Estimate) -> Features:
     """Return what a library's call on a GPU is like, all but which device that is."""
     operation, dtype, product = operation_named(case.operation), format_named(case.dtype), _single_product(case)
+    implementation = operation.implementation_named(case.implementation)
     return {
         "regime": "/".join(LIBRARY),
         "deviation": estimate.deviation,
         "family": "product" if product else operation.name,
         "kernels": "product" if operation.is_matrix_product else operation.name,
+        "author": "library" if implementation.calls_library else case.implementation,
         "dtype": f"{dtype.bits} bits" if moves_only(case) else case.dtype,
         "implementation": case.implementation,
         "shape": str(product or case.shape),

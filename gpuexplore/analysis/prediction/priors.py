@@ -23,8 +23,8 @@ class Regime(NamedTuple):
 
     Attributes:
         bound: the largest term.
-        execution: native or emulated; `narrow` for 16-bit formats on vector units, `kernel` for kernels of ours and
-            code of users on GPUs, `library` for a library's calls on a GPU's own units, whatever bounds them.
+        execution: native or emulated; `narrow` for 16-bit formats on vector units, `kernel` for CUDA kernels of ours,
+            `library` for a library's calls on a GPU's own units, whatever bounds them.
     """
 
     processor: Processor
@@ -91,8 +91,8 @@ _OF_ITS_OWN: Mapping[str, tuple[Component, ...]] = MappingProxyType(
 )
 _GPU_OTHERWISE = (_REGIME, Component(0.1, ("family", "implementation")), Component(0.1, ("device",)))
 _GPU_LIBRARY = (  # shares of the variance of each estimate
-    Component(0.5, ("device",), scaled_by="deviation"),
-    Component(0.45, ("device", "kernels", "dtype"), scaled_by="deviation"),
+    Component(0.5, ("device", "author"), scaled_by="deviation"),
+    Component(0.45, ("device", "author", "kernels", "dtype"), scaled_by="deviation"),
     Component(0.6, ("device", *_LIBRARY), (("log2_bytes", 3.0),), scaled_by="deviation"),
     Component(0.43, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
 )

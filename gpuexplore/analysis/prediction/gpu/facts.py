@@ -94,13 +94,12 @@ class Facts:
 def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
     """Return whether a library computes a case on a GPU's own units for its format: what the terms are about.
 
-    Kernels of ours, code of users, products in another format and 16-bit ones on vector units are not: what only moves
-    its bytes is.
+    Kernels of ours, products in another format and 16-bit ones on vector units are not: what only moves its bytes is.
     """
     operation, dtype = operation_named(case.operation), format_named(case.dtype)
     if device.kind == "cpu" or device.bandwidth is None or units.support == "unsupported":
         return False
-    if not operation.implementation_named(case.implementation).calls_library:
+    if operation.implementation_named(case.implementation).geometry is not None:
         return False
     if units.peak is not None and moves_only(case):
         return True
