@@ -35,7 +35,7 @@ def address(home):
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_clicks():
-    """Have every click and key wait for the page's script: what it redraws loses a click, or the file of a download."""
+    """Have what a visitor does wait for the page's script: a redraw loses a click, a download's file or a selection."""
 
     def patient(act):
         def waiting(locator, *arguments, **options):
@@ -47,7 +47,7 @@ def patient_clicks():
         return waiting
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("click", "press"):
+        for name in ("click", "fill", "press"):
             patch.setattr(Locator, name, patient(getattr(Locator, name)))
         yield
 

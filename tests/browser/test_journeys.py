@@ -120,8 +120,9 @@ def test_a_chosen_operation_and_its_sizes_survive_a_reload(page, address):
     page.get_by_label("Operation", exact=True).click()
     page.get_by_role("option", name="Softmax").click()
     page.wait_for_url("**op=softmax**")
+    settle(page)  # a field redrawn between its selection and the typing keeps what it had
     page.get_by_label("Sizes", exact=True).fill("100,200")
-    page.keyboard.press("Enter")
+    page.get_by_label("Sizes", exact=True).press("Enter")
     page.wait_for_url("**size=100**")
 
     page.reload()
