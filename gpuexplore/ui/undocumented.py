@@ -55,6 +55,14 @@ def connected_sessions() -> int | None:
     return None
 
 
+def keeps_upload(session: str, file: str) -> bool:
+    """Return whether Streamlit still holds a file that a page sent; True where that is unknown."""
+    with suppress(*MOVED):
+        runtime = import_module("streamlit.runtime").Runtime
+        return not runtime.exists() or bool(runtime.instance().uploaded_file_mgr.get_files(session, [file]))
+    return True
+
+
 def is_client_message(frame: bytes) -> bool:
     """Return whether a websocket's frame is a message of Streamlit's browser client; True where that is unknown."""
     with suppress(*MOVED):

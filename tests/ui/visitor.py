@@ -35,11 +35,12 @@ class Visitor:
     Attributes:
         socket: the websocket, to send what no browser sends.
         elements: what the last run drew.
+        session: as Streamlit knows it, once it has run.
     """
 
     def __init__(self, socket, page):
         self.socket, self._page = socket, page
-        self.elements = []
+        self.elements, self.session = [], ""
 
     def run(self, query="", *widgets):
         """Run the page's script with a URL's query and forged states of widgets; return what it says."""
@@ -70,6 +71,8 @@ class Visitor:
         latest = monotonic() + DEADLINE_S
         while True:
             message = ForwardMsg.FromString(self.socket.recv(timeout=latest - monotonic()))
+            if message.WhichOneof("type") == "new_session":
+                self.session = message.new_session.initialize.session_id
             if message.WhichOneof("type") == "script_finished":
                 return
             if message.delta.WhichOneof("type") == "new_element":

@@ -5,6 +5,7 @@ from starlette.middleware import Middleware
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.monitoring import METRICS_ROUTE
 from gpuexplore.ui.server import api, sending
+from gpuexplore.ui.server.connections import BoundedPages
 from gpuexplore.ui.server.cookie import OwnerCookie
 from gpuexplore.ui.server.frames import FrameCheck
 from gpuexplore.ui.server.headers import SafeHeaders
@@ -13,10 +14,21 @@ from gpuexplore.ui.server.last_resort import show_reference
 from gpuexplore.ui.server.lifespan import lifespan
 from gpuexplore.ui.server.origins import OwnOrigins
 from gpuexplore.ui.server.proxies import TrustedProxies
+from gpuexplore.ui.server.uploads import BoundedUploads
 
 __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 
 ROUTES = (*api.ROUTES, *sending.ROUTES, METRICS_ROUTE)
 MIDDLEWARE = tuple(  # the first one sees a request first
-    Middleware(layer) for layer in (TrustedProxies, SafeHeaders, AllowedHosts, OwnOrigins, FrameCheck, OwnerCookie)
+    Middleware(layer)
+    for layer in (
+        BoundedPages,
+        TrustedProxies,
+        SafeHeaders,
+        AllowedHosts,
+        OwnOrigins,
+        BoundedUploads,
+        FrameCheck,
+        OwnerCookie,
+    )
 )

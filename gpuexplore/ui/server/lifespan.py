@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import resource
 import sys
@@ -17,6 +18,8 @@ from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
 from gpuexplore.jobs.server_settings import check_settings
 from gpuexplore.served import PACKAGE
+from gpuexplore.ui.server.connections import CONNECTIONS
+from gpuexplore.ui.server.log import BoundedRecords
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
 
@@ -42,6 +45,9 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         sys.stderr.flush()
         os._exit(UNUSABLE)  # of an exception, servers would show two tracebacks
     _raise_file_limit()
+    make_record = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(BoundedRecords(make_record))
+    CONNECTIONS.bound(asyncio.get_running_loop())
     # What it starts finds the package too: hosts of apps install none, and may start the server from any folder
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     stop = threading.Event()
@@ -58,6 +64,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         with serving():
             yield
     finally:
+        logging.setLogRecordFactory(make_record)
         stepping_back.cancel()
         stop.set()
         for thread in threads:

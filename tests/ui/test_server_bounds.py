@@ -1,0 +1,277 @@
+"""What a server bounds, so that it answers whatever is sent: connections, pages, uploads and its own log."""
+
+import asyncio
+import logging
+import re
+import resource
+import time
+from contextlib import asynccontextmanager, closing, suppress
+from http import HTTPStatus
+from http.client import HTTPConnection
+from types import MappingProxyType
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from gpuexplore.ui.server import connections, uploads
+from gpuexplore.ui.server.log import MOST_LINES, MOST_WHOLE, NEVER, BoundedRecords
+from scripts.app_server import free_port
+from tests.ui.visitor import visiting
+from tests.waiting import DEADLINE_S
+
+MOST = 8
+WRITERS = []  # of the connections of a test, closed at its end
+HELLO = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+@asynccontextmanager
+async def bounded(most=MOST):
+    """Serve a route, one that takes a fifth of a second, and a websocket, with few connections; yield the port."""
+    here = connections.Connections()
+
+    async def late(_):
+        await asyncio.sleep(0.2)
+        return PlainTextResponse("late")
+
+    async def echo(socket):
+        await socket.accept()
+        async for text in socket.iter_text():
+            await socket.send_text(text)
+
+    async def hello(_):
+        return PlainTextResponse("hello")
+
+    routes = [Route("/", hello), Route("/late", late), WebSocketRoute("/echo", echo)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "CONNECTIONS", here)
+        patch.setattr(connections.Connections, "most", most)
+        app, port = connections.BoundedPages(Starlette(routes=routes)), free_port()
+        here.bound(asyncio.get_running_loop())
+        server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
+        served = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        yield port, here
+        for writer in WRITERS:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+        WRITERS.clear()
+        server.should_exit = True
+        await served
+
+
+async def opened(port, text=b""):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    WRITERS.append(writer)
+    writer.write(text)
+    return reader, writer
+
+
+async def answer(port, text=HELLO):
+    reader, _ = await opened(port, text.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    return await asyncio.wait_for(reader.read(), DEADLINE_S)
+
+
+HALF_OPEN = {
+    "nothing sent": b"",
+    "headers without an end": b"GET / HTTP/1.1\r\nHost: here\r\n",
+    "answered and kept": HELLO,
+}
+
+
+@pytest.mark.parametrize("text", HALF_OPEN.values(), ids=HALF_OPEN)
+def test_connections_that_ask_nothing_give_way_to_one_that_does(text):
+    async def crowded():
+        async with bounded() as (port, here):
+            for _ in range(5 * MOST):
+                await opened(port, text)
+            return await answer(port), len(here._open)
+
+    found, most = asyncio.run(crowded())
+
+    assert found.startswith(b"HTTP/1.1 200")
+    assert most <= MOST
+
+
+def test_answers_in_the_making_do_not_give_way_and_what_waits_is_answered_after_them():
+    async def crowded():
+        async with bounded() as (port, _):
+            asked = [answer(port, HELLO.replace(b"/ ", b"/late ")) for _ in range(3 * MOST)]
+            return await asyncio.gather(*asked)
+
+    assert {found[-4:] for found in asyncio.run(crowded())} == {b"late"}
+
+
+def test_a_request_that_never_ends_its_headers_is_over_after_a_while(monkeypatch):
+    monkeypatch.setattr(connections, "HEADERS_S", 0.2)
+
+    async def trickled():
+        async with bounded() as (port, _):
+            reader, _ = await opened(port, HELLO[:20])
+            began_s = time.monotonic()
+            assert await asyncio.wait_for(reader.read(), DEADLINE_S) == b""
+            slowly, other = await opened(port)
+            for part in (HELLO[:20], HELLO[20:-1], HELLO[-1:]):  # parts of a header that ends in two of them
+                other.write(part)
+                await asyncio.sleep(0.01)
+            kept = await slowly.readuntil(b"hello")
+            await asyncio.sleep(0.4)
+            other.write(HELLO)
+            again = await slowly.readuntil(b"hello")
+            return time.monotonic() - began_s, kept, again
+
+    took_s, kept, again = asyncio.run(trickled())
+
+    assert took_s >= 0.2
+    assert kept
+    assert again
+
+
+def test_a_websocket_is_no_connection_that_gives_way():
+    async def crowded():
+        async with bounded() as (port, here), connect(f"ws://127.0.0.1:{port}/echo") as socket:
+            assert not here._open
+            for _ in range(3 * MOST):
+                await opened(port)
+            assert (await answer(port)).startswith(b"HTTP/1.1 200")
+            await socket.send("still here")
+            return await socket.recv()
+
+    assert asyncio.run(crowded()) == "still here"
+
+
+def test_a_page_without_descriptors_is_refused_and_a_request_is_the_last_of_its_connection(monkeypatch):
+    async def crowded():
+        async with bounded() as (port, here):
+            monkeypatch.setattr(connections, "has_spare", lambda count: count > connections.SPARE_FOR_FILES)
+            with pytest.raises(InvalidStatus):
+                await connect(f"ws://127.0.0.1:{port}/echo")
+            monkeypatch.undo()
+            reader, writer = await opened(port)
+            while not here._open:
+                await asyncio.sleep(0.01)
+            monkeypatch.setattr(here, "is_full", lambda: True)
+            writer.write(HELLO)
+            return await asyncio.wait_for(reader.read(), DEADLINE_S)  # to its end
+
+    assert b"connection: close" in asyncio.run(crowded())
+
+
+def test_spare_descriptors_are_counted_up_to_the_limit(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100_000, 100_000))
+    assert connections.has_spare(1000)
+    assert not connections.has_spare(99_999)
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert connections.has_spare(1000)
+
+
+class Uploader:
+    """A browser's uploads, with the token that Streamlit wants to see in them."""
+
+    def __init__(self, address, page):
+        self.port, self.page = int(address.rpartition(":")[2]), page
+        _, headers, _ = self._ask("GET", "/_stcore/health")
+        (token,) = re.findall("_streamlit_xsrf=([^;]*)", headers["Set-Cookie"])
+        self.token = {"X-Xsrftoken": token, "Cookie": f"_streamlit_xsrf={token}"}
+
+    def put(self, file, size):
+        form = b'--x\r\nContent-Disposition: form-data; name="f"; filename="a.json"\r\n\r\n%b\r\n--x--\r\n'
+        kind = {"Content-Type": "multipart/form-data; boundary=x"}
+        status, _, text = self._ask("PUT", self._path(file), form % (b"x" * size), self.token | kind)
+        return status, text
+
+    def delete(self, file):
+        return self._ask("DELETE", self._path(file), None, self.token)[0]
+
+    def _path(self, file):
+        return f"/_stcore/upload_file/{self.page}/{file}"
+
+    def _ask(self, method, path, body=None, headers=MappingProxyType({})):
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)) as connection:
+            connection.request(method, path, body, headers)
+            found = connection.getresponse()
+            return found.status, found.headers, found.read().decode()
+
+
+@pytest.mark.long
+def test_a_page_holds_twenty_megabytes_of_uploads(address):
+    with visiting(address, "trace") as visitor:
+        visitor.run()
+        page = Uploader(address, visitor.session)
+        taken = [page.put(f"file{number}", 4_500_000)[0] for number in range(5)]
+        assert taken == [204, 204, 204, 204, 413]
+        assert page.put("file0", 4_500_000)[0] == 204, "in the place of itself"
+        assert page.put("another", 4_500_000) == (413, uploads.TOO_MUCH)
+
+        assert page.delete("file0") == 204
+        assert page.put("another", 4_500_000)[0] == 204
+    assert Uploader(address, "no-session").put("file", 100)[0] == 400
+
+
+async def asked(app, **headers):
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    listed = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    path = "/base/_stcore/upload_file/page/file"
+    await app({"type": "http", "method": "PUT", "path": path, "headers": listed}, receive, send)
+    return sent[0]["status"]
+
+
+def test_an_upload_says_its_length_and_all_pages_together_have_a_bound(monkeypatch):
+    app = uploads.BoundedUploads(PlainTextResponse("taken"))
+    monkeypatch.setattr(uploads, "MOST_BYTES_IN_ALL", 100)
+
+    assert asyncio.run(asked(app)) == HTTPStatus.LENGTH_REQUIRED
+    assert asyncio.run(asked(app, content_length="-5")) == HTTPStatus.LENGTH_REQUIRED
+    assert asyncio.run(asked(app, content_length="101")) == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    assert asyncio.run(asked(app, content_length="9" * 5000)) == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    assert asyncio.run(asked(app, content_length="100")) == HTTPStatus.OK
+
+
+def record(make, line, error=None):
+    return make("asyncio", logging.ERROR, "loop.py", line, "no descriptor left: %s", ("x",), error)
+
+
+def test_a_line_that_repeats_loses_its_traceback_and_is_counted_instead():
+    now = [0.0]
+    make = BoundedRecords(logging.LogRecord, lambda: now[0])
+    trouble = (ValueError, ValueError("no"), None)
+
+    written = [record(make, 1, trouble) for _ in range(MOST_LINES + 50)]
+    assert [each.exc_info is not None for each in written] == [True] * MOST_WHOLE + [False] * (MOST_LINES + 30)
+    assert sum(each.levelno == NEVER for each in written) == 50
+    assert record(make, 2, trouble).exc_info is not None, "another line"
+
+    now[0] = 61.0
+    again = record(make, 1, trouble)
+    assert again.getMessage() == "no descriptor left: x (50 more of them were left out)"
+    assert again.exc_info is not None
+    assert record(make, 1).getMessage() == "no descriptor left: x"
+
+
+def test_no_handler_writes_what_is_left_out(capsys):
+    before = logging.getLogRecordFactory()
+    logger, handler = logging.getLogger("gpuexplore.bounded"), logging.StreamHandler()
+    logger.addHandler(handler)
+    try:
+        logging.setLogRecordFactory(BoundedRecords(before))
+        for _ in range(3 * MOST_LINES):
+            logger.error("the same")
+    finally:
+        logging.setLogRecordFactory(before)
+        logger.removeHandler(handler)
+
+    assert capsys.readouterr().err.count("the same") == MOST_LINES
