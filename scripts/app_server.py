@@ -46,11 +46,20 @@ def served(home: Path, *, warm: bool = True, settings: Mapping[str, str] = Mappi
 
 @contextmanager
 def streamlit_served(
-    home: Path, script: str, environment: Mapping[str, str] | None = None
+    home: Path, script: str, environment: Mapping[str, str] | None = None, most_files: int | None = None
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Serve a Streamlit script of the checkout and yield its process and address; its log lies in `home`."""
+    """Serve a Streamlit script of the checkout and yield its process and address; its log lies in `home`.
+
+    Args:
+        home: where the server keeps its data.
+        script: path of the script.
+        environment: of the server; None for that of this process.
+        most_files: that the server may have open, sockets included; None as many as this process.
+    """
     port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    if most_files is not None:
+        command = ["sh", "-c", f'ulimit -n {most_files} && exec "$@"', "sh", *command]
     with (home / "server.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:

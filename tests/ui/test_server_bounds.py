@@ -8,6 +8,7 @@ import time
 from contextlib import asynccontextmanager, closing, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection
+from pathlib import Path
 from types import MappingProxyType
 
 import pytest
@@ -29,13 +30,28 @@ WRITERS = []  # of the connections of a test, closed at its end
 HELLO = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
+class Few(connections.Descriptors):
+    """Descriptors of a process that has them for MOST connections, less those that are promised to pages."""
+
+    def __init__(self, here):
+        super().__init__()
+        self.here, self.less = here, 0
+
+    def free(self):
+        return MOST - len(self.here._open) - self._promised - self.less
+
+
 @asynccontextmanager
-async def bounded(most=MOST):
-    """Serve a route, one that takes a fifth of a second, and a websocket, with few connections; yield the port."""
+async def bounded():
+    """Serve some routes and a websocket with few descriptors; yield the port and the connections."""
     here = connections.Connections()
+    sent = []
 
     async def late(_):
+        sent.append(1)
         await asyncio.sleep(0.2)
+        most.append(len(sent))
+        sent.pop()
         return PlainTextResponse("late")
 
     async def echo(socket):
@@ -43,27 +59,41 @@ async def bounded(most=MOST):
         async for text in socket.iter_text():
             await socket.send_text(text)
 
+    async def body(request):
+        return PlainTextResponse(await request.body())
+
     async def hello(_):
         return PlainTextResponse("hello")
 
-    routes = [Route("/", hello), Route("/late", late), WebSocketRoute("/echo", echo)]
+    most = here.most_sent = []
+    routes = [
+        Route("/", hello),
+        Route("/body", body, methods=["POST"]),
+        Route("/late", late),
+        Route("/static/late", late),
+        WebSocketRoute("/echo", echo),
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connections, "CONNECTIONS", here)
-        patch.setattr(connections.Connections, "most", most)
-        app, port = connections.BoundedPages(Starlette(routes=routes)), free_port()
+        patch.setattr(connections, "DESCRIPTORS", Few(here))
+        patch.setattr(connections, "most_descriptors", lambda: 4 * (MOST - 2))
+        patch.setattr(connections, "SPARE", 0)
+        app, port = connections.BoundedAnswers(Starlette(routes=routes)), free_port()
         here.bound(asyncio.get_running_loop())
         server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
         served = asyncio.create_task(server.serve())
         while not server.started:
             await asyncio.sleep(0.01)
-        yield port, here
-        for writer in WRITERS:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-        WRITERS.clear()
-        server.should_exit = True
-        await served
+        try:
+            yield port, here
+        finally:
+            for writer in WRITERS:
+                writer.close()
+                with suppress(OSError):
+                    await writer.wait_closed()
+            WRITERS.clear()
+            server.should_exit = True
+            await served
 
 
 async def opened(port, text=b""):
@@ -108,6 +138,20 @@ def test_answers_in_the_making_do_not_give_way_and_what_waits_is_answered_after_
     assert {found[-4:] for found in asyncio.run(crowded())} == {b"late"}
 
 
+def test_a_body_that_never_arrives_gives_way_after_a_while(monkeypatch):
+    monkeypatch.setattr(connections, "SILENT_S", 0.3)
+
+    async def crowded():
+        async with bounded() as (port, here):
+            for _ in range(2 * MOST):
+                await opened(port, b"POST /body HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\nto")
+            while not here._open:
+                await asyncio.sleep(0.01)
+            return await answer(port)
+
+    assert asyncio.run(crowded()).startswith(b"HTTP/1.1 200")
+
+
 def test_a_request_that_never_ends_its_headers_is_over_after_a_while(monkeypatch):
     monkeypatch.setattr(connections, "HEADERS_S", 0.2)
 
@@ -146,30 +190,73 @@ def test_a_websocket_is_no_connection_that_gives_way():
     assert asyncio.run(crowded()) == "still here"
 
 
-def test_a_page_without_descriptors_is_refused_and_a_request_is_the_last_of_its_connection(monkeypatch):
+def test_connections_give_way_to_a_page_and_it_is_refused_where_other_pages_take_the_room(monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE_S", 1.0)
+
+    async def crowded():
+        async with bounded() as (port, _):
+            for _ in range(MOST - 1):
+                await opened(port, HELLO)
+            async with connect(f"ws://127.0.0.1:{port}/echo"):
+                connections.DESCRIPTORS.less = MOST - 1
+                with pytest.raises(InvalidStatus):
+                    await connect(f"ws://127.0.0.1:{port}/echo")
+
+    asyncio.run(crowded())
+
+
+def test_pages_that_open_at_once_are_counted_before_they_have_descriptors():
+    async def crowded():
+        async with bounded() as (port, _):
+            async with asyncio.timeout(DEADLINE_S):
+                found = [connect(f"ws://127.0.0.1:{port}/echo") for _ in range(20)]
+                return [await each.close() for each in await asyncio.gather(*found)]
+
+    assert len(asyncio.run(crowded())) == 20
+
+
+def test_few_files_are_sent_at_a_time_where_few_more_can_be_opened(monkeypatch):
+    monkeypatch.setattr(connections, "FEW_FILES", 2)
+
     async def crowded():
         async with bounded() as (port, here):
-            monkeypatch.setattr(connections, "has_spare", lambda count: count > connections.SPARE_FOR_FILES)
-            with pytest.raises(InvalidStatus):
-                await connect(f"ws://127.0.0.1:{port}/echo")
-            monkeypatch.undo()
+            asked = [answer(port, HELLO.replace(b"/ ", b"/static/late ")) for _ in range(6)]
+            return await asyncio.gather(*asked), max(here.most_sent)
+
+    found, most = asyncio.run(crowded())
+
+    assert {each[-4:] for each in found} == {b"late"}
+    assert most <= 2
+
+
+def test_a_request_is_the_last_of_its_connection_while_others_wait():
+    async def crowded():
+        async with bounded() as (port, here):
             reader, writer = await opened(port)
             while not here._open:
                 await asyncio.sleep(0.01)
-            monkeypatch.setattr(here, "is_full", lambda: True)
+            connections.DESCRIPTORS.less = MOST
             writer.write(HELLO)
             return await asyncio.wait_for(reader.read(), DEADLINE_S)  # to its end
 
     assert b"connection: close" in asyncio.run(crowded())
 
 
-def test_spare_descriptors_are_counted_up_to_the_limit(monkeypatch):
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (100_000, 100_000))
-    assert connections.has_spare(1000)
-    assert not connections.has_spare(99_999)
+def test_descriptors_are_counted_in_the_kernels_list(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, 1000))
+    found = connections.Descriptors()
+    before = found.free()
+    assert 0 < before < 1000
+
+    with found.promised(8), Path("/dev/null").open():
+        assert found.free() == before - 8
+    with Path("/dev/null").open(), Path("/dev/zero").open():
+        assert found.free() == before - 2, "counted anew after a page has opened"
+    found.begin()
+    assert found.free() == before - 3, "as counted, and what was begun since"
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert connections.has_spare(1000)
+    assert connections.most_descriptors() == 2**20
 
 
 class Uploader:

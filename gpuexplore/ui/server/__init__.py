@@ -5,7 +5,7 @@ from starlette.middleware import Middleware
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.monitoring import METRICS_ROUTE
 from gpuexplore.ui.server import api, sending
-from gpuexplore.ui.server.connections import BoundedPages
+from gpuexplore.ui.server.connections import BoundedAnswers
 from gpuexplore.ui.server.cookie import OwnerCookie
 from gpuexplore.ui.server.frames import FrameCheck
 from gpuexplore.ui.server.headers import SafeHeaders
@@ -22,7 +22,7 @@ ROUTES = (*api.ROUTES, *sending.ROUTES, METRICS_ROUTE)
 MIDDLEWARE = tuple(  # the first one sees a request first
     Middleware(layer)
     for layer in (
-        BoundedPages,
+        BoundedAnswers,
         TrustedProxies,
         SafeHeaders,
         AllowedHosts,

@@ -6,12 +6,16 @@ it lives (Streamlit keeps an event loop for it).
 """
 
 import asyncio
+import math
 import os
 import resource
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
+from itertools import count
+from pathlib import Path
 from socket import socket
 from typing import Any
 
@@ -19,27 +23,53 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADERS_S = 10.0  # until the headers of a connection's first request have arrived
-SILENT_S = 30.0  # without a byte from the browser, after which a connection gives way to one that waits
-LOOK_S, LOOKS = 0.025, 4  # while connections wait; so often one without a request is looked at before it gives way
-SHARE = 4  # one of so many descriptors may be a connection that is no page's
-SPARE_FOR_PAGES, SPARE_FOR_FILES = 128, 32  # descriptors that connections, and pages, leave free
+SILENT_S = 120.0  # without a byte to or from the browser, after which a connection gives way to one that waits
+LOOK_S = 0.025  # while connections wait
+FRESH_LOOKS, IDLE_LOOKS = 20, 4  # after which those give way that have asked nothing yet, or nothing more
+PATIENCE_S = 10.0  # that a page waits for connections to give way
+CALM_S = 1.0
+OPEN_FILES = Path("/dev/fd")
+OF_PAGE = 8  # descriptors, four while it stays and the rest for what draws it first
+SPARE = 64  # descriptors that connections leave free: for what is read, and for processes
+SHARE = 4  # pages leave one of so many descriptors to connections
+FILES, FEW_FILES = "/static/", 16  # so many are sent at a time however few descriptors are left
+
+
+class Descriptors:
+    """How many files this process may still open, counted by the kernel's list, and between looks by what is begun."""
+
+    def __init__(self) -> None:
+        self._free, self._counted_s, self._promised = 0, -CALM_S, 0
+
+    def free(self) -> int:
+        """Return how many are free; while most are, as they were within a second."""
+        now_s, most = time.monotonic(), most_descriptors()
+        if now_s - self._counted_s > (LOOK_S if self._free < most // 2 else CALM_S):
+            self._free, self._counted_s = most - sum(1 for _ in OPEN_FILES.iterdir()), now_s
+        return self._free - self._promised
+
+    def begin(self) -> None:
+        """Take one as open until the next look."""
+        self._free -= 1
+
+    @contextmanager
+    def promised(self, number: int) -> Iterator[None]:
+        """Take so many as open until the block ends."""
+        self._promised += number
+        try:
+            yield
+        finally:
+            self._promised -= number
+            self._counted_s = -CALM_S  # so that the next look sees those that are open now
 
 
 class Connections:
-    """The open connections of a process that are no page's, by age.
-
-    Attributes:
-        most: how many there may be; the next ones wait in the kernel's queue.
-    """
+    """The open connections of a process that are no page's, by age."""
 
     def __init__(self) -> None:
         self._open: dict[Watched, None] = {}
         self._arriving = set[asyncio.Task[None]]()
-
-    @property
-    def most(self) -> int:
-        """Return how many there may be, of the descriptors that the process may have."""
-        return _most_descriptors() // SHARE
+        self._looked_s = 0.0
 
     def bound(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the servers that a loop starts from now on keep to these bounds; uvloop's own loops stay as they are."""
@@ -53,19 +83,28 @@ class Connections:
         with suppress(AttributeError):
             loop.create_server = create_server  # type: ignore[method-assign]
 
-    def is_full(self) -> bool:
-        """Return whether the next connection must wait."""
-        return len(self._open) + len(self._arriving) >= self.most or not has_spare(SPARE_FOR_PAGES)
-
     def give_way(self) -> None:
-        """Close connections that have asked nothing for a few looks, and those that were silent for long."""
-        silent_since_s = asyncio.get_running_loop().time() - SILENT_S
+        """Close connections that ask nothing for a few looks, and those that were silent for long."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._looked_s < LOOK_S:
+            return
+        self._looked_s = now_s
         for each in list(self._open):
             each.looks += 1
-            if each.heard_s < silent_since_s:
+            if now_s - each.heard_s > SILENT_S:
                 each.transport.abort()
-            elif not each.answers and each.looks > LOOKS:
+            elif not each.answers and each.looks > (IDLE_LOOKS if each.has_asked else FRESH_LOOKS):
                 each.transport.close()
+
+    async def until(self, has_room: Callable[[], bool], patience_s: float = math.inf) -> bool:
+        """Return whether there is room, for which connections give way; the caller goes on before another one does."""
+        latest_s = time.monotonic() + patience_s
+        while not has_room():
+            if time.monotonic() > latest_s:
+                return False
+            self.give_way()
+            await asyncio.sleep(LOOK_S)
+        return True
 
     def _take(self, factory: Callable[[], asyncio.Protocol], ssl: Any, connected: socket) -> None:
         """Have a connection served, once its encryption is agreed upon."""
@@ -88,15 +127,16 @@ class Watched(asyncio.Protocol):
 
     Attributes:
         transport: of what is sent; None until it is connected.
+        has_asked: the headers of a request have arrived.
         answers: how many of its requests are being answered.
-        heard_s: when it last sent something, by the loop's clock.
+        heard_s: when it last sent or took something, by the loop's clock.
         looks: how often it was looked at since then while others waited.
     """
 
     def __init__(self, protocol: asyncio.Protocol, connections: dict["Watched", None]) -> None:
         self._protocol, self._open = protocol, connections
         self._loop = asyncio.get_running_loop()
-        self._has_asked, self._end = False, b""
+        self.has_asked, self._end = False, b""
         self.answers, self.heard_s, self.looks = 0, self._loop.time(), 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -110,10 +150,10 @@ class Watched(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass on what has arrived."""
         self.heard_s = self._loop.time()
-        if not self._has_asked:
+        if not self.has_asked:
             text = self._end + data
-            self._has_asked, self._end = b"\n\r\n" in text or b"\n\n" in text, text[-2:]
-            if self._has_asked:
+            self.has_asked, self._end = b"\n\r\n" in text or b"\n\n" in text, text[-2:]
+            if self.has_asked:
                 self.looks = 0
                 self._late.cancel()
         self._protocol.data_received(data)
@@ -130,6 +170,7 @@ class Watched(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Pass on that more may be sent."""
+        self.heard_s = self._loop.time()
         self._protocol.resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -166,46 +207,84 @@ class BoundedServer:
         await self._server.wait_closed()
 
     async def _accept(self, number: int) -> None:
-        loop, connections = asyncio.get_running_loop(), self._connections
+        loop = asyncio.get_running_loop()
         with socket(fileno=os.dup(number)) as listener:
             listener.setblocking(False)
             listener.listen(2048)  # as uvicorn
             while True:
                 try:
                     connected, _ = await loop.sock_accept(listener)
+                    DESCRIPTORS.begin()
                     self._take(connected)
                 except OSError:  # no descriptor is left, or the browser has gone
                     await asyncio.sleep(LOOK_S)
                 await asyncio.sleep(0)  # what is accepted is read first
-                while connections.is_full():
-                    connections.give_way()
-                    await asyncio.sleep(LOOK_S)
+                await self._connections.until(lambda: DESCRIPTORS.free() > SPARE)
 
 
-CONNECTIONS = Connections()  # of this process
+DESCRIPTORS, CONNECTIONS = Descriptors(), Connections()  # of this process
 _CONNECTION: ContextVar[Watched | None] = ContextVar("connection", default=None)  # whose request is answered
 
 
-class BoundedPages:
-    """Ends a connection after its answer while others wait, and refuses a page that has no descriptors left."""
+class BoundedAnswers:
+    """Sends a file when it can be opened, ends a connection while others wait, and bounds the open pages."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._files = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; a websocket that is refused is tried again by its browser."""
-        if scope["type"] == "websocket" and not has_spare(SPARE_FOR_FILES):
-            await receive()
-            await send({"type": "websocket.close"})
-        elif scope["type"] == "http" and (connection := _CONNECTION.get()):
-            connection.answers += 1
-            try:
-                await self._app(scope, receive, partial(_last, send) if CONNECTIONS.is_full() else send)
-            finally:
-                connection.answers -= 1
-                connection.looks = 0
+        """Pass a request on; a websocket when there is room for its page, else its browser tries again."""
+        if scope["type"] == "websocket":
+            await self._open(scope, receive, send)
+        elif scope["type"] == "http":
+            with _answering():
+                await self._answer(scope, receive, send if DESCRIPTORS.free() > 2 * SPARE else partial(_last, send))
         else:
             await self._app(scope, receive, send)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open a page once there is room for it; connections give way to it, other pages do not."""
+        if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > most_descriptors() // SHARE, PATIENCE_S):
+            await receive()
+            await send({"type": "websocket.close"})
+            return
+        with ExitStack() as opening:
+            opening.enter_context(DESCRIPTORS.promised(OF_PAGE))
+            asked = count()
+
+            async def receive_more() -> Message:
+                if next(asked):  # not for the first time: Streamlit has made the page's session
+                    opening.close()
+                return await receive()
+
+            await self._app(scope, receive_more, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_file = FILES in scope["path"]
+        if is_file:
+            await CONNECTIONS.until(lambda: self._files < max(FEW_FILES, DESCRIPTORS.free() // 2))
+            DESCRIPTORS.begin()
+        self._files += is_file
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._files -= is_file
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Note that this connection is not idle."""
+    connection = _CONNECTION.get()
+    if connection is None:  # not one of a bounded server
+        yield
+        return
+    connection.answers += 1
+    try:
+        yield
+    finally:
+        connection.answers -= 1
+        connection.looks = 0
 
 
 def _watched(protocol: asyncio.Protocol, connections: dict[Watched, None]) -> Watched:
@@ -220,16 +299,7 @@ async def _last(send: Send, message: Message) -> None:
     await send(message)
 
 
-def has_spare(count: int) -> bool:
-    """Return whether more than so many descriptors are free: the lowest free one is below all those."""
-    try:
-        number = os.dup(2)
-    except OSError:
-        return False
-    os.close(number)
-    return number < _most_descriptors() - count
-
-
-def _most_descriptors() -> int:
+def most_descriptors() -> int:
+    """Return how many descriptors this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 2**20
