@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gpuexplore.ui.undocumented import keeps_upload
 
 UPLOAD = re.compile(r"/_stcore/upload_file/([^/]{1,100})/([^/]{1,100})$")
-MOST_BYTES, MOST_BYTES_IN_ALL = 20_000_000, 200_000_000  # of one page, of all
-TOO_MUCH = "Uploads of one page may hold 20 MB, of all pages 200 MB: remove one first, or try again later.\n"
+MOST_BYTES, MOST_BYTES_IN_ALL = 20_000_000, 150_000_000  # of one page, of all
+TOO_MUCH = "Uploads of one page may hold 20 MB, of all pages 150 MB: remove one first, or try again later.\n"
 NO_LENGTH = "An upload needs a Content-Length header with its bytes.\n"
 
 
