@@ -277,9 +277,7 @@ def _as_queued(found: Sequence[Prediction], estimates: Sequence[Estimate]) -> li
 
 def _is_measured(asked: _Asked, calibration: Calibration) -> bool:
     """Return whether calls of libraries were measured on the device itself."""
-    calibration = calibration.without_namesakes(asked.device)
-    key = calibration.device_key(asked.device)
-    return any(calibration.device_key(seen.device) == key for seen in calibration.seen(LIBRARY))
+    return calibration.without_namesakes(asked.device).is_measured(LIBRARY, asked.device)
 
 
 def _in_order(kinds: Sequence[Prediction], place: int) -> Prediction:

@@ -83,6 +83,8 @@ class Calibration:
     processes: dict[str, Process] = field(default_factory=dict)
     parts: dict[tuple[Device, ...], "Calibration"] = field(default_factory=dict)
     of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
+    keys: dict[Device, str] = field(default_factory=dict)
+    measured: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def without_namesakes(self, device: Device) -> "Calibration":
         """Return what tells of `device`: nothing of other processors of its name, which are easily taken for it."""
@@ -105,14 +107,23 @@ class Calibration:
 
     def device_key(self, device: Device) -> str:
         """Return what stands for a device among the features: the key of the first observed one that is the same."""
-        return device_key(next((seen for seen in self.devices if same_device(seen, device)), device))
+        if device not in self.keys:
+            self.keys[device] = device_key(next((seen for seen in self.devices if same_device(seen, device)), device))
+        return self.keys[device]
+
+    def is_measured(self, regime: Regime, device: Device) -> bool:
+        """Return whether something that tells of this regime was measured on the device itself."""
+        name = partition(regime)
+        if name not in self.measured:
+            devices = dict.fromkeys(seen.device for seen in self.seen(regime))
+            self.measured[name] = frozenset(map(self.device_key, devices))
+        return self.device_key(device) in self.measured[name]
 
     def process(self, regime: Regime) -> Process:
         """Return the process that this kind of case belongs to."""
         name, found = partition(regime), self.seen(regime)
         if name not in self.processes:
-            keys = {device: self.device_key(device) for device in dict.fromkeys(seen.device for seen in found)}
-            features = [{**seen.features, "device": keys[seen.device]} for seen in found]
+            features = [{**seen.features, "device": self.device_key(seen.device)} for seen in found]
             values, noises = [seen.value for seen in found], [seen.noise for seen in found]
             self.processes[name] = observe(components_of(regime), features, values, noises)
         return self.processes[name]
