@@ -199,10 +199,9 @@ def left_out(others: Sequence[Seen], own: Sequence[Seen]) -> tuple[Left, Left]:
 
 
 def _predicted(own: Sequence[Seen], found: Fitted) -> Left:
-    batch = Batch([each.facts for each in own])
-    judged = found.judged(batch)
+    judged = found.judged([each.facts for each in own])
     gain = np.where([each.searched for each in own], found.searched_gain(), 0.0)
-    wrong = judged.middle + gain - np.log([each.time_s for each in own])
+    wrong = np.log(judged.times_s) + gain - np.log([each.time_s for each in own])
     counts = Counter(each.facts.device for each in own)
     weights = np.array([counts[each.facts.device] ** -0.5 for each in own])
     return Left(wrong, weights, dict(judged.regimes))

@@ -7,6 +7,7 @@ was seen of its kind. Every prediction carries a 90 % prediction interval, and n
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot
+from typing import NamedTuple
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, Support, arithmetic
@@ -31,7 +32,8 @@ from gpuexplore.analysis.prediction.calibration import (
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
-from gpuexplore.analysis.prediction.gpu import Estimate, facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.gpu import Estimate, Judged, facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.gpu.facts import Numbers
 from gpuexplore.analysis.prediction.ideal_time import ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, prior_of
 from gpuexplore.analysis.prediction.regression import Posterior
@@ -246,80 +248,90 @@ def _of_libraries(asked: Sequence[_Asked], calibration: Calibration) -> list[Pre
     """Return the predictions of libraries' calls; none takes less than where less of its launch is in its time."""
     if not asked:
         return []
-    kinds = list(CALLS)
-    each = [replace(call, conditions=replace(call.conditions, calls=kind)) for call in asked for kind in kinds]
-    facts = [facts_of(call.case, call.device, call.units, call.conditions) for call in each]
-    estimates = calibration.gpus.estimates(facts)
-    found = [_of_library(call, estimate, calibration) for call, estimate in zip(each, estimates, strict=True)]
-    for at in range(0, len(found), len(kinds)):
-        if _is_measured(each[at], calibration):
-            found[at : at + len(kinds)] = _as_queued(found[at : at + len(kinds)], estimates[at : at + len(kinds)])
-    in_kinds = [found[at : at + len(kinds)] for at in range(0, len(found), len(kinds))]
-    return [_in_order(some, kinds.index(call.conditions.calls)) for call, some in zip(asked, in_kinds, strict=True)]
+    facts = [facts_of(call.case, call.device, call.units, call.conditions) for call in asked]
+    judged = calibration.gpus.judged([replace(each, calls=kind) for each in facts for kind in CALLS])
+    return [_of_library(call, judged, at * len(CALLS), calibration) for at, call in enumerate(asked)]
 
 
-def _as_queued(found: Sequence[Prediction], estimates: Sequence[Estimate]) -> list[Prediction]:
-    """Return a call in each kind of calls, with the times that its device was measured to take when it is queued.
-
-    A graph's are as much shorter as they are fitted to be; a single call takes a launch of the host more, which
-    nothing that was measured in a queue tells of.
-    """
-    graph, queued, single = found
-    less = estimates[0].time_s / estimates[1].time_s
-    more_s = estimates[2].time_s - estimates[1].time_s
-    times = {name: getattr(queued, name) for name in ("time_s", "low_s", "high_s")}
-    return [
-        replace(graph, **{name: time_s * less for name, time_s in times.items()}),
-        queued,
-        replace(single, **{name: time_s + more_s for name, time_s in times.items()}),
-    ]
-
-
-def _is_measured(asked: _Asked, calibration: Calibration) -> bool:
-    """Return whether calls of libraries were measured on the device itself."""
-    return calibration.without_namesakes(asked.device).is_measured(LIBRARY, asked.device)
-
-
-def _in_order(kinds: Sequence[Prediction], place: int) -> Prediction:
-    """Return one of the kinds of calls, its times ordered among theirs; ends move outwards, so that intervals hold.
+def _of_library(asked: _Asked, judged: Judged, first: int, calibration: Calibration) -> Prediction:
+    """Return the fitted time of a call, moved by what was measured on the device itself.
 
     Args:
-        kinds: of one call, with ever more of its launch in its time.
-        place: of the kind that is returned.
+        asked: the call.
+        judged: what is fitted for it in each kind of calls, among others.
+        first: the place of the first kind.
+        calibration: what was measured.
     """
-    found, before, after = kinds[place], kinds[: place + 1], kinds[place:]
-    times = [each.time_s for each in before if each.time_s is not None]
-    lows = [each.low_s for each in after if each.low_s is not None]
-    highs = [each.high_s for each in before if each.high_s is not None]
-    if not (times and lows and highs) or found.time_s is None:
-        return found
-    return replace(found, time_s=max(times), low_s=min(lows), high_s=max(highs))
-
-
-def _of_library(asked: _Asked, estimate: Estimate, calibration: Calibration) -> Prediction:
-    """Return the fitted time, moved by what was measured on the device itself."""
-    case, device = asked.case, asked.device
+    case, device, kinds, gpus = asked.case, asked.device, list(CALLS), calibration.gpus
     calibration = calibration.without_namesakes(device)
-    seen = calibration.seen(LIBRARY)
-    if _is_measured(asked, calibration):
-        features = {**library_features(case, estimate), "device": calibration.device_key(device)}
-        found = calibration.process(LIBRARY).estimate(features, NOISE)
+    moved = gpus.searched_gain() if asked.conditions.searched else 0.0
+    place, fitted_s = kinds.index(asked.conditions.calls), judged.times_s[first : first + len(kinds)]
+    estimate = gpus.estimate_of(judged, first + place)
+    if calibration.is_measured(LIBRARY, device):
+        queued = gpus.estimate_of(judged, first + kinds.index("queued"))
+        of_queued = _measured(asked, queued, calibration)
+        found = of_queued if queued == estimate else _measured(asked, estimate, calibration)
+        each = _as_queued(_Times.around(queued.time_s, moved - of_queued.mean, of_queued.deviation), fitted_s)
     else:
-        found = Posterior(0.0, hypot(estimate.deviation, NOISE), (0.0,) * len(seen))
-    gain = calibration.gpus.searched_gain() if asked.conditions.searched else 0.0
-    middle, spread = estimate.time_s * exp(gain - found.mean), exp(DEVIATIONS * found.deviation)
+        found = Posterior(0.0, hypot(estimate.deviation, NOISE), (0.0,) * len(calibration.seen(LIBRARY)))
+        deviations = judged.deviations[first : first + len(kinds)]
+        each = [
+            _Times.around(float(time_s), moved, hypot(float(deviation), NOISE))
+            for time_s, deviation in zip(fitted_s, deviations, strict=True)
+        ]
     return Prediction(
         case,
         device,
         asked.units.support,
         asked.units.reason,
-        time_s=middle,
-        low_s=middle / spread,
-        high_s=middle * spread,
+        **_in_order(each, place)._asdict(),
         bound=estimate.bound,
         peak=asked.units.peak,
-        basis=basis_of_library(estimate, found, seen),
+        basis=basis_of_library(estimate, found, calibration.seen(LIBRARY)),
         calls=asked.conditions.calls,
         nearest=nearest_of(estimate),
         better=better_of(case, device, estimate, own=any(share >= RELEVANT for share in found.relevance)),
+    )
+
+
+def _measured(asked: _Asked, estimate: Estimate, calibration: Calibration) -> Posterior:
+    """Return by how much the device itself was measured to differ from the estimate, a natural logarithm."""
+    features = {**library_features(asked.case, estimate), "device": calibration.device_key(asked.device)}
+    return calibration.process(LIBRARY).estimate(features, NOISE)
+
+
+class _Times(NamedTuple):
+    """A predicted time and the ends of its interval, seconds."""
+
+    time_s: float
+    low_s: float
+    high_s: float
+
+    @classmethod
+    def around(cls, time_s: float, moved: float, deviation: float) -> "_Times":
+        """Return a time that is moved, and its interval; both in natural logarithms."""
+        middle, spread = time_s * exp(moved), exp(DEVIATIONS * deviation)
+        return cls(middle, middle / spread, middle * spread)
+
+
+def _as_queued(queued: _Times, fitted_s: Numbers) -> list[_Times]:
+    """Return a call in each kind of calls, with the times that its device was measured to take when it is queued.
+
+    A graph's are as much shorter as they are fitted to be; a single call takes a launch of the host more, which
+    nothing that was measured in a queue tells of.
+    """
+    less, more_s = float(fitted_s[0] / fitted_s[1]), float(fitted_s[2] - fitted_s[1])
+    return [_Times(*(time_s * less for time_s in queued)), queued, _Times(*(time_s + more_s for time_s in queued))]
+
+
+def _in_order(kinds: Sequence[_Times], place: int) -> _Times:
+    """Return the times of one of the kinds of calls, ordered among theirs; ends move outwards, so that intervals hold.
+
+    Args:
+        kinds: of one call, with ever more of its launch in its time.
+        place: of the kind that is returned.
+    """
+    before, after = kinds[: place + 1], kinds[place:]
+    return _Times(
+        max(each.time_s for each in before), min(each.low_s for each in after), max(each.high_s for each in before)
     )

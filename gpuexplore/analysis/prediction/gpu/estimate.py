@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, log1p
+from math import log1p
 from typing import Any
 
 import numpy as np
@@ -67,16 +67,11 @@ class Fitted:
 
     def estimate(self, facts: Facts) -> Estimate:
         """Return the estimate of one call."""
-        return self.estimates([facts])[0]
+        return self.estimate_of(self.judged([facts]), 0)
 
-    def estimates(self, rows: Sequence[Facts]) -> tuple[Estimate, ...]:
-        """Return the estimate of each call: many at once take little longer than one."""
-        found = self.judged(Batch(rows))
-        families = {at: (family, place) for family, chosen in found.families.items() for place, at in enumerate(chosen)}
-        return tuple(self._estimate(row, found, at, families[at]) for at, row in enumerate(rows))
-
-    def judged(self, batch: Batch) -> "Judged":
-        """Return what terms, observations and intervals say of calls."""
+    def judged(self, rows: Sequence[Facts]) -> "Judged":
+        """Return what terms, observations and intervals say of calls: many at once take little longer than one."""
+        batch = Batch(rows)
         took, families = terms(batch, self.coefficients), of_families(batch)
         middle, nearness, corrections = np.log(took.total), np.zeros(len(batch)), {}
         for family, chosen in families.items():
@@ -85,20 +80,24 @@ class Fitted:
                 middle[chosen] += found.value
                 nearness[chosen] = found.nearness
         regimes = regime(batch, took, nearness, (self.devices, self.architectures))
-        return Judged(middle, deviation(regimes, self.intervals), took, regimes, families, corrections)
+        places = {at: (family, place) for family, chosen in families.items() for place, at in enumerate(chosen)}
+        return Judged(
+            tuple(rows), np.exp(middle), deviation(regimes, self.intervals), took, regimes, places, corrections
+        )
 
-    def _estimate(self, facts: Facts, found: "Judged", at: int, in_family: tuple[str, int]) -> Estimate:
-        family, place = in_family
+    def estimate_of(self, found: "Judged", at: int) -> Estimate:
+        """Return the estimate of one of the calls that were judged."""
+        family, place = found.places[at]
         observed = self.observed.get(family)
         near = found.corrections[family].common[place] if observed else np.zeros(0)
         best = _largest(near)
         return Estimate(
-            time_s=exp(found.middle[at]),
-            deviation=float(found.deviation[at]),
+            time_s=float(found.times_s[at]),
+            deviation=float(found.deviations[at]),
             bound=_bound(found.took, at),
             nearby=tuple(self._nearby(observed, int(each), float(near[each])) for each in best if observed),
             near=int((near >= RELEVANT).sum()),
-            measured_device=facts.device in self.devices,
+            measured_device=found.rows[at].device in self.devices,
         )
 
     def searched_gain(self) -> float:
@@ -114,19 +113,21 @@ class Judged:
     """What is known of many calls.
 
     Attributes:
-        middle: natural logarithm of the seconds of each.
-        deviation: standard deviation of that.
+        rows: their facts.
+        times_s: seconds of each.
+        deviations: standard deviations of their logarithms.
         took: the terms.
         regimes: what decides how sure each is, by name.
-        families: which calls belong to each family.
+        places: the family of each, and its place among those of the family.
         corrections: of each family that was observed.
     """
 
-    middle: Numbers
-    deviation: Numbers
+    rows: tuple[Facts, ...]
+    times_s: Numbers
+    deviations: Numbers
     took: Terms
     regimes: Mapping[str, Numbers]
-    families: Mapping[str, Sequence[int]]
+    places: Mapping[int, tuple[str, int]]
     corrections: Mapping[str, Correction]
 
 

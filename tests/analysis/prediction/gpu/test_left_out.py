@@ -13,7 +13,6 @@ import pytest
 from gpuexplore.analysis.prediction.gpu import fitted
 from gpuexplore.analysis.prediction.gpu.coefficients import package_data
 from gpuexplore.analysis.prediction.gpu.estimate import from_data
-from gpuexplore.analysis.prediction.gpu.facts import Batch
 from gpuexplore.analysis.prediction.gpu.observations import observations
 from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
 from tests.unchanged import heavy
@@ -30,8 +29,8 @@ def without():
         others = [one for one in ALL if one.facts.device != key]
         own = [one for one in ALL if one.facts.device == key and not one.searched]
         predictor = corrected(others, coefficients_of(others), fitted().intervals)
-        judged = predictor.judged(Batch([one.facts for one in own]))
-        found[key] = (predictor, judged.middle - np.log([one.time_s for one in own]), judged.deviation)
+        judged = predictor.judged([one.facts for one in own])
+        found[key] = (predictor, np.log(judged.times_s) - np.log([one.time_s for one in own]), judged.deviations)
     return found
 
 
