@@ -177,9 +177,10 @@ def format_named(name: str) -> DType:
     Raises:
         InvalidInput: no such format.
     """
-    if spelled(name) not in FORMATS:
+    found = FORMATS.get(name) or FORMATS.get(spelled(name))
+    if found is None:
         raise InvalidInput.of("dtype", name, FORMATS)
-    return FORMATS[spelled(name)]
+    return found
 
 
 def dtype_named(name: str) -> DType:

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.analysis.atlas import points
 from gpuexplore.analysis.atlas.lines import case_of, line, shapes_between
-from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.prediction import Conditions, calibrate, predict_each
 from gpuexplore.charts.atlas import PICKED, PREDICTED, SHOWN, Series, atlas, describe_atlas, point_id, source_label
 
 KEYS = ("h100-sxm5-80gb", "l40s")
@@ -27,10 +27,11 @@ def series(found):
             key,
             "bf16",
             line(
-                [case_of("linear", shape, "bf16", devices[key]) for shape in shapes],
-                devices[key],
-                calibration,
-                calls="graph",
+                predict_each(
+                    [(case_of("linear", shape, "bf16", devices[key]), devices[key]) for shape in shapes],
+                    calibration,
+                    Conditions("graph"),
+                )
             ),
         )
         for key in KEYS

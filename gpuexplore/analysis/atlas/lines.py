@@ -1,10 +1,10 @@
 """The predicted lines of the atlas: one shape, smaller and larger in the axes that its operation grows in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from gpuexplore.analysis.prediction import Calibration, Calls, Conditions, Prediction, predict_each
+from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
@@ -52,9 +52,8 @@ def work_of(operation: str, dtype: str) -> Callable[[Shape], int]:
     return lambda shape: contract.byte_count(shape, row)
 
 
-def line(cases: Sequence[Case], device: Device, calibration: Calibration, *, calls: Calls) -> tuple[LinePoint, ...]:
-    """Return the prediction of each case on `device`, without those of which nothing can be said."""
-    predictions = predict_each([(case, device) for case in cases], calibration, Conditions(calls))
+def line(predictions: Iterable[Prediction]) -> tuple[LinePoint, ...]:
+    """Return a point for each prediction, without those of which nothing can be said."""
     return tuple(
         LinePoint(each, work_of(each.case.operation, each.case.dtype)(each.case.shape))
         for each in predictions

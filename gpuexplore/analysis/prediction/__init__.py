@@ -163,8 +163,9 @@ def _compares_with_fp32(found: Prediction, calibration: Calibration) -> bool:
         return False
     if found.support == "emulated":
         return operation.products is not None and found.bound == "compute"
-    measured = calibration.device_key(found.device) in map(calibration.device_key, calibration.devices)
-    return found.support == "native" and dtype.bits >= 16 and (moves_only(case) or not measured)
+    if found.support != "native" or dtype.bits < 16:
+        return False
+    return moves_only(case) or not calibration.is_measured(found.device)
 
 
 def _no_slower(found: Prediction, than: Prediction) -> Prediction:
@@ -267,7 +268,7 @@ def _of_library(asked: _Asked, judged: Judged, first: int, calibration: Calibrat
     moved = gpus.searched_gain() if asked.conditions.searched else 0.0
     place, fitted_s = kinds.index(asked.conditions.calls), judged.times_s[first : first + len(kinds)]
     estimate = gpus.estimate_of(judged, first + place)
-    if calibration.is_measured(LIBRARY, device):
+    if calibration.is_measured(device, LIBRARY):
         queued = gpus.estimate_of(judged, first + kinds.index("queued"))
         of_queued = _measured(asked, queued, calibration)
         found = of_queued if queued == estimate else _measured(asked, estimate, calibration)

@@ -111,12 +111,12 @@ class Calibration:
             self.keys[device] = device_key(next((seen for seen in self.devices if same_device(seen, device)), device))
         return self.keys[device]
 
-    def is_measured(self, regime: Regime, device: Device) -> bool:
-        """Return whether something that tells of this regime was measured on the device itself."""
-        name = partition(regime)
+    def is_measured(self, device: Device, regime: Regime | None = None) -> bool:
+        """Return whether something that tells of this regime, or of any, was measured on the device itself."""
+        name = "" if regime is None else partition(regime)
         if name not in self.measured:
-            devices = dict.fromkeys(seen.device for seen in self.seen(regime))
-            self.measured[name] = frozenset(map(self.device_key, devices))
+            seen = self.devices if regime is None else dict.fromkeys(each.device for each in self.seen(regime))
+            self.measured[name] = frozenset(map(self.device_key, seen))
         return self.device_key(device) in self.measured[name]
 
     def process(self, regime: Regime) -> Process:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from gpuexplore.analysis.atlas import Point, points
-from gpuexplore.analysis.atlas.lines import LinePoint, case_of, line, shapes_between, work_of
-from gpuexplore.analysis.prediction import Calibration, Conditions, Prediction, calibrate, predict
+from gpuexplore.analysis.atlas.lines import case_of, line, shapes_between, work_of
+from gpuexplore.analysis.prediction import Calibration, Conditions, Prediction, calibrate, predict_each
 from gpuexplore.charts.atlas import Series
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.model import Device
+from gpuexplore.model import Shape
 from gpuexplore.ui.atlas.choice import NAMES, AtlasChoice
 from gpuexplore.ui.shared import Shared
 
@@ -57,26 +58,29 @@ def _facts(choice: AtlasChoice) -> Facts:
         if (point.dtype, point.spec_key) in choice.shown
     ]
     devices = {gpu: as_device(TABLE[gpu]) for gpu in choice.gpus}
-    series = tuple(
-        Series(_name(choice, dtype, gpu), gpu, dtype, _line(choice, dtype, devices[gpu], found))
+    cases = {
+        (dtype, gpu): [
+            case_of(choice.operation, shape, dtype, devices[gpu])
+            for shape in (choice.shape, *_shapes(choice, dtype, found))
+        ]
         for dtype, gpu in choice.shown
+    }
+    asked = [(case, devices[gpu]) for (_, gpu), some in cases.items() for case in some]
+    answers = iter(predict_each(asked, calibration(), Conditions(choice.calls)))  # at once, which is faster
+    predictions = {shown: tuple(islice(answers, len(some))) for shown, some in cases.items()}
+    series = tuple(
+        Series(_name(choice, dtype, gpu), gpu, dtype, line(each[1:])) for (dtype, gpu), each in predictions.items()
     )
-    predictions = tuple(_prediction(choice, dtype, devices[gpu]) for dtype, gpu in choice.shown)
-    return Facts(tuple(found), series, work_of(choice.operation, choice.dtypes[0])(choice.shape), predictions)
+    at = work_of(choice.operation, choice.dtypes[0])(choice.shape)
+    return Facts(tuple(found), series, at, tuple(each[0] for each in predictions.values()))
 
 
-def _line(choice: AtlasChoice, dtype: str, device: Device, found: Sequence[Point]) -> tuple[LinePoint, ...]:
+def _shapes(choice: AtlasChoice, dtype: str, found: Sequence[Point]) -> tuple[Shape, ...]:
+    """Return the shapes of a line: as far as what was measured, else from a part to a multiple of the one asked for."""
     work = work_of(choice.operation, dtype)
     at, count = work(choice.shape), max(FEWEST, min(MOST, SIZES // len(choice.shown)))
     works = [at, *(point.work for point in found)] if found else [share * at for share in REACH]
-    shapes = shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=count)
-    cases = [case_of(choice.operation, shape, dtype, device) for shape in shapes]
-    return line(cases, device, calibration(), calls=choice.calls)
-
-
-def _prediction(choice: AtlasChoice, dtype: str, device: Device) -> Prediction:
-    case = case_of(choice.operation, choice.shape, dtype, device)
-    return predict(case, device, calibration(), Conditions(choice.calls))
+    return shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=count)
 
 
 def _name(choice: AtlasChoice, dtype: str, gpu: str) -> str:

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from gpuexplore.analysis.atlas.lines import case_of, growing_axes, grown, line, shapes_between, work_of
-from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.prediction import calibrate, predict
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
@@ -59,8 +59,8 @@ def test_work_is_flops_of_products_and_bytes_of_all_others():
 
 def test_the_share_of_a_large_product_is_its_mfu_and_that_of_a_copy_its_bandwidth(calibration):
     large, n = Shape.of(m=8192, k=8192, n=8192), Shape.of(n=2**28)
-    (product,) = line([case_of("matmul", large, "fp16", T4)], T4, calibration, calls="queued")
-    (copy,) = line([case_of("copy", n, "fp32", T4)], T4, calibration, calls="queued")
+    (product,) = line([predict(case_of("matmul", large, "fp16", T4), T4, calibration)])
+    (copy,) = line([predict(case_of("copy", n, "fp32", T4), T4, calibration)])
 
     assert product.share(product.prediction.time_s) == pytest.approx(product.prediction.mfu)
     assert copy.share(2**31 / 320e9) == pytest.approx(1.0, rel=0.01)
@@ -68,7 +68,7 @@ def test_the_share_of_a_large_product_is_its_mfu_and_that_of_a_copy_its_bandwidt
 
 
 def test_a_call_whose_data_a_cache_holds_has_no_share_of_the_bandwidth(calibration):
-    (small,) = line([case_of("copy", Shape.of(n=1000), "fp32", H100)], H100, calibration, calls="queued")
+    (small,) = line([predict(case_of("copy", Shape.of(n=1000), "fp32", H100), H100, calibration)])
 
     assert small.share(1e-6) is None
 
@@ -76,4 +76,4 @@ def test_a_call_whose_data_a_cache_holds_has_no_share_of_the_bandwidth(calibrati
 def test_a_format_that_a_gpu_does_not_have_has_no_line(calibration):
     fp8 = case_of("linear", SHAPE, "fp8", T4)
 
-    assert all(point.prediction.support != "unsupported" for point in line([fp8], T4, calibration, calls="queued"))
+    assert all(point.prediction.support != "unsupported" for point in line([predict(fp8, T4, calibration)]))
