@@ -17,7 +17,11 @@ from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.lessons.catalog import catalog
 from gpuexplore.operations import OPERATIONS
+from scripts.app_server import ROOT
 
+Request = Callable[[int], dict[str, str]]
+PEER = "benchmarks/peer_charts.py"
+NAMES = {"": "benchmark", PEER: "(three plain charts)"}
 FIRST, ALONE = 5, 15  # requests that load what a page needs, and those that are measured one by one
 GPUS = tuple(row.key for row in ACCELERATORS)
 CUDA_GPUS = tuple(row.key for row in ACCELERATORS if row.compute_capability in CAPABILITIES)
@@ -85,12 +89,16 @@ def _tensors(number: int) -> dict[str, str]:
     return {"expression": f"x = {rows}x{columns}; x.t(); x[1]"}
 
 
+def _peer(number: int) -> dict[str, str]:
+    return {"size": str(512 + number)}
+
+
 def _lessons(number: int) -> dict[str, str]:
     lesson, letter = STEPS[number % len(STEPS)]
     return {"lesson": lesson, "step": letter}
 
 
-REQUESTS: Mapping[str, Callable[[int], dict[str, str]]] = MappingProxyType(
+REQUESTS: Mapping[str, Request] = MappingProxyType(
     {
         "what-if": _what_if,
         "kernels": _kernels,
@@ -106,40 +114,35 @@ REQUESTS: Mapping[str, Callable[[int], dict[str, str]]] = MappingProxyType(
 )
 
 
-def query_of(page: str, number: int) -> str:
-    """Return the parameters of the `number`-th request of a page: no two alike."""
-    return urlencode(REQUESTS[page](number))
-
-
 def measure(counts: Sequence[int], root: Path) -> None:
-    """Print for each page the server's CPU time of a request nobody made before, and seconds until crowds are drawn."""
+    """Print for each page and the peer the server's CPU time of a new request, and seconds until crowds are drawn."""
     heads = "".join(f"{f'{count} at once, s':>18}" for count in counts)
     print(f"{'own request each':20}{'CPU ms a page':>16}{heads}", flush=True)
-    for page in REQUESTS:
-        with serve(root, "app.py") as served:
-            alone_s, crowds_s = asyncio.run(_measured(served, page, counts))
+    for page, request in {PEER: _peer, **REQUESTS}.items():
+        with serve(ROOT if page == PEER else root, PEER if page == PEER else "app.py") as served:
+            alone_s, crowds_s = asyncio.run(_measured(served, "" if page == PEER else page, request, counts))
         seconds = "".join(f"{crowd_s:18.1f}" for crowd_s in crowds_s)
-        print(f"{page or 'benchmark':20}{alone_s * 1e3:16.0f}{seconds}", flush=True)
+        print(f"{NAMES.get(page, page):20}{alone_s * 1e3:16.0f}{seconds}", flush=True)
 
 
-async def _measured(served: Served, page: str, counts: Sequence[int]) -> tuple[float, list[float]]:
+async def _measured(served: Served, page: str, request: Request, counts: Sequence[int]) -> tuple[float, list[float]]:
     """Return CPU seconds of the web server a page, one after the other, and seconds of each crowd."""
     async with measuring(served.store, None):
-        await _open(served, page, range(FIRST))
+        await _open(served, page, request, range(FIRST))
         before_s = _own_cpu_s(served)
         for number in range(FIRST, FIRST + ALONE):
-            await _open(served, page, range(number, number + 1))
+            await _open(served, page, request, range(number, number + 1))
         alone_s = (_own_cpu_s(served) - before_s) / ALONE
         start, crowds_s = FIRST + ALONE, []
         for count in counts:
-            crowds_s.append(await _open(served, page, range(start, start + count)))
+            crowds_s.append(await _open(served, page, request, range(start, start + count)))
             start += count
     return alone_s, crowds_s
 
 
-async def _open(served: Served, page: str, numbers: range) -> float:
+async def _open(served: Served, page: str, request: Request, numbers: range) -> float:
     """Open these requests at once; return the seconds until the last one was drawn."""
-    visitors = [Visitor(served.address, page, query_of(page, number)) for number in numbers]
+    visitors = [Visitor(served.address, page, urlencode(request(number))) for number in numbers]
     async with opened(visitors) as seconds:
         return max(seconds)
 

@@ -197,6 +197,10 @@ class Device:
     one_thread: ThreadRoofs | None = None
     machine_kind: MachineKind | None = None
 
+    def __hash__(self) -> int:
+        """Return a hash of what names it: of all its peaks it took longer than a prediction."""
+        return hash((self.id, self.name, self.spec_key, self.uuid))
+
     @property
     def title(self) -> str:
         """The name for a reader, with the microarchitecture where it is known: ``AMD EPYC (Zen 4)``."""

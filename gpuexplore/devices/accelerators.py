@@ -194,7 +194,20 @@ def with_row(device: Device, row: Accelerator) -> Device:
 
 
 def as_device(accelerator: Accelerator) -> Device:
-    """Return the row as a device that is not here: its key is its id, and nothing can be measured on it."""
+    """Return the row as a device that is not here: its key is its id, and nothing can be measured on it.
+
+    A row of the table is always the same object: to compare devices by their peaks takes longer than a prediction.
+    """
+    return table_device(accelerator.key) if _BY_KEY.get(accelerator.key) is accelerator else _device_of(accelerator)
+
+
+@cache
+def table_device(key: str) -> Device:
+    """Return the row of this key, which there is, as a device that is not here."""
+    return _device_of(_BY_KEY[key])
+
+
+def _device_of(accelerator: Accelerator) -> Device:
     return Device(
         id=accelerator.key,
         kind="table",
@@ -210,9 +223,3 @@ def as_device(accelerator: Accelerator) -> Device:
         bandwidth=bandwidth_of(accelerator),
         notes=tuple(filter(None, (accelerator.notes,))),
     )
-
-
-@cache
-def table_device(key: str) -> Device:
-    """Return the row of this key, which there is, as a device that is not here."""
-    return as_device(_BY_KEY[key])

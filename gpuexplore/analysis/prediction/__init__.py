@@ -23,6 +23,7 @@ from gpuexplore.analysis.prediction.calibration import (
     NOISE,
     UNSEARCHED_NOISE,
     Calibration,
+    Observation,
     features_of,
     from_noted,
     from_published,
@@ -267,14 +268,15 @@ def _of_library(asked: _Asked, judged: Judged, first: int, calibration: Calibrat
     calibration = calibration.without_namesakes(device)
     moved = gpus.searched_gain() if asked.conditions.searched else 0.0
     place, fitted_s = kinds.index(asked.conditions.calls), judged.times_s[first : first + len(kinds)]
-    estimate = gpus.estimate_of(judged, first + place)
+    estimate, seen = gpus.estimate_of(judged, first + place), tuple[Observation, ...]()
     if calibration.is_measured(device, LIBRARY):
+        seen = calibration.seen(LIBRARY)
         queued = gpus.estimate_of(judged, first + kinds.index("queued"))
         of_queued = _measured(asked, queued, calibration)
         found = of_queued if queued == estimate else _measured(asked, estimate, calibration)
         each = _as_queued(_Times.around(queued.time_s, moved - of_queued.mean, of_queued.deviation), fitted_s)
     else:
-        found = Posterior(0.0, hypot(estimate.deviation, NOISE), (0.0,) * len(calibration.seen(LIBRARY)))
+        found = Posterior(0.0, hypot(estimate.deviation, NOISE), ())
         deviations = judged.deviations[first : first + len(kinds)]
         each = [
             _Times.around(float(time_s), moved, hypot(float(deviation), NOISE))
@@ -288,7 +290,7 @@ def _of_library(asked: _Asked, judged: Judged, first: int, calibration: Calibrat
         **_in_order(each, place)._asdict(),
         bound=estimate.bound,
         peak=asked.units.peak,
-        basis=basis_of_library(estimate, found, calibration.seen(LIBRARY)),
+        basis=basis_of_library(estimate, found, seen),
         calls=asked.conditions.calls,
         nearest=nearest_of(estimate),
         better=better_of(case, device, estimate, own=any(share >= RELEVANT for share in found.relevance)),
