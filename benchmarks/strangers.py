@@ -145,10 +145,12 @@ class Uploader(Visitor):
     """A page with a field for files, which it fills.
 
     Attributes:
-        said: texts of the messages that its last run showed.
+        said: the messages that its last run showed.
+        texts: and its other texts.
     """
 
     said: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     _session: str = ""
     _field: str = ""
     _choices: dict[str, str] = field(default_factory=dict)
@@ -188,6 +190,7 @@ class Uploader(Visitor):
         message.rerun_script.widget_states.widgets.extend(states)
         message.rerun_script.page_name, message.rerun_script.query_string = self.page, self.query
         self.said.clear()
+        self.texts.clear()
         self._rendered.clear()
         await self._socket.send(message.SerializeToString())
         with suppress(TimeoutError):
@@ -208,6 +211,10 @@ class Uploader(Visitor):
                 self._choices[element.button_group.label] = element.button_group.id
             elif element.WhichOneof("type") == "alert":
                 self.said.append(element.alert.body)
+            elif element.WhichOneof("type") == "markdown":
+                self.texts.append(element.markdown.body)
+            elif element.WhichOneof("type") == "progress":
+                self.texts.append(element.progress.text)
         Visitor._take(self, message)
 
 

@@ -19,11 +19,12 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from gpuexplore.devices.directories import data_directory
-from gpuexplore.store.sqlite_connection import BUSY_TIMEOUT_MS, listen
+from gpuexplore.store.sqlite_connection import PATIENCE_S, check_whole, listen
 from gpuexplore.store.storable_text import REPLACEMENT, storable
 from gpuexplore.store.unavailable import LOCKED, because, is_unavailable, unavailable
 
 URL_VARIABLE = "GPUEXPLORE_DATABASE_URL"
+SOON_S = 1.0  # as long as a page, or a program that asks, can wait for another writer
 
 
 def utc_now() -> datetime:
@@ -88,18 +89,31 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self, *, durable: bool = False) -> Iterator[Connection]:
+    def writing(self, *, durable: bool = False, patience_s: float = PATIENCE_S) -> Iterator[Connection]:
         """Give a connection that commits at the end; on SQLite it is the only writer from its first statement.
 
         Args:
             durable: what is written survives a power cut as soon as this returns; it costs a sync of the disk.
+            patience_s: how long to wait for another writer, of this process or another one; on SQLite.
 
         Raises:
             StoreUnavailable: the database cannot be used now; nothing was written.
         """
-        engine = self._engine_with(sqlite_begin="BEGIN IMMEDIATE", sqlite_durable=durable)
-        with _translated(), self._turn(), engine.begin() as connection:
+        engine = self._engine_with(sqlite_begin="BEGIN IMMEDIATE", sqlite_durable=durable, sqlite_patience_s=patience_s)
+        with _translated(), self._turn(patience_s), engine.begin() as connection:
             yield connection
+
+    def check(self, *, writing: bool = True) -> None:
+        """Return when the database is whole, and can be written to soon.
+
+        Raises:
+            StoreUnavailable: it is not; says why.
+        """
+        with self.reading() as connection:
+            check_whole(connection)
+        if writing:
+            with self.writing(patience_s=SOON_S) as connection:
+                connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
 
     def _engine_with(self, **options: Any) -> Engine:
         """Return the engine with these options, made once: that takes a tenth of a millisecond."""
@@ -109,12 +123,12 @@ class Database:
         return self._engines[key]
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self, patience_s: float) -> Iterator[None]:
         """On SQLite, let the threads of this process write in turns: waiting for its lock is slower and unfair."""
         if self.engine.dialect.name != "sqlite":
             yield
             return
-        if not self._one_writer.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+        if not self._one_writer.acquire(timeout=patience_s):
             raise because(LOCKED)
         try:
             yield

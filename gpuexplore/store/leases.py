@@ -99,9 +99,11 @@ def ready(database: Database) -> None:
     """Return when runs that are submitted now will be measured.
 
     Raises:
-        StoreUnavailable: the database cannot be used, or no supervisor is alive; says which.
+        StoreUnavailable: the database cannot be read or written, or no supervisor is alive; says which.
     """
-    if not any(supervisor.alive for supervisor in supervisors(database)):
+    is_alive = any(supervisor.alive for supervisor in supervisors(database))
+    database.check(writing=not is_alive)  # a supervisor that cannot write is silent, too
+    if not is_alive:
         raise StoreUnavailable(f"No supervisor has reported itself in the last {FRESH_S:g} seconds")
 
 

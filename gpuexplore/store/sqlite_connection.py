@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DisconnectionError
 
-BUSY_TIMEOUT_MS = 10_000  # a writer waits this long for another one before it gives up
-SETTINGS = (f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}", "PRAGMA foreign_keys = ON")
+PATIENCE_S = 10.0  # a writer waits this long for another one before it gives up
+SETTINGS = ("PRAGMA foreign_keys = ON",)
 OWNER_ONLY, OPEN_TO_ALL = 0o600, 0o644  # owners are cookies: with one, anybody is its visitor
 # With WAL a power cut may lose the last moments under NORMAL, nothing under FULL, and never the file.
 SYNCHRONOUS = {False: "NORMAL", True: "FULL"}
@@ -38,6 +38,7 @@ def _prepare(connection: Any, record: Any, file: str | None) -> None:
 def _begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     connection.exec_driver_sql(f"PRAGMA synchronous = {SYNCHRONOUS[options.get('sqlite_durable', False)]}")
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(1000 * options.get('sqlite_patience_s', PATIENCE_S))}")
     connection.exec_driver_sql(options.get("sqlite_begin", "BEGIN"))
 
 
@@ -55,6 +56,20 @@ def create(engine: Engine) -> None:
         with suppress(OSError):  # there is none, or it is another user's
             if stat.S_IMODE(path.stat().st_mode) == OPEN_TO_ALL:
                 path.chmod(OWNER_ONLY)
+
+
+def check_whole(connection: Connection) -> None:
+    """Refuse a file that was cut off: it lacks more than its write-ahead log can hold, which reads find out too late.
+
+    Raises:
+        sqlite3.DatabaseError: it was.
+    """
+    file = _file(connection.engine) if connection.dialect.name == "sqlite" else None
+    if not file:
+        return
+    pages, page_bytes = (connection.exec_driver_sql(f"PRAGMA page_{name}").scalar_one() for name in ("count", "size"))
+    if pages * page_bytes > size_of(Path(file)):
+        raise sqlite3.DatabaseError("the database is malformed: its file was cut off")
 
 
 def size_of(file: Path) -> int:

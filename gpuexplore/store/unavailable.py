@@ -9,7 +9,7 @@ from gpuexplore.errors import StoreUnavailable
 LOG = logging.getLogger(__name__)
 KEPT = "Nothing that was stored is lost"
 CAUSES = (  # of SQLite's texts (https://www.sqlite.org/rescode.html) and of PostgreSQL's
-    (("database is locked", "lock timeout"), f"another program has kept it locked for 10 seconds. {KEPT}: try again"),
+    (("database is locked", "lock timeout"), f"another program keeps it locked. {KEPT}: try again"),
     (("disk is full", "no space left", "disk full"), f"its disk is full. {KEPT}: make room"),
     (("readonly", "read-only"), f"it is read-only. {KEPT}: make the file and its directory writable"),
     (("malformed", "not a database", "corrupt"),

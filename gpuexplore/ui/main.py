@@ -1,5 +1,6 @@
 """The frame around every page: navigation. Titles belong to the pages."""
 
+import time
 from pathlib import Path
 
 import streamlit as st
@@ -11,7 +12,7 @@ from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.present.view import is_presented
 from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head.recent import show_recent_runs
-from gpuexplore.ui.session import RETRY_S, draw_once_back, note_visit
+from gpuexplore.ui.session import RETRY_S, draw_once_back, draw_once_writable, note_visit
 from gpuexplore.ui.shared.quiet import hold_back
 from gpuexplore.ui.turns.redraws import drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
@@ -172,12 +173,13 @@ if not is_presented():
     show_role()
     show_recent_runs()
 try:
-    note_visit()
+    if note_visit() is not None:
+        st.fragment(draw_once_writable, run_every=RETRY_S)()
     hold_back()
     with drawn_in_turn():
         page.run()
 except StoreUnavailable as error:
     show_problem(error)
-    st.fragment(draw_once_back, run_every=RETRY_S)()
+    st.fragment(draw_once_back, run_every=RETRY_S)(time.monotonic())
 except GpuExploreError as error:  # forged values: a sentence, and no traceback in the log
     show_problem(error)

@@ -1,6 +1,7 @@
 """The services every page uses, for whoever is asking."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -14,10 +15,12 @@ from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Device
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 
 __all__ = [
     "draw_once_back",
+    "draw_once_writable",
     "is_silent",
     "known_devices",
     "live_supervisor",
@@ -26,6 +29,7 @@ __all__ = [
     "own_peaks",
     "owner",
     "store",
+    "why_silent",
 ]
 
 RETRY_S = 2.0  # a page without a database looks for it again
@@ -37,6 +41,8 @@ DEVICES: Shared[tuple[Device, ...]] = Shared(1)
 NEWEST: Shared[int] = Shared(1)
 OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
 OWN_LOOKS = 10
+TROUBLE_S = 3.0
+_TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
 
 @cache  # not st.cache_resource: any visitor can clear that
@@ -53,6 +59,25 @@ def live_supervisor() -> Supervisor | None:
 def is_silent() -> bool:
     """Return whether there was a process that measures, and it was not heard of in the last seconds."""
     return bool(_supervisors()) and live_supervisor() is None
+
+
+def why_silent() -> StoreUnavailable | None:
+    """Return why the process that measures cannot report itself: the database; None where that is not the reason."""
+    return _trouble_with(lambda: store().check())
+
+
+def _trouble_with(attempt: Callable[[], None]) -> StoreUnavailable | None:
+    """Return why an attempt to write fails, as it did a moment ago for anybody: each waits for a lock for a while."""
+    for until_s, error in _TROUBLES:
+        if time.monotonic() < until_s:
+            return error
+    _TROUBLES.clear()
+    try:
+        attempt()
+    except StoreUnavailable as error:
+        _TROUBLES[:] = [(time.monotonic() + TROUBLE_S, error)]
+        return error
+    return None
 
 
 def known_devices() -> tuple[Device, ...]:
@@ -81,26 +106,41 @@ def _with_host(host: str, device: Device) -> Device:
     return device if "/" in device.id else replace(device, id=f"{host}/{device.id}")
 
 
-def note_visit() -> None:
+def note_visit() -> StoreUnavailable | None:
     """Note that the visitor is here: the waiting runs of owners who have gone are dropped after a while.
 
-    Without a database there is nothing to note it in; a page that needs one says so itself, below its title.
+    Returns why nothing can be written now, None where it can: reading may do all the same.
     """
     visitor, now_s = owner(), time.monotonic()
     if now_s - _VISITS.get(visitor, -NOTED_S) < NOTED_S:
-        return
+        return None
     if len(_VISITS) >= MOST_NOTED:
         _VISITS.clear()
-    with suppress(StoreUnavailable):
-        store().see(visitor)
+    trouble = _trouble_with(lambda: store().see(visitor))
+    if trouble is None:
         _VISITS[visitor] = now_s
+    return trouble
 
 
-def draw_once_back() -> None:
-    """Draw the whole page as soon as the database can be used again; where it is away, nothing."""
+def draw_once_back(failed_s: float) -> None:
+    """Draw the whole page again after a while, once the database can be read; where it is away, nothing.
+
+    Args:
+        failed_s: when the page could not be drawn, by the monotonic clock: what is damaged is read in part, again and
+            again.
+    """
     with suppress(StoreUnavailable):
-        _supervisors()
+        if time.monotonic() - failed_s >= RETRY_S:
+            _supervisors()
+            st.rerun()
+
+
+def draw_once_writable() -> None:
+    """Draw the whole page as soon as the database can be written to again; until then say why it cannot."""
+    problem = note_visit()
+    if problem is None:
         st.rerun()
+    st.warning(f"{plain(str(problem))} What is stored can be read meanwhile.", icon=":material/lock:")
 
 
 def newest_result() -> int:

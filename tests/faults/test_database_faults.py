@@ -1,5 +1,7 @@
 """Whatever happens to the database, the supervisor goes on: results are kept, and written when it is back."""
 
+import asyncio
+import json
 import os
 import shutil
 import sqlite3
@@ -8,14 +10,20 @@ import tempfile
 import time
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
+from benchmarks.strangers import Uploader
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import RunState, Status
-from gpuexplore.store import open_store
+from gpuexplore.store import Instance, open_store
+from scripts.app_server import streamlit_served
 from tests import postgresql
 from tests.faults.conftest import ends, experiment, holder, is_measuring, next_run_starts, wait_until
+
+SOON_S = 8.0  # 2 on an idle machine
 
 
 @contextmanager
@@ -44,7 +52,67 @@ def test_visitor_reads_why_nothing_can_be_queued_while_it_is_locked(store, home)
     with locked(home / "gpuexplore.sqlite3"), pytest.raises(StoreUnavailable) as told:
         store.submit(experiment(), "ada")
 
-    assert "another program has kept it locked for 10 seconds. Nothing that was stored is lost" in str(told.value)
+    assert "another program keeps it locked. Nothing that was stored is lost" in str(told.value)
+
+
+def asked(address):
+    """Return the reason for which a server is not ready, and the seconds until it said so."""
+    began_s = time.monotonic()
+    with pytest.raises(HTTPError) as refused:
+        urlopen(f"{address}/api/ready", timeout=60)
+    assert refused.value.code == 503
+    return json.loads(refused.value.read())["reason"], time.monotonic() - began_s
+
+
+async def opened(address, page, query=""):
+    """Return what a page says, and the seconds until it was drawn."""
+    visitor = Uploader(address, page, query)
+    took_s = await visitor.open()
+    await visitor.close()
+    assert not visitor.errors
+    return "\n".join([*visitor.said, *visitor.texts]), took_s
+
+
+@pytest.fixture
+def address(home):
+    with streamlit_served(home, "app.py", os.environ | {"GPUEXPLORE_SUPERVISOR": "external"}) as (_, found):
+        yield found
+
+
+def test_pages_open_while_it_is_locked_and_say_so(store, home, address):
+    asyncio.run(opened(address, ""))
+    run_id = store.submit(experiment(), "ada")
+    store.heartbeat(Instance("gone", host="here", scope="here", pid=1, version="1"), state="ready", devices=())
+    time.sleep(6)  # until it is silent
+
+    with locked(home / "gpuexplore.sqlite3"):
+        for page in ("", "runs", "queue", "roofline", "rooms"):
+            said, took_s = asyncio.run(opened(address, page))
+            assert "another program keeps it locked" in said, page
+            assert took_s < SOON_S, page
+        said, took_s = asyncio.run(opened(address, "", f"run={run_id}"))
+        assert said.count("another program keeps it locked") == 2, "as a whole, and of the run"
+        assert took_s < SOON_S
+        reason, took_s = asked(address)
+        assert "another program keeps it locked" in reason
+        assert took_s < SOON_S
+    assert "No supervisor has reported itself" in asked(address)[0]
+    assert "locked" not in asyncio.run(opened(address, "queue"))[0]
+
+
+def test_file_that_was_cut_off_is_not_ready_and_pages_name_it_once(store, home, address):
+    asyncio.run(opened(address, ""))
+    for _ in range(20):
+        store.submit(experiment(20), "ada")
+    file = home / "gpuexplore.sqlite3"
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    os.truncate(file, file.stat().st_size // 2)
+
+    assert "its file is damaged" in asked(address)[0]
+    said, took_s = asyncio.run(opened(address, "runs"))
+    assert said.count("its file is damaged") == 1
+    assert took_s < SOON_S, "and is not drawn again and again"
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ ROOMS = {  # of whoever leads the room, or is in it: the store asks
     *("time_task", "give_guess"),
 }
 READS = {
-    *("answers_of", "answers_since", "device_names", "held_back", "history", "leads", "listed", "listed_run"),
+    *("answers_of", "answers_since", "check", "device_names", "held_back", "history", "leads", "listed", "listed_run"),
     *("askers_of", "results_of_runs", "runs_of_room"),
     *("load_activity", "load_summary", "measured_results", "newest_activity", "newest_alike", "newest_result"),
     *("own_bandwidth", "own_peaks", "participant_of", "participants", "ready", "results_after", "room_of", "rooms_of"),

@@ -13,7 +13,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may_cancel
 from gpuexplore.ui.run.state import ACTIVITIES, cancel, changed, position, waiting_words
 from gpuexplore.ui.run.view import waiting_tick_s
-from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
+from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store, why_silent
 from gpuexplore.ui.shared import moment
 from gpuexplore.ui.shared.pace import PACE, SHORTEST_S
 from gpuexplore.ui.shared.quiet import in_turn
@@ -133,9 +133,9 @@ def _show_state(run: ActivityRun) -> None:
 def pending_words(run: Run | ActivityRun) -> str:
     """Return what work that has not ended waits for, or how far it is."""
     if live_supervisor() is None:
-        return (
-            "The measuring process does not answer: it is replaced" if is_silent() else "The measuring process starts"
-        )
+        if not is_silent():
+            return "The measuring process starts"
+        return plain(str(why_silent() or "The measuring process does not answer: it is replaced"))
     if run.state is RunState.QUEUED:
         return waiting_words(position(run.id))
     if isinstance(run, Run):

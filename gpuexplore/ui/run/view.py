@@ -14,7 +14,7 @@ from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, seconds_left, waiting_words
-from gpuexplore.ui.session import is_silent, live_supervisor, note_visit
+from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, why_silent
 from gpuexplore.ui.shared.pace import MISSED, PACE
 from gpuexplore.ui.shared.quiet import in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
@@ -180,7 +180,7 @@ def _beside_cancel(run: Run) -> AbstractContextManager[object]:
 
 def _words(run: Run) -> str:
     if live_supervisor() is None:
-        return f"{_measured(run)}{SILENT if is_silent() else STARTING}"
+        return f"{_measured(run)}{_silent() if is_silent() else STARTING}"
     if run.state is RunState.QUEUED:
         return _waiting(run)
     if not run.progress.measured and run.progress.current is None:
@@ -189,6 +189,11 @@ def _words(run: Run) -> str:
     now = f" · {_point(run.progress.current)}" if run.progress.current else ""
     rest = f" · about {format_whole_seconds(left)} left" if left is not None else ""
     return f"{run.progress}{now}{rest}"
+
+
+def _silent() -> str:
+    trouble = why_silent()
+    return SILENT if trouble is None else f"{plain(str(trouble))} Afterwards this run goes on"
 
 
 def _waiting(run: Run) -> str:
