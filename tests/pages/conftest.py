@@ -66,6 +66,7 @@ def home(tmp_path, monkeypatch):
     session.store().close()
     session.store.cache_clear()
     session._VISITS.clear()
+    session._TROUBLES.clear()
     roles._SHOWED.clear()
 
 
