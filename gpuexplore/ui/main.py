@@ -172,14 +172,16 @@ if not is_presented():
     show_account()
     show_role()
     show_recent_runs()
+trouble = note_visit()
 try:
-    if note_visit() is not None:
+    if trouble is not None:
         st.fragment(draw_once_writable, run_every=RETRY_S)()
     hold_back()
     with drawn_in_turn():
         page.run()
 except StoreUnavailable as error:
-    show_problem(error)
+    if str(error) != str(trouble):
+        show_problem(error)
     st.fragment(draw_once_back, run_every=RETRY_S)(time.monotonic())
 except GpuExploreError as error:  # forged values: a sentence, and no traceback in the log
     show_problem(error)

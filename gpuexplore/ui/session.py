@@ -11,7 +11,7 @@ import streamlit as st
 from gpuexplore.analysis.model import CustomPeaks
 from gpuexplore.devices import discover
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import StoreUnavailable
+from gpuexplore.errors import InvalidInput, StoreUnavailable
 from gpuexplore.model import Device
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
@@ -47,8 +47,15 @@ _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until 
 
 @cache  # not st.cache_resource: any visitor can clear that
 def store() -> Store:
-    """Return this process's connection to the store."""
-    return open_store()
+    """Return this process's connection to the store.
+
+    Raises:
+        StoreUnavailable: there is no directory for it that can be written.
+    """
+    try:
+        return open_store()
+    except InvalidInput as error:  # not a visitor's: pages that need none are drawn all the same
+        raise StoreUnavailable(str(error)) from error
 
 
 def live_supervisor() -> Supervisor | None:
@@ -140,7 +147,7 @@ def draw_once_writable() -> None:
     problem = note_visit()
     if problem is None:
         st.rerun()
-    st.warning(f"{plain(str(problem))} What is stored can be read meanwhile.", icon=":material/lock:")
+    st.warning(plain(str(problem)), icon=":material/lock:")
 
 
 def newest_result() -> int:

@@ -97,7 +97,7 @@ def test_pages_open_while_it_is_locked_and_say_so(store, home, address):
         assert "another program keeps it locked" in reason
         assert took_s < SOON_S
     assert "No supervisor has reported itself" in asked(address)[0]
-    assert "locked" not in asyncio.run(opened(address, "queue"))[0]
+    wait_until(lambda: "locked" not in asyncio.run(opened(address, "queue"))[0], SOON_S, "the page")
 
 
 def test_file_that_was_cut_off_is_not_ready_and_pages_name_it_once(store, home, address):
@@ -125,6 +125,23 @@ def small_disk(home):
         pytest.skip("only root may mount a small disk")
     yield disk
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_home_that_is_read_only_is_named_on_each_page_and_what_needs_none_is_drawn(small_disk, tmp_path, is_used):
+    if is_used:
+        with open_store(f"sqlite:///{small_disk}/gpuexplore.sqlite3") as store:
+            store.submit(experiment(), "ada")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with streamlit_served(tmp_path, "app.py", os.environ | {"GPUEXPLORE_HOME": str(small_disk)}) as (_, address):
+        for page in ("", "runs", "queue"):
+            said, took_s = asyncio.run(opened(address, page))
+            assert 1 <= said.count("accepted are directories that can be made and written") <= 2  # of the queue, too
+            assert took_s < SOON_S
+        said, _ = asyncio.run(opened(address, "memory"))
+        assert "VGG-16" in said
+        assert "accepted are directories that can be made and written" in asked(address)[0]
+    assert "Traceback" not in (tmp_path / "server.log").read_text()
 
 
 def test_disk_that_fills_in_the_middle_of_a_run_costs_nothing_once_there_is_room(small_disk, watched):
