@@ -51,8 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
     check_settings()
     _check_place(arguments.address, arguments.port)
-    others = arguments.behind_proxy or os.environ.get(ALLOWED_HOSTS, "").strip()
-    _offer(arguments.own, others or arguments.address)
+    _offer(arguments.own, arguments.address, arguments.behind_proxy)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
     if proxy := _checked_proxy(arguments.behind_proxy):
@@ -102,15 +101,25 @@ def _check_place(address: str, port: int) -> None:
         raise InvalidInput.of("--address", address, accepted) from error
 
 
-def _offer(files: Sequence[str], address: str) -> None:
+def _offer(files: Sequence[str], address: str, proxy: str) -> None:
     """Have the form offer files of users, which whoever opens the app can run.
+
+    Args:
+        files: with what they define, as the command line names them.
+        address: at which the app is served.
+        proxy: a host whose visitors reach it too, whatever its name is; or empty.
 
     Raises:
         InvalidInput: others than this machine's users can open it, or a file cannot be used.
     """
-    if (files or own_names()) and address not in LOOPBACK:
-        accepted = f"{' or '.join(LOOPBACK)}: who opens the app runs the file as you"
-        raise InvalidInput.of("address of an app with files of yours", address, accepted)
+    if files or own_names():
+        accepted = f"{' or '.join(LOOPBACK)}, without a proxy: who opens the app runs the file as you"
+        allowed = filter(None, (name.strip() for name in os.environ.get(ALLOWED_HOSTS, "").split(",")))
+        for name in (address, *allowed):
+            if name not in LOOPBACK:
+                raise InvalidInput.of("address of an app with files of yours", name, accepted)
+        if proxy:
+            raise InvalidInput.of("--behind-proxy of an app with files of yours", proxy, accepted)
     for file in files:
         add_file(file)
 

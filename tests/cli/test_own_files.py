@@ -80,8 +80,19 @@ def test_a_file_that_cannot_be_used_is_told_in_a_line(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_the_app_offers_files_to_this_machine_only(file, capsys):
-    assert main(["app", "--address", "0.0.0.0", "--own", f"{file}:mine"]) == 2
-    assert "address of an app with files of yours '0.0.0.0': accepted are 127.0.0.1" in capsys.readouterr().err
-    assert main(["app", "--behind-proxy", "app.example.org", "--own", f"{file}:mine"]) == 2
-    assert "'app.example.org': accepted are 127.0.0.1" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "allowed", "named"),
+    [
+        (["--address", "0.0.0.0"], "", "0.0.0.0"),
+        (["--address", "0.0.0.0"], "localhost", "0.0.0.0"),
+        (["--address", "0.0.0.0", "--behind-proxy", "localhost"], "", "0.0.0.0"),
+        (["--behind-proxy", "localhost"], "", "localhost"),
+        (["--behind-proxy", "app.example.org"], "", "app.example.org"),
+        ([], "localhost, lab.example.org", "lab.example.org"),
+        ([], "*", "*"),
+    ],
+)
+def test_the_app_offers_files_to_this_machine_only(file, words, allowed, named, monkeypatch, capsys):
+    monkeypatch.setenv("GPUEXPLORE_ALLOWED_HOSTS", allowed)
+    assert main(["app", *words, "--own", f"{file}:mine"]) == 2
+    assert f"of an app with files of yours '{named}': accepted are 127.0.0.1" in capsys.readouterr().err
