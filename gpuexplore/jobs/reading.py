@@ -3,12 +3,14 @@
 `read_apart` starts ``python -m gpuexplore.jobs.reading``, which calls one function and hands back what it returns.
 """
 
+import ctypes
 import logging
 import os
 import pickle
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from pkgutil import resolve_name
 from tempfile import TemporaryFile
 from threading import BoundedSemaphore
@@ -48,6 +50,8 @@ def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
             )
     except subprocess.TimeoutExpired as error:
         raise InvalidInput(_TOO_MUCH) from error
+    finally:
+        _give_back_memory()
     if done.returncode < 0:
         raise InvalidInput(_TOO_MUCH)
     if done.returncode:
@@ -57,6 +61,12 @@ def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
     if isinstance(found, GpuExploreError):
         raise found
     return found
+
+
+def _give_back_memory() -> None:
+    """Have the C library return free memory to the system: of many large files it kept 150 MB."""
+    with suppress(AttributeError, OSError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def main() -> None:

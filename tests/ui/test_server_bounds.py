@@ -1,15 +1,18 @@
 """What a server bounds, so that it answers whatever is sent: connections, pages, uploads and its own log."""
 
 import asyncio
+import errno
 import logging
 import re
 import resource
 import time
 from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from types import MappingProxyType
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
@@ -79,6 +82,9 @@ async def bounded():
         patch.setattr(connections, "most_descriptors", lambda: 4 * (MOST - 2))
         patch.setattr(connections, "SPARE", 0)
         app, port = connections.BoundedAnswers(Starlette(routes=routes)), free_port()
+        here.servers = []
+        usual = connections.BoundedServer
+        patch.setattr(connections, "BoundedServer", lambda *each: here.servers.append(usual(*each)) or here.servers[-1])
         here.bound(asyncio.get_running_loop())
         server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
         served = asyncio.create_task(server.serve())
@@ -215,6 +221,27 @@ def test_pages_that_open_at_once_are_counted_before_they_have_descriptors():
     assert len(asyncio.run(crowded())) == 20
 
 
+def test_a_connection_that_cannot_be_accepted_is_not_the_last(monkeypatch):
+    async def troubled():
+        async with bounded() as (port, here):
+            take, troubles = here._take, [ValueError("odd"), OSError("gone")]
+
+            def odd(*arguments):
+                if troubles:
+                    arguments[-1].close()
+                    raise troubles.pop()
+                take(*arguments)
+
+            monkeypatch.setattr(here, "_take", odd)
+            for server in here.servers:
+                server._take = partial(odd, *server._take.args)
+            for _ in range(2):
+                await opened(port)
+            return await answer(port)
+
+    assert asyncio.run(troubled()).startswith(b"HTTP/1.1 200")
+
+
 def test_few_files_are_sent_at_a_time_where_few_more_can_be_opened(monkeypatch):
     monkeypatch.setattr(connections, "FEW_FILES", 2)
 
@@ -254,6 +281,14 @@ def test_descriptors_are_counted_in_the_kernels_list(monkeypatch):
         assert found.free() == before - 2, "counted anew after a page has opened"
     found.begin()
     assert found.free() == before - 3, "as counted, and what was begun since"
+
+    monkeypatch.setattr(connections, "OPEN_FILES", Path("/nowhere"))
+    assert connections.Descriptors().free() == 1000, "where nothing says so"
+    monkeypatch.setattr(connections, "OPEN_FILES", Mock(iterdir=Mock(side_effect=OSError(errno.EMFILE, "none left"))))
+    assert connections.Descriptors().free() == 0
+    assert connections.spare() == connections.SPARE
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (128, 128))
+    assert connections.spare() == 16
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert connections.most_descriptors() == 2**20

@@ -6,6 +6,8 @@ it lives (Streamlit keeps an event loop for it).
 """
 
 import asyncio
+import errno
+import logging
 import math
 import os
 import resource
@@ -22,6 +24,7 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+LOG = logging.getLogger(__name__)
 HEADERS_S = 10.0  # until the headers of a connection's first request have arrived
 SILENT_S = 120.0  # without a byte to or from the browser, after which a connection gives way to one that waits
 LOOK_S = 0.025  # while connections wait
@@ -30,7 +33,7 @@ PATIENCE_S = 10.0  # that a page waits for connections to give way
 CALM_S = 1.0
 OPEN_FILES = Path("/dev/fd")
 OF_PAGE = 8  # descriptors, four while it stays and the rest for what draws it first
-SPARE = 64  # descriptors that connections leave free: for what is read, and for processes
+SPARE, SHARE_OF_SPARE = 64, 8  # at most, and of few descriptors one in so many
 SHARE = 4  # pages leave one of so many descriptors to connections
 FILES, FEW_FILES = "/static/", 16  # so many are sent at a time however few descriptors are left
 
@@ -45,7 +48,7 @@ class Descriptors:
         """Return how many are free; while most are, as they were within a second."""
         now_s, most = time.monotonic(), most_descriptors()
         if now_s - self._counted_s > (LOOK_S if self._free < most // 2 else CALM_S):
-            self._free, self._counted_s = most - sum(1 for _ in OPEN_FILES.iterdir()), now_s
+            self._free, self._counted_s = most - _open_files(most), now_s
         return self._free - self._promised
 
     def begin(self) -> None:
@@ -61,6 +64,19 @@ class Descriptors:
         finally:
             self._promised -= number
             self._counted_s = -CALM_S  # so that the next look sees those that are open now
+
+
+def _open_files(most: int) -> int:
+    """Return how many files this process has open; all it may where none is left to look with, none where none says."""
+    try:
+        return sum(1 for _ in OPEN_FILES.iterdir())
+    except OSError as error:
+        return most if error.errno in (errno.EMFILE, errno.ENFILE) else 0
+
+
+def spare() -> int:
+    """Return how many descriptors connections leave free: for what is read, and for processes."""
+    return min(SPARE, most_descriptors() // SHARE_OF_SPARE)
 
 
 class Connections:
@@ -218,8 +234,11 @@ class BoundedServer:
                     self._take(connected)
                 except OSError:  # no descriptor is left, or the browser has gone
                     await asyncio.sleep(LOOK_S)
+                except Exception:  # else no connection would be accepted any more
+                    LOG.exception("A connection could not be accepted")
+                    await asyncio.sleep(LOOK_S)
                 await asyncio.sleep(0)  # what is accepted is read first
-                await self._connections.until(lambda: DESCRIPTORS.free() > SPARE)
+                await self._connections.until(lambda: DESCRIPTORS.free() > spare())
 
 
 DESCRIPTORS, CONNECTIONS = Descriptors(), Connections()  # of this process
@@ -239,7 +258,7 @@ class BoundedAnswers:
             await self._open(scope, receive, send)
         elif scope["type"] == "http":
             with _answering():
-                await self._answer(scope, receive, send if DESCRIPTORS.free() > 2 * SPARE else partial(_last, send))
+                await self._answer(scope, receive, send if DESCRIPTORS.free() > 2 * spare() else partial(_last, send))
         else:
             await self._app(scope, receive, send)
 
