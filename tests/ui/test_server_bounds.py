@@ -22,13 +22,14 @@ from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from gpuexplore.ui.server import connections, uploads
-from gpuexplore.ui.server.log import MOST_LINES, MOST_WHOLE, NEVER, BoundedRecords
+from gpuexplore.ui.server.bounds import connections, uploads
+from gpuexplore.ui.server.bounds.log import MOST_LINES, MOST_WHOLE, NEVER, BoundedRecords
 from scripts.app_server import free_port
 from tests.ui.visitor import visiting
 from tests.waiting import DEADLINE_S
 
 MOST = 8
+LATE_S = 0.2  # until a route answers
 WRITERS = []  # of the connections of a test, closed at its end
 HELLO = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
@@ -52,7 +53,7 @@ async def bounded():
 
     async def late(_):
         sent.append(1)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(LATE_S)
         most.append(len(sent))
         sent.pop()
         return PlainTextResponse("late")
@@ -171,7 +172,7 @@ def test_a_request_that_never_ends_its_headers_is_over_after_a_while(monkeypatch
                 other.write(part)
                 await asyncio.sleep(0.01)
             kept = await slowly.readuntil(b"hello")
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(2 * connections.HEADERS_S)  # which is over for those that asked
             other.write(HELLO)
             again = await slowly.readuntil(b"hello")
             return time.monotonic() - began_s, kept, again

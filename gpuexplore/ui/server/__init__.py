@@ -5,7 +5,8 @@ from starlette.middleware import Middleware
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.monitoring import METRICS_ROUTE
 from gpuexplore.ui.server import api, sending
-from gpuexplore.ui.server.connections import BoundedAnswers
+from gpuexplore.ui.server.bounds.connections import BoundedAnswers
+from gpuexplore.ui.server.bounds.uploads import BoundedUploads
 from gpuexplore.ui.server.cookie import OwnerCookie
 from gpuexplore.ui.server.frames import FrameCheck
 from gpuexplore.ui.server.headers import SafeHeaders
@@ -14,7 +15,6 @@ from gpuexplore.ui.server.last_resort import show_reference
 from gpuexplore.ui.server.lifespan import lifespan
 from gpuexplore.ui.server.origins import OwnOrigins
 from gpuexplore.ui.server.proxies import TrustedProxies
-from gpuexplore.ui.server.uploads import BoundedUploads
 
 __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 

@@ -18,8 +18,8 @@ from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
 from gpuexplore.jobs.server_settings import check_settings
 from gpuexplore.served import PACKAGE
-from gpuexplore.ui.server.connections import CONNECTIONS
-from gpuexplore.ui.server.log import BoundedRecords
+from gpuexplore.ui.server.bounds.connections import CONNECTIONS
+from gpuexplore.ui.server.bounds.log import BoundedRecords
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
 
