@@ -18,10 +18,13 @@ import streamlit
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.exceptions import InvalidStatus
 
 from benchmarks.visitor import LONGEST_S, Visitor
 
 CONNECTIONS = 6  # of a browser to a server, HTTP/1.1
+FILE_S = 240.0  # a browser waits longer
+TRIES, AGAIN_S = 10, 1.0  # of a page's websocket
 LAZY = 24  # of the scripts that pages load when they need them, the largest
 REFERENCE = re.compile(r'(?:src|href)="\./([^"]+\.(?:js|css|woff2))"')
 HALF_OPEN = (
@@ -48,7 +51,7 @@ class Connection:
         kept = self._streams
         try:
             self._streams = kept or await asyncio.open_connection(self._host, self._port)
-            return await asyncio.wait_for(self._ask(*self._streams, path), LONGEST_S)
+            return await asyncio.wait_for(self._ask(*self._streams, path), FILE_S)
         except (OSError, IncompleteReadError) as error:
             self.close()
             if kept:
@@ -107,7 +110,11 @@ class ColdBrowser(Visitor):
 
         await asyncio.gather(*map(load, self._connections))
         await first.get("/_stcore/health")
-        await Visitor.open(self)
+        for _ in range(TRIES):
+            with suppress(InvalidStatus):  # refused for want of room: Streamlit's client tries again
+                await Visitor.open(self)
+                break
+            await asyncio.sleep(AGAIN_S)
         if not self._script_hash:
             raise OSError("the page was not drawn")
         return loop.time() - began_s
