@@ -1,4 +1,4 @@
-"""What plain Streamlit makes of a request: three charts of 48 points each, of a size that the link names.
+"""A plain Streamlit page as a peer: three charts of 48 points each, of a size that the link names.
 
     streamlit run benchmarks/peer_charts.py
 

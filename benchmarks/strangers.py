@@ -1,4 +1,4 @@
-"""What strangers open at a server besides pages: connections, whole browsers, and files that they upload.
+"""Clients of a server besides pages: half-open connections, browsers with an empty cache, and uploads.
 
 For `benchmarks.attack` and the tests of faults; nothing here measures.
 """

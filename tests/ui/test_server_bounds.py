@@ -1,4 +1,4 @@
-"""What a server bounds, so that it answers whatever is sent: connections, pages, uploads and its own log."""
+"""Bounds of a server, so that it answers whatever is sent: connections, pages, uploads and its own log."""
 
 import asyncio
 import errno

@@ -39,7 +39,7 @@ FILES, FEW_FILES = "/static/", 16  # so many are sent at a time however few desc
 
 
 class Descriptors:
-    """How many files this process may still open, counted by the kernel's list, and between looks by what is begun."""
+    """The descriptors that are free in this process: listed by the kernel, and between two lists by what is begun."""
 
     def __init__(self) -> None:
         self._free, self._counted_s, self._promised = 0, -CALM_S, 0
@@ -142,7 +142,7 @@ class Watched(asyncio.Protocol):
     """A connection with the protocol that serves it; left alone once it is a websocket.
 
     Attributes:
-        transport: of what is sent; None until it is connected.
+        transport: of what is sent, once it is connected.
         has_asked: the headers of a request have arrived.
         answers: how many of its requests are being answered.
         heard_s: when it last sent or took something, by the loop's clock.
