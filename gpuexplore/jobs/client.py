@@ -126,9 +126,9 @@ class Watch:
         return True
 
     def _wait_until_locked(self, process: subprocess.Popen[bytes]) -> None:
-        """Keep others from starting a second one until the first holds its lock."""
+        """Keep others from starting a second one until the first holds its lock: a lock held may be another's look."""
         deadline_s = time.monotonic() + START_S
-        while process.poll() is None and time.monotonic() < deadline_s and not self._lock.is_held():
+        while process.poll() is None and time.monotonic() < deadline_s and self._lock.holder() is None:
             time.sleep(POLL_S)
 
 

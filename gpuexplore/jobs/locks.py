@@ -4,6 +4,7 @@ Beside each lock its holder writes who it is, in a file of its user's own, and a
 Other users may write to the directory: nothing in it is opened through a link, nor believed of another user's process.
 """
 
+import fcntl
 import getpass
 import json
 import os
@@ -107,12 +108,17 @@ class HostLock:
         self.release()
 
     def is_held(self) -> bool:
-        """Return whether somebody holds it now."""
+        """Return whether a process holds it now: two that ask at once are not taken for holders by each other."""
         try:
-            self._lock.acquire(blocking=False)
-        except Timeout:
+            file = open_shared(Path(self._lock.lock_file), os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
             return True
-        self._lock.release()
+        finally:
+            os.close(file)
         return False
 
     def holder(self) -> Holder | None:

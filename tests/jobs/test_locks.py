@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import psutil
@@ -48,6 +49,17 @@ def hold_gpu(tmp_path):
 def test_one_supervisor_per_database():
     with supervisor_lock("sqlite:///one"), supervisor_lock("sqlite:///two"), pytest.raises(Timeout):
         supervisor_lock("sqlite:///one").acquire(timeout=0)
+
+
+def test_looks_at_a_free_lock_do_not_see_each_other():
+    """A look took the lock for a moment: another one saw a supervisor that was not there."""
+    with supervisor_lock("sqlite:///one"):
+        pass
+
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda _: supervisor_lock("sqlite:///one").is_held(), range(2000)))
+
+    assert not any(seen)
 
 
 def test_devices_have_locks_of_their_own():
