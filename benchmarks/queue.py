@@ -138,6 +138,30 @@ def simulated_room() -> None:
     _measure_room("simulated:0")
 
 
+def slow_room() -> None:
+    """Let thirty owners queue a request whose fp16 takes seconds a call here; a chart stands with the others' points.
+
+    On a processor that computes fp16 in hardware it is a room like any other.
+    """
+    with ExitStack() as stack:
+        home = _folder(stack)
+        store = stack.enter_context(open_store(f"sqlite:///{home}/gpuexplore.sqlite3"))
+        stack.enter_context(_supervisor(home, store))
+        began_s, asked, charts = time.monotonic(), dict[str, float](), dict[str, float]()
+        quick = sum(case.dtype != "fp16" for case in _with_fp16(0).cases())
+        while len(charts) < PEOPLE and time.monotonic() - began_s < PATIENCE_S:
+            now_s = time.monotonic() - began_s
+            if len(asked) < min(PEOPLE, 1 + int(now_s / WITHIN_S * PEOPLE)):
+                asked[store.submit(_with_fp16(len(asked)), f"owner {len(asked)}", estimated_s=SMALL_S)] = now_s
+            for run_id in asked.keys() - charts.keys():
+                if store.load_summary(run_id).progress.measured >= quick:
+                    charts[run_id] = now_s - asked[run_id]
+            time.sleep(LOOK_S)
+        _say(f"{PEOPLE} requests with fp16: no first chart", str(PEOPLE - len(charts)), "0")
+        _say(f"{PEOPLE} requests with fp16: first chart, median", f"{median(charts.values()):.1f} s", "15 s")
+        _say(f"{PEOPLE} requests with fp16: first chart, longest", f"{max(charts.values()):.1f} s", "15 s")
+
+
 def _measure_room(device: str) -> None:
     with ExitStack() as stack:
         home = _folder(stack)
@@ -175,6 +199,12 @@ def _small(number: int, device: str) -> Experiment:
     """Return a request of its own, of twelve points."""
     shapes = tuple(Shape.of(m=size, k=size, n=size) for size in (64 + number, 128 + number, 256 + number))
     return Experiment("matmul", shapes, ("fp32", "fp64"), ("numpy", "torch"), (device,))
+
+
+def _with_fp16(number: int) -> Experiment:
+    """Return a request of its own, of twelve points, four of them in fp16."""
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in (256 + number, 1024 + number))
+    return Experiment("matmul", shapes, ("fp32", "bf16", "fp16"), ("numpy", "torch"))
 
 
 def _short() -> Experiment:
@@ -250,7 +280,7 @@ def _say(what: str, value: str, aim: str, beside: str = "") -> None:
     print(f"{what:48s} {value:>10s}   aim {aim:12s} {beside}", flush=True)
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (claims, turns, room, simulated_room)}
+SCENARIOS = {scenario.__name__: scenario for scenario in (claims, turns, room, slow_room, simulated_room)}
 
 
 def main() -> None:

@@ -83,6 +83,12 @@ def pytest_runtest_setup(item):
         pytest.skip(reason)
 
 
+@pytest.fixture(autouse=True)
+def _no_call_times(monkeypatch):
+    """Forget how long calls took in the tests before: what is slow is measured last."""
+    monkeypatch.setattr(import_module("gpuexplore.measure.sample.call_times"), "_seen", {})
+
+
 @pytest.fixture(scope="session")
 def repository():
     """Return the root of the repository."""

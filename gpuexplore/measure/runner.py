@@ -2,13 +2,13 @@
 
 `measure_cases` takes the cases of one device. First each gets a round of samples and a provisional result, so that the
 whole chart stands early; then rounds go to the groups that need them most, until nothing more is to be decided or the
-budget is spent. Implementations of one operation, shape and dtype are sampled in turns. It raises nothing for a case:
-whatever goes wrong becomes its status and reason.
+budget is spent. Groups whose calls take long come after the others. Implementations of one operation, shape and dtype
+are sampled in turns. It raises nothing for a case: whatever goes wrong becomes its status and reason.
 """
 
 import gc
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -30,6 +30,7 @@ from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
 from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.sample import call_times
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, take_contrasts
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
 from gpuexplore.measure.sample.overhead import call_overhead_s
@@ -91,7 +92,9 @@ class _Open:
     def report_provisional(self) -> None:
         """Report what is known of each case so far."""
         for prepared in self.ready.values():
-            self.report(_provisional(prepared, self.group))
+            result = _provisional(prepared, self.group)
+            call_times.note(result)
+            self.report(result)
 
     def finish(self) -> None:
         """Check each case once more, and report its result."""
@@ -137,8 +140,21 @@ def measure_cases(
         time: the clock, the wait for idle pool threads, and who is told whose turn it is.
     """
     native_first = sorted(groups_of(cases), key=lambda group: group[0].dtype not in device.native)
+    slow: list[Sequence[Case]] = []
     for groups in open_at_once(native_first, device):
-        _measure_together(groups, device, report=report, cancelled=cancelled, time=time)
+        _measure_together(_without(slow, groups), device, report=report, cancelled=cancelled, time=time)
+    for groups in open_at_once(slow, device):
+        now = (group for group in groups if not time.leaves_off())
+        _measure_together(now, device, report=report, cancelled=cancelled, time=time)
+
+
+def _without(slow: list[Sequence[Case]], groups: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
+    """Yield `groups` but for those that are `slow` by what was measured until then, which are added there."""
+    for group in groups:
+        if call_times.are_slow(group):
+            slow.append(group)
+        else:
+            yield group
 
 
 def measure_group(
@@ -159,7 +175,7 @@ def measure_group(
 
 
 def _measure_together(
-    groups: Sequence[Sequence[Case]], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
+    groups: Iterable[Sequence[Case]], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
 ) -> None:
     began_ns = time.clock()
     opened = [_first_pass(group, device, report=report, cancelled=cancelled, time=time) for group in groups]

@@ -23,6 +23,7 @@ from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.jobs.throttle import Throttled
+from gpuexplore.measure.sample import call_times
 from gpuexplore.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.store import Instance, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
@@ -446,6 +447,8 @@ def test_run_yields_after_its_first_pass_keeps_it_and_goes_on_with_what_has_no_f
 class LeavesOff(FakeEngine):
     """Reports a provisional result of each case, then final ones; where others go first, it finishes none."""
 
+    CALL_S = 1.0
+
     def __init__(self):
         super().__init__()
         self.order = []
@@ -462,7 +465,7 @@ class LeavesOff(FakeEngine):
 
     def _tell(self, what, case, on_event, *, provisional):
         self.order.append((what, case.dtype))
-        on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0), provisional=provisional))
+        on_event(Result(case, Status.OK, measurement=Measurement((self.CALL_S,), 2.0), provisional=provisional))
 
 
 def test_everybodys_first_pass_comes_before_anybodys_second(store, heartbeat, experiment):
@@ -477,6 +480,36 @@ def test_everybodys_first_pass_comes_before_anybodys_second(store, heartbeat, ex
     cases = len(experiment.cases())
     passes = [(what, dtype) for what, dtype in engine.order[: 6 * cases]]
     assert passes == [("first", dtype) for dtype in dtypes for _ in range(cases)]
+
+
+class LeavesSlowForLater(LeavesOff):
+    """Leaves the larger size for later, as a worker that knows by the smaller one that it is slow."""
+
+    def measure(self, cases, on_event, cancelled):
+        self.batches.append(cases)
+        passed = cases[:-1] or cases
+        for case in passed:
+            self._tell("first", case, on_event, provisional=True)
+        for case in cases:
+            if cancelled() is Stop.LEAVE_OFF:
+                on_event(Result(case, Status.CANCELLED, "left off"))
+            else:
+                self._tell("final", case, on_event, provisional=False)
+
+
+@pytest.mark.parametrize("call_s", [1.0, call_times.SHORTEST_S / 2])
+def test_first_pass_is_made_without_what_is_slow_by_what_was_seen(store, heartbeat, experiment, monkeypatch, call_s):
+    monkeypatch.setattr(claimed_run, "YIELD_POLL_S", 0.0)
+    monkeypatch.setattr(LeavesOff, "CALL_S", call_s)
+    asked = replace(experiment, implementations=("fine",))
+    ids = [store.submit(asked, owner, estimated_s=2.0) for owner in ("ada", "bob")]
+    engine = LeavesSlowForLater()
+
+    served(store, engine, heartbeat)
+
+    assert [store.load(run_id).state for run_id in ids] == [RunState.DONE] * 2
+    first_turn = engine.order[: engine.order.index(("final", "fp32"))]
+    assert len(first_turn) == (2 if call_s == 1.0 else 1)
 
 
 def test_second_run_of_one_waits_for_the_second_pass_of_another(store, heartbeat, experiment):

@@ -16,10 +16,10 @@ from gpuexplore.measure.conditions import memory, watch
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.measure.sample import overhead, prepare, timing
+from gpuexplore.measure.sample import call_times, overhead, prepare, timing
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
-from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
+from gpuexplore.model import Case, Measurement, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS, first_visit
 from gpuexplore.units import format_seconds
 from tests.measure.evil import catalogue
@@ -363,6 +363,44 @@ def test_leaving_off_after_the_first_pass_finishes_nothing():
 
     results = [event for event in events if isinstance(event, Result)]
     assert [(result.status, result.provisional) for result in results] == [(Status.OK, True)] * 2
+
+
+SMALL_SLOW, LARGE_SLOW = Shape.of(n=64), Shape.of(n=2**16)
+
+
+def order_of(events):
+    """Return the sizes of what was reported, in order: provisional ones negative."""
+    results = (event for event in events if isinstance(event, Result))
+    return [(-1 if result.provisional else 1) * result.case.shape["n"] for result in results]
+
+
+@pytest.mark.parametrize(
+    ("leaves_off", "order"),
+    [
+        (False, [-64, -257, 64, 257, -(2**16), 2**16]),
+        (True, [-64, -257]),
+    ],
+)
+def test_a_slow_case_is_measured_after_the_others_and_left_where_others_go_first(leaves_off, order):
+    """Its small size tells; two that were slow kept thirty waiting for minutes."""
+    tick_ns = round(call_times.SHORTEST_S * 1e9)
+    time = Timekeeper(FakeClock(tick_ns=tick_ns), lambda: None, thread_waits=dict, leaves_off=lambda: leaves_off)
+    asked = [case for shape in (SMALL_SLOW, LARGE_SLOW) for case in cases("fine", shape=shape, budget_s=1e-3)]
+    events = []
+
+    runner.measure_cases([*asked, *cases("numpy", budget_s=1e-3)], CPU, report=events.append, time=time)
+
+    assert order_of(events) == order
+
+
+def test_slow_cases_alone_are_measured_although_others_wait():
+    time = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
+    events, group = [], cases("fine", budget_s=1e-3)
+    call_times.note(Result(group[0], Status.OK, measurement=Measurement((1.0,), 1.0)))
+
+    runner.measure_cases(group, CPU, report=events.append, time=time)
+
+    assert order_of(events) == [-257, 257]
 
 
 def test_samples_of_a_group_can_be_paired():

@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
+from itertools import groupby
 from threading import Event
 
 from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
 from gpuexplore.jobs.engines import Stop
 from gpuexplore.jobs.throttle import Throttled
+from gpuexplore.measure.sample import call_times
 from gpuexplore.model import Case, Result, RunState, Status
 from gpuexplore.store import Claim, RunClaim, Store
 
@@ -54,7 +56,7 @@ class ClaimedRun:
         self.store, self.claim, self.stop = store, claim, stop
         self.lost = self.cancelled = self.yields = False
         self.held_s = 0.0
-        self._not_passed: set[Case] = set()
+        self._not_passed: dict[Case, None] = {}
         self._passed = False  # a first pass was made since the claim
         self._settled = 0
         self._look = Throttled(self._gives_way, YIELD_POLL_S)
@@ -80,8 +82,9 @@ class ClaimedRun:
             if not self._writes:
                 self._try(lambda: self.store.set_current(claim, event))
             return
-        self._not_passed.discard(event.case)
-        if event.provisional and not self._not_passed and not self._passed:
+        call_times.note(event)
+        self._not_passed.pop(event.case, None)
+        if event.provisional and not self._passed and self._has_passed():
             self._passed = True
             self._look = Throttled(self.must_yield, YIELD_POLL_S)  # at once
         self._settled += not event.provisional
@@ -106,8 +109,13 @@ class ClaimedRun:
         return (self.yields or self.stop.is_set()) and not self.cancelled
 
     def begin_pass(self, cases: Collection[Case]) -> None:
-        """Note what is measured next: the run does not yield before each of them has a first result."""
-        self._not_passed = set(cases)
+        """Note what is measured next: the run does not yield before a first pass met each of them that is not slow."""
+        self._not_passed = dict.fromkeys(cases)
+
+    def _has_passed(self) -> bool:
+        """Return whether a first pass met every case but those that the worker leaves for later."""
+        groups = groupby(self._not_passed, key=lambda case: case.group)
+        return all(call_times.are_slow(tuple(group)) for _, group in groups)
 
     def should_stop(self) -> bool | Stop:
         """Return whether this run need not be measured any further now."""
@@ -130,11 +138,11 @@ class ClaimedRun:
         """Return whether another owner's run goes first; noted in `yields`.
 
         That is one that waits for its first pass, once this one has made its own; after TURN_S any. Not before a first
-        pass met every case; and a run of which one stood already settles a case first, so that each turn brings it
-        nearer to its end.
+        pass met every case that is not slow; and a run of which one stood already settles a case first, so that each
+        turn brings it nearer to its end.
         """
         claim, since_s = self.claim, time.monotonic() - self._first_s if self._first_s else 0.0
-        if not isinstance(claim, RunClaim) or self._not_passed:
+        if not isinstance(claim, RunClaim) or not self._has_passed():
             return False
         if self._settled == len(claim.remaining) or (claim.passed and not self._settled):
             return False

@@ -1,0 +1,40 @@
+"""Seconds of calls that this process has seen, by which a case whose calls take long is left for later.
+
+A first pass makes about ten calls of each case, so that a chart stands within a second; one of two seconds a call, as a
+product in fp16 that a processor computes in a loop, would keep the others of a queue waiting for twenty.
+"""
+
+from collections.abc import Collection
+from math import prod
+
+from gpuexplore.model import Case, Result, Status
+
+SLOW_S = 0.1  # of the calls of a group, one of each case
+SHORTEST_S = 1e-3  # shorter calls are not scaled to larger sizes: their fixed cost would be
+MOST_KINDS = 1000
+
+Kind = tuple[str, str, str, str, int | None]
+_seen: dict[Kind, tuple[int, float]] = {}
+
+
+def note(result: Result) -> None:
+    """Keep how long a call of the case of `result` takes, in place of what its implementation took before."""
+    if result.status is not Status.OK or result.measurement is None:
+        return
+    if len(_seen) >= MOST_KINDS:
+        _seen.clear()
+    _seen[_kind(result.case)] = (prod(result.case.shape), result.measurement.median_s)
+
+
+def are_slow(cases: Collection[Case]) -> bool:
+    """Return whether one call of each of `cases` probably takes more than SLOW_S together, in proportion to sizes."""
+    return sum(map(_expected_s, cases)) > SLOW_S
+
+
+def _expected_s(case: Case) -> float:
+    size, (seen_size, seen_s) = prod(case.shape), _seen.get(_kind(case), (1, 0.0))
+    return seen_s * size / seen_size if size <= seen_size or seen_s >= SHORTEST_S else 0.0
+
+
+def _kind(case: Case) -> Kind:
+    return (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
