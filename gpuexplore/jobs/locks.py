@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -191,10 +191,10 @@ def compiler_lock() -> HostLock:
 
 
 @contextmanager
-def asking_for_cpu() -> Iterator[None]:
-    """Inside, whoever compiles or interprets for a page sees that a measurement would have the CPU, and gives way."""
-    for number in range(MOST_ASKING):
-        lock = HostLock(f"{_ASKING}{number}")
+def first_free(name: str, most: int) -> Iterator[None]:
+    """Hold the first free one of the locks `name`0, `name`1 and so on; none where `most` processes hold theirs."""
+    for number in range(most):
+        lock = HostLock(f"{name}{number}")
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -205,6 +205,11 @@ def asking_for_cpu() -> Iterator[None]:
             lock.release()
         return
     yield
+
+
+def asking_for_cpu() -> AbstractContextManager[None]:
+    """Inside, whoever compiles or interprets for a page sees that a measurement would have the CPU, and gives way."""
+    return first_free(_ASKING, MOST_ASKING)
 
 
 def cpu_is_asked_for() -> bool:

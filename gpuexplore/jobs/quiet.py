@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
 
-from filelock import Timeout
-
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.locks import HostLock, lock_directory, open_shared
+from gpuexplore.jobs.locks import HostLock, first_free, lock_directory, open_shared
 
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
 IDLE_SHARE = 0.3  # of a core
@@ -29,6 +27,7 @@ HOLD_S = 0.1  # so long a page waits for a round to end
 PAGE_LOOK_S = 2e-3
 _UNTIL = Struct("<d")
 _ROUND, _SERVER = "round", "pages-"
+MOST_SERVERS = 64  # measurements do not wait for pages of more
 
 
 class Rounds:
@@ -93,10 +92,8 @@ class Rounds:
 def serving() -> Iterator[None]:
     """Inside, the worker of this host sees that this process serves pages."""
     with ExitStack() as held:
-        with suppress(InvalidInput, Timeout, OSError):  # then measurements do not wait for it
-            lock = HostLock(f"{_SERVER}{os.getpid()}")
-            lock.acquire(timeout=0)
-            held.callback(lock.release)
+        with suppress(InvalidInput, OSError):  # then measurements do not wait for it
+            held.enter_context(first_free(_SERVER, MOST_SERVERS))
         yield
 
 

@@ -164,9 +164,15 @@ def _compares_with_fp32(found: Prediction, calibration: Calibration) -> bool:
         return False
     if found.support == "emulated":
         return operation.products is not None and found.bound == "compute"
-    if found.support != "native" or dtype.bits < 16:
+    if found.support != "native" or dtype.bits < 16 or found.time_s is None:
         return False
-    return moves_only(case) or not calibration.is_measured(found.device)
+    return (moves_only(case) or not calibration.is_measured(found.device)) and found.time_s > _least_in_fp32_s(found)
+
+
+def _least_in_fp32_s(found: Prediction) -> float:
+    """Return the seconds that no prediction of the case in fp32 is below."""
+    case, device = replace(found.case, dtype="fp32"), found.device
+    return max((roof.least_s for roof in roofs(case, device, arithmetic(case, device).peak)), default=0.0)
 
 
 def _no_slower(found: Prediction, than: Prediction) -> Prediction:
