@@ -1,6 +1,6 @@
 """Hostile requests to a web server: the slowest answer about its health meanwhile, and its memory after.
 
-    python -m benchmarks.attack [--busy LOOPS] [--times N] [--files N]
+    python -m benchmarks.attack [--busy LOOPS] [--times N] [--files N] [--only TEXT]
 
 A server of its own with an open room is sent runs that claim more than can be made, are nested too deep, or hold
 millions of empty values, forty of each kind, twenty at a time; files of that kind from seven pages at a time; a
@@ -24,9 +24,10 @@ from contextlib import ExitStack
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPConnection
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from types import MappingProxyType
 from typing import Any
 
@@ -88,25 +89,36 @@ HOLD_S = 5.0
 
 
 class Health:
-    """The seconds of each answer about the server's health, asked for all the while."""
+    """The seconds of the slowest answer about the server's health, asked for all the while.
+
+    By a process of its own: in this one, hundreds of visitors keep the interpreter busy.
+    """
 
     def __init__(self, port: int) -> None:
-        self.port, self.slowest_s, self._stop = port, 0.0, Event()
-        self._thread = Thread(target=self._look)
+        self.slowest_s = 0.0
+        self._context = get_context("spawn")
+        self._ours, theirs = self._context.Pipe()
+        self._process = self._context.Process(target=_look, args=(port, theirs), daemon=True)
 
     def __enter__(self) -> "Health":
-        self._thread.start()
+        self._process.start()
+        self._ours.recv()  # it has begun
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        self._ours.send(None)
+        self.slowest_s = self._ours.recv()
+        self._process.join()
 
-    def _look(self) -> None:
-        while not self._stop.wait(LOOK_S):
-            began_s = time.perf_counter()
-            ask(self.port, "GET", "/_stcore/health")
-            self.slowest_s = max(self.slowest_s, time.perf_counter() - began_s)
+
+def _look(port: int, asked: Connection) -> None:
+    slowest_s = 0.0
+    asked.send(None)
+    while not asked.poll(LOOK_S):
+        began_s = time.perf_counter()
+        ask(port, "GET", "/_stcore/health")
+        slowest_s = max(slowest_s, time.perf_counter() - began_s)
+    asked.send(slowest_s)
 
 
 def ask(port: int, method: str, path: str, body: bytes = b"", **headers: str) -> int:
@@ -213,6 +225,7 @@ def main() -> None:
     parser.add_argument("--busy", type=int, default=0, metavar="LOOPS", help="that compute beside it; default: 0")
     parser.add_argument("--times", type=int, default=1, help="how often each attack is made; default: 1")
     parser.add_argument("--files", type=int, metavar="N", help="that the server may open; default: as this process")
+    parser.add_argument("--only", default="", metavar="TEXT", help="attacks whose names hold it; default: all")
     arguments = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # this process opens as many
@@ -230,6 +243,8 @@ def main() -> None:
         print(f"{'attack':42}{'seconds':>9}{'slowest health, s':>19}{'memory, MB':>12}{'files':>7}  answers")
         for _ in range(arguments.times):
             for name, attack in attacks(address, room.code):
+                if arguments.only not in name:
+                    continue
                 began_s = time.perf_counter()
                 with Health(int(address.rpartition(":")[2])) as health:
                     answers = attack()

@@ -86,7 +86,7 @@ def pytest_runtest_setup(item):
 @pytest.fixture(autouse=True)
 def _no_call_times(monkeypatch):
     """Forget how long calls took in the tests before: what is slow is measured last."""
-    monkeypatch.setattr(import_module("gpuexplore.measure.sample.call_times"), "_seen", {})
+    monkeypatch.setattr(import_module("gpuexplore.measure.sample.slow_cases"), "_seen", {})
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from struct import Struct
 
@@ -41,8 +42,12 @@ class Rounds:
         # Read and written, not mapped: of a mapped file what another user cuts off would end this process
         self._file = open_shared(lock_directory() / _ROUND, os.O_RDWR | os.O_CREAT)
         weakref.finalize(self, os.close, self._file)
-        self._servers = _servers()
         self._left_s = ALLOWANCE_S
+
+    @cached_property
+    def _servers(self) -> "list[_Server]":
+        """Those that a worker waits for; a page does not ask."""
+        return _servers()
 
     @contextmanager
     def beside_no_page(self, expected_s: float) -> Iterator[Callable[[], float]]:

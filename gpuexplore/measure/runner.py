@@ -30,7 +30,7 @@ from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
 from gpuexplore.measure.flags import Measured, find_flags
-from gpuexplore.measure.sample import call_times
+from gpuexplore.measure.sample import slow_cases
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, take_contrasts
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
 from gpuexplore.measure.sample.overhead import call_overhead_s
@@ -93,7 +93,7 @@ class _Open:
         """Report what is known of each case so far."""
         for prepared in self.ready.values():
             result = _provisional(prepared, self.group)
-            call_times.note(result)
+            slow_cases.note(result)
             self.report(result)
 
     def finish(self) -> None:
@@ -151,7 +151,7 @@ def measure_cases(
 def _without(slow: list[Sequence[Case]], groups: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
     """Yield `groups` but for those that are `slow` by what was measured until then, which are added there."""
     for group in groups:
-        if call_times.are_slow(group):
+        if slow_cases.are_slow(group):
             slow.append(group)
         else:
             yield group

@@ -1,11 +1,11 @@
 """The recordings that ship with gpuexplore: every file of the folder `data`, read when it is first asked for."""
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Result, Run
+from gpuexplore.once import once
 from gpuexplore.recorded.recording import Recording
 from gpuexplore.recorded.validation import validate
 
@@ -74,12 +74,12 @@ def _found(run_id: str) -> tuple[Recording, Run]:
     return found
 
 
-@cache
+@once
 def _runs(folder: Path) -> Mapping[str, tuple[Recording, Run]]:
     return {run.id: (recording, run) for recording in _read(folder)[0] for run in recording.as_runs()}
 
 
-@cache
+@once
 def _read(folder: Path) -> tuple[tuple[Recording, ...], tuple[str, ...]]:
     """Return the valid recordings of a folder, and why the other files are refused."""
     found, refused = [], []

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType
 
+from gpuexplore.once import once
 from gpuexplore.served import GLOSSARY
 
 ENTRY = re.compile(r"^- \*\*([^*\n]+)\*\*(?: \([^()\n]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)
@@ -35,7 +35,7 @@ PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-@cache
+@once
 def terms() -> Mapping[str, str]:
     """Return the meaning of each term, by the name the glossary has for it; nothing where it did not come along."""
     if not GLOSSARY.is_file():
@@ -58,7 +58,7 @@ def _listed(names: list[str]) -> str | None:
     return "\n\n".join(f"**{name}**: {terms()[name]}" for name in names) or None
 
 
-@cache
+@once
 def _pattern(name: str) -> re.Pattern[str]:
     words = "|".join(re.escape(word.strip()) for word in name.split("/"))
     return re.compile(rf"\b(?:{words})s?\b", 0 if name.isupper() else re.IGNORECASE)

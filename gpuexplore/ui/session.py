@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 
 import streamlit as st
 
@@ -13,6 +12,7 @@ from gpuexplore.devices import discover
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput, StoreUnavailable
 from gpuexplore.model import Device
+from gpuexplore.once import once
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
@@ -45,7 +45,7 @@ TROUBLE_S = 3.0
 _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
 
-@cache  # not st.cache_resource: any visitor can clear that
+@once  # not st.cache_resource: any visitor can clear that
 def store() -> Store:
     """Return this process's connection to the store.
 

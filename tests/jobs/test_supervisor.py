@@ -23,7 +23,7 @@ from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.jobs.throttle import Throttled
-from gpuexplore.measure.sample import call_times
+from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.store import Instance, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
@@ -497,7 +497,7 @@ class LeavesSlowForLater(LeavesOff):
                 self._tell("final", case, on_event, provisional=False)
 
 
-@pytest.mark.parametrize("call_s", [1.0, call_times.SHORTEST_S / 2])
+@pytest.mark.parametrize("call_s", [1.0, slow_cases.SHORTEST_S / 2])
 def test_first_pass_is_made_without_what_is_slow_by_what_was_seen(store, heartbeat, experiment, monkeypatch, call_s):
     monkeypatch.setattr(claimed_run, "YIELD_POLL_S", 0.0)
     monkeypatch.setattr(LeavesOff, "CALL_S", call_s)

@@ -16,7 +16,7 @@ from gpuexplore.measure.conditions import memory, watch
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.measure.sample import call_times, overhead, prepare, timing
+from gpuexplore.measure.sample import overhead, prepare, slow_cases, timing
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.model import Case, Measurement, Options, Result, Shape, Status, Telemetry
@@ -383,7 +383,7 @@ def order_of(events):
 )
 def test_a_slow_case_is_measured_after_the_others_and_left_where_others_go_first(leaves_off, order):
     """Its small size tells; two that were slow kept thirty waiting for minutes."""
-    tick_ns = round(call_times.SHORTEST_S * 1e9)
+    tick_ns = round(slow_cases.SHORTEST_S * 1e9)
     time = Timekeeper(FakeClock(tick_ns=tick_ns), lambda: None, thread_waits=dict, leaves_off=lambda: leaves_off)
     asked = [case for shape in (SMALL_SLOW, LARGE_SLOW) for case in cases("fine", shape=shape, budget_s=1e-3)]
     events = []
@@ -396,7 +396,7 @@ def test_a_slow_case_is_measured_after_the_others_and_left_where_others_go_first
 def test_slow_cases_alone_are_measured_although_others_wait():
     time = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
     events, group = [], cases("fine", budget_s=1e-3)
-    call_times.note(Result(group[0], Status.OK, measurement=Measurement((1.0,), 1.0)))
+    slow_cases.note(Result(group[0], Status.OK, measurement=Measurement((1.0,), 1.0)))
 
     runner.measure_cases(group, CPU, report=events.append, time=time)
 

@@ -1,10 +1,14 @@
-"""Who redraws a page again and again while something is measured waits; nobody else does."""
+"""Few pages are drawn at a time; who redraws one again and again while something is measured waits."""
+
+from contextlib import ExitStack
+from threading import Event, Thread
 
 import pytest
 
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.ui.turns import redraws
-from gpuexplore.ui.turns.redraws import ALL_S, FREE_S, LONGEST_S, ONE_S, Debts
+from gpuexplore.ui.turns.redraws import ALL_S, FREE_S, HOLD_S, LONGEST_S, ONE_S, Debts, FewAtOnce
+from tests.waiting import DEADLINE_S, wait_until
 
 PAGE_S = 0.15
 
@@ -77,3 +81,69 @@ def test_a_page_is_drawn_where_nobody_can_tell_whether_something_is_measured(mon
     monkeypatch.setattr(redraws, "live_supervisor", refuse)
 
     assert not redraws._is_measuring()
+
+
+class Page:
+    """A page that is drawn in a thread of its own until it may end."""
+
+    def __init__(self, few, order):
+        self._few, self._order = few, order
+        self.begun, self.may_end = Event(), Event()
+        self.thread = Thread(target=self._draw)
+        self.thread.start()
+
+    def _draw(self):
+        with self._few.one():
+            self._order.append(self)
+            self.begun.set()
+            self.may_end.wait(DEADLINE_S)
+
+    def end(self):
+        self.may_end.set()
+        self.thread.join(DEADLINE_S)
+
+
+@pytest.fixture
+def pages():
+    """Return how to begin a page after those before, which end with the test."""
+    with ExitStack() as ending:
+
+        def begin(few, order):
+            before = len(few._waiting)
+            page = Page(few, order)
+            ending.callback(page.end)
+            wait_until(lambda: page.begun.is_set() or len(few._waiting) > before)
+            return page
+
+        yield begin
+
+
+def test_few_pages_are_drawn_at_a_time_in_the_order_they_came(pages, clock):
+    few, order = FewAtOnce(2, clock), []
+    drawn = [pages(few, order) for _ in range(5)]
+    assert order == drawn[:2]
+
+    for ended, following in ((1, 2), (0, 3), (3, 4)):
+        drawn[ended].end()
+        assert drawn[following].begun.wait(DEADLINE_S)
+
+    assert order == drawn
+
+
+def test_a_page_that_takes_long_makes_room_for_another_one(pages, clock):
+    few, order = FewAtOnce(1, clock), []
+    slow, other = pages(few, order), pages(few, order)
+    assert order == [slow]
+
+    clock.now_s += HOLD_S
+
+    assert other.begun.wait(DEADLINE_S)
+    assert not slow.may_end.is_set()
+
+
+def test_a_page_that_fails_makes_room_too(pages, clock):
+    few, order = FewAtOnce(1, clock), []
+    with pytest.raises(ZeroDivisionError), few.one():
+        raise ZeroDivisionError
+
+    assert pages(few, order).begun.wait(DEADLINE_S)

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from functools import cache
 
 from gpuexplore.analysis.atlas.points import Point, points
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.model import Shape
+from gpuexplore.once import once
 from gpuexplore.operations import OPERATIONS, operation_named
 
 USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")  # of an operation that nobody measured
@@ -17,35 +17,35 @@ MOST_GPUS = 4
 MUCH = 0.75  # of the shapes have less work
 
 
-@cache
+@once
 def measured_operations() -> dict[str, int]:
     """Return how many points each operation has, the most measured first."""
     counts = Counter(point.operation for point in points())
     return {name: counts[name] for name in sorted(OPERATIONS, key=lambda name: -counts[name])}
 
 
-@cache
+@once
 def measured_gpus(operation: str) -> dict[str, int]:
     """Return how many points of an operation each GPU of the table has, the most measured first."""
     counts = Counter(point.spec_key for point in points(operation))
     return {row.key: counts[row.key] for row in sorted(ACCELERATORS, key=lambda row: -counts[row.key])}
 
 
-@cache
+@once
 def dtypes_of(operation: str) -> tuple[str, ...]:
     """Return the formats that an operation has a meaning in."""
     contract = operation_named(operation)
     return tuple(name for name in FORMATS if contract.unsupported(format_named(name)) is None)
 
 
-@cache
+@once
 def usual_dtype(operation: str) -> str:
     """Return the dtype of which most was measured."""
     counts = Counter(point.dtype for point in points(operation))
     return max(counts, key=lambda name: counts[name], default=USUAL_DTYPE)
 
 
-@cache
+@once
 def usual_gpus(operation: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Return the most measured GPU of each architecture, the newest architectures first."""
     counts = Counter(point.spec_key for point in points(operation, dtypes=dtypes))

@@ -5,7 +5,7 @@ A point belongs to a row of the table of accelerators, and is compared with that
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Literal
 
 from gpuexplore.analysis.atlas.citations import Citation, of_product, of_recording, of_source
@@ -18,6 +18,7 @@ from gpuexplore.devices import ACCELERATORS, table_device
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Peak, Result, Shape
+from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import Recording, recorded_results, run_id
 from gpuexplore.recorded.published import TIMINGS, PublishedMeasurement, published_measurements
@@ -173,7 +174,7 @@ def citations(of: Iterable[Point]) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(point.citation for point in of))
 
 
-@cache
+@once
 def _all() -> tuple[Point, ...]:
     return (
         *map(_published, published_measurements()),

@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cache
 from importlib.resources import files
 from math import isfinite
 from typing import Any
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import InvalidInput
+from gpuexplore.once import once
 from gpuexplore.recorded.validation import named
 
 FILE = "prices.toml"
@@ -40,7 +40,7 @@ class Price:
     note: str
 
 
-@cache
+@once
 def prices() -> tuple[Price, ...]:
     """Return every price, in the order of the file.
 

@@ -3,7 +3,6 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -11,6 +10,7 @@ from gpuexplore.analysis.fact_check.check import Check, check_of
 from gpuexplore.analysis.fact_check.interval import interval_of
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Shape
+from gpuexplore.once import once
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Claim:
         return self.id.partition("-")[0]
 
 
-@cache
+@once
 def claims() -> tuple[Claim, ...]:
     """Return every claim, in the order of the notebooks."""
     text = (files("gpuexplore.analysis") / "data" / "claims.toml").read_text(encoding="utf-8")

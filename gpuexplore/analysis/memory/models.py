@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -13,6 +13,7 @@ from gpuexplore.analysis.memory.layers.tape import How, Tape, Value
 from gpuexplore.analysis.memory.layers.text import Layer, parse_layers
 from gpuexplore.analysis.memory.setup import ITEMSIZES, Training
 from gpuexplore.errors import InvalidInput
+from gpuexplore.once import once
 
 MOST_PARAMETERS = 10**12
 MLP_BATCH, PASTED_BATCH = 128, 32
@@ -50,7 +51,7 @@ class Model:
         return self.layers[0].settings.get("tokens", 0)
 
 
-@cache
+@once
 def models() -> Mapping[str, Model]:
     """Return the models that come along, by name."""
     text = (files("gpuexplore.analysis") / "data" / "models.toml").read_text(encoding="utf-8")

@@ -5,12 +5,12 @@ Results count where they were computed by the same arithmetic: bf16 that is wide
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
 from math import exp, log
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure.check.guard import work
 from gpuexplore.model import Case, Device, Result
+from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recordings
 from gpuexplore.statistics import median
@@ -64,7 +64,7 @@ class CallTimes:
         return max(LEAST_CALL_S, _work(case) / rate)
 
 
-@cache
+@once
 def _recorded() -> dict[Key, Points]:
     """Return what the recordings of CPUs hold."""
     return _points(result for recording in recordings() for result in recording.results if result.case.device == "cpu")

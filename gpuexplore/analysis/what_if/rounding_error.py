@@ -13,13 +13,13 @@ the root mean square; over normal numbers c = 0.425. N. Higham, "Accuracy and St
 chapters 2 to 4.
 """
 
-from functools import cache
 from math import erf, sqrt
 
 import numpy as np
 
 from gpuexplore.dtypes import DType, format_named
 from gpuexplore.model import Accuracy, Shape
+from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 
 REFERENCE = "fp64"
@@ -42,7 +42,7 @@ def rounding(dtype: DType) -> float:
     return C * dtype.unit_roundoff
 
 
-@cache
+@once
 def error_amplification(operation: str) -> float:
     """Return how many times the relative error of the inputs an operation's output has: √2 for a product.
 

@@ -13,7 +13,7 @@ from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
 from gpuexplore.jobs.engines import Stop
 from gpuexplore.jobs.throttle import Throttled
-from gpuexplore.measure.sample import call_times
+from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Case, Result, RunState, Status
 from gpuexplore.store import Claim, RunClaim, Store
 
@@ -82,7 +82,7 @@ class ClaimedRun:
             if not self._writes:
                 self._try(lambda: self.store.set_current(claim, event))
             return
-        call_times.note(event)
+        slow_cases.note(event)
         self._not_passed.pop(event.case, None)
         if event.provisional and not self._passed and self._has_passed():
             self._passed = True
@@ -115,7 +115,7 @@ class ClaimedRun:
     def _has_passed(self) -> bool:
         """Return whether a first pass met every case but those that the worker leaves for later."""
         groups = groupby(self._not_passed, key=lambda case: case.group)
-        return all(call_times.are_slow(tuple(group)) for _, group in groups)
+        return all(slow_cases.are_slow(tuple(group)) for _, group in groups)
 
     def should_stop(self) -> bool | Stop:
         """Return whether this run need not be measured any further now."""

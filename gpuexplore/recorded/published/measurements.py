@@ -4,7 +4,6 @@ import csv
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 from math import isfinite
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from gpuexplore.devices import ACCELERATORS
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Shape
+from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import named
 
@@ -86,13 +86,13 @@ class PublishedMeasurement:
     source: Source = field(hash=False)
 
 
-@cache
+@once
 def sources() -> tuple[Source, ...]:
     """Return the repositories that rows come from."""
     return tuple(Source(**entry) for entry in tomllib.loads(_text("sources.toml"))["source"])
 
 
-@cache
+@once
 def published_measurements() -> tuple[PublishedMeasurement, ...]:
     """Return every row, in the order of the file.
 

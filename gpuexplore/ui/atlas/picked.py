@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -13,6 +12,7 @@ from gpuexplore.analysis.prediction import CALLS, Prediction, predict
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.atlas import point_id, rate_words
 from gpuexplore.model import Options
+from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.ui.atlas.known import calibration
 from gpuexplore.ui.link import href, parameters, write
@@ -42,7 +42,7 @@ def show_picked() -> None:
         _ways(point)
 
 
-@cache
+@once
 def points_by_id() -> Mapping[str, Point]:
     """Return every point by what a link calls it."""
     return {point_id(point): point for point in points()}

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +13,7 @@ from gpuexplore.analysis.what_if.user_claims import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Origin, Result, Shape
+from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
@@ -103,7 +103,7 @@ def _suits(choice: AtlasChoice, prices: Mapping[str, float], known: tuple[Measur
     return Suits(found)
 
 
-@cache
+@once
 def _recorded() -> Mapping[Shape, Sequence[Result]]:
     """Return recorded results by their shape: those of others do not count."""
     found: dict[Shape, list[Result]] = {}

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from threading import RLock
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.quiet import Rounds
+from gpuexplore.once import once
 
 PATIENCE_S = 0.25  # whoever redraws may wait for the database: the others go on then
 _REDRAWING = RLock()
@@ -30,6 +30,6 @@ def hold_back() -> None:
         _rounds().wait_for_end()
 
 
-@cache
+@once
 def _rounds() -> Rounds:
     return Rounds()

@@ -1,14 +1,14 @@
-"""Whole pages while something is measured: who redraws one again and again waits, and the last choice is drawn.
+"""Whole pages: a few are drawn at a time; while something is measured, who redraws one again and again waits.
 
 Streamlit draws a page anew with every change of a choice, which takes up to half a second of a core. A visitor owes the
 CPU seconds of what was drawn for them, and they are forgiven with time.
 """
 
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Event, Lock
 
 import streamlit as st
 
@@ -22,6 +22,8 @@ ALL_S = 0.2  # and all together no more than this
 LONGEST_S = 5.0  # nobody waits longer
 MOST = 5000
 STEP_S = 0.25
+MOST_DRAWN = 3  # pages at a time,
+HOLD_S = 0.5  # without those that have taken so long
 WORDS = ":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment"
 
 
@@ -58,7 +60,54 @@ class Debts:
         return rate
 
 
-DEBTS = Debts()
+class FewAtOnce:
+    """Pages that are drawn at a time: each thread more keeps those that answer requests from the interpreter for 5 ms.
+
+    A page that takes long, as one that waits for a file to be read, makes room for another one after a while.
+    """
+
+    def __init__(self, most: int = MOST_DRAWN, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock, self._lock = most, clock, Lock()
+        self._began_s: dict[object, float] = {}
+        self._waiting: deque[Event] = deque()  # each set when it may be its turn
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Inside, a page is drawn; those that came before are drawn first."""
+        mine = Event()
+        with self._lock:
+            self._waiting.append(mine)
+            is_next = self._waiting[0] is mine
+        wait_s = self._begin(mine) if is_next else None
+        while wait_s != 0.0:
+            mine.wait(wait_s)
+            mine.clear()
+            wait_s = self._begin(mine)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._began_s[mine]
+                self._wake_next()
+
+    def _begin(self, mine: Event) -> float:
+        """Begin when there is room; else return the seconds until there is, if none ends before."""
+        with self._lock:
+            now_s = self._clock()
+            since_s = sorted(now_s - began_s for began_s in self._began_s.values())
+            if len(since_s) >= self._most and since_s[self._most - 1] < HOLD_S:
+                return HOLD_S - since_s[self._most - 1]
+            self._began_s[mine] = now_s
+            self._waiting.popleft()
+            self._wake_next()
+            return 0.0
+
+    def _wake_next(self) -> None:
+        if self._waiting:
+            self._waiting[0].set()
+
+
+DEBTS, FEW = Debts(), FewAtOnce()
 
 
 @contextmanager

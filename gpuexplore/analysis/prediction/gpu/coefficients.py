@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 from math import log
 
 import numpy as np
 
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Group, Numbers
+from gpuexplore.once import once
 
 FILE = "prediction.json"
 
@@ -112,7 +112,7 @@ class Coefficients:
         return iter(self.values.items())
 
 
-@cache
+@once
 def package_data() -> dict[str, object]:
     """Return what `scripts/fit_prediction.py` wrote: coefficients, corrections and intervals."""
     text = (files("gpuexplore.analysis") / "data" / FILE).read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import log1p
 from typing import Any
 
@@ -15,6 +14,7 @@ from gpuexplore.analysis.prediction.gpu.intervals import deviation, regime
 from gpuexplore.analysis.prediction.gpu.likeness import Correction, Observed, Places, correction, of_families
 from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
 from gpuexplore.analysis.prediction.gpu.terms import Terms, terms
+from gpuexplore.once import once
 
 MOST_NEARBY = 5
 RELEVANT = 0.35  # share of a call's variance that an observation shares
@@ -146,7 +146,7 @@ def _bound(took: Terms, at: int) -> Bound:
     return max(parts, key=lambda name: parts[name])
 
 
-@cache
+@once
 def fitted() -> Fitted:
     """Return the predictor that ships, as `scripts/fit_prediction.py` fitted it."""
     data, seen = package_data(), observations()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import hypot, log
 from typing import Literal
 
@@ -19,6 +18,7 @@ from gpuexplore.analysis.prediction.gpu.likeness import NOISE
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.devices import ACCELERATORS, table_device
 from gpuexplore.model import Case, Device
+from gpuexplore.once import once
 from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
 
 SeenOrigin = Literal["measured", "published", "noted"]
@@ -46,7 +46,7 @@ class Seen:
     url: str
 
 
-@cache
+@once
 def observations() -> tuple[Seen, ...]:
     """Return everything of others that ships."""
     return (*of_measurements(published_measurements()), *of_published(PUBLISHED), *of_noted(NOTED))

@@ -13,7 +13,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from itertools import count
@@ -29,6 +29,7 @@ HEADERS_S = 10.0  # until the headers of a connection's first request have arriv
 SILENT_S = 120.0  # without a byte to or from the browser, after which a connection gives way to one that waits
 LOOK_S = 0.025  # while connections wait
 FRESH_LOOKS, IDLE_LOOKS = 20, 4  # after which those give way that have asked nothing yet, or nothing more
+BURST = 16  # connections that are taken before one of them is read: each look at all takes a while beside pages
 PATIENCE_S = 10.0  # that a page waits for connections to give way
 CALM_S = 1.0
 OPEN_FILES = Path("/dev/fd")
@@ -63,13 +64,14 @@ class Descriptors:
             yield
         finally:
             self._promised -= number
-            self._counted_s = -CALM_S  # so that the next look sees those that are open now
+            self._free -= number  # until the next look sees those that are open now
 
 
 def _open_files(most: int) -> int:
     """Return how many files this process has open; all it may where none is left to look with, none where none says."""
     try:
-        return sum(1 for _ in OPEN_FILES.iterdir())
+        with os.scandir(OPEN_FILES) as listed:
+            return sum(1 for _ in listed)
     except OSError as error:
         return most if error.errno in (errno.EMFILE, errno.ENFILE) else 0
 
@@ -227,7 +229,7 @@ class BoundedServer:
         with socket(fileno=os.dup(number)) as listener:
             listener.setblocking(False)
             listener.listen(2048)  # as uvicorn
-            while True:
+            for taken in count():
                 try:
                     connected, _ = await loop.sock_accept(listener)
                     DESCRIPTORS.begin()
@@ -237,7 +239,8 @@ class BoundedServer:
                 except Exception:  # else no connection would be accepted any more
                     LOG.exception("A connection could not be accepted")
                     await asyncio.sleep(LOOK_S)
-                await asyncio.sleep(0)  # what is accepted is read first
+                if taken % BURST == 0:
+                    await asyncio.sleep(0)  # what is accepted is read first
                 await self._connections.until(lambda: DESCRIPTORS.free() > spare())
 
 
@@ -251,6 +254,7 @@ class BoundedAnswers:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._files = 0
+        self._one = asyncio.Lock()  # page that opens, so that other requests are answered between two
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on; a websocket when there is room for its page, else its browser tries again."""
@@ -268,13 +272,14 @@ class BoundedAnswers:
             await receive()
             await send({"type": "websocket.close"})
             return
-        with ExitStack() as opening:
+        async with AsyncExitStack() as opening:
+            await opening.enter_async_context(self._one)
             opening.enter_context(DESCRIPTORS.promised(OF_PAGE))
             asked = count()
 
             async def receive_more() -> Message:
                 if next(asked):  # not for the first time: Streamlit has made the page's session
-                    opening.close()
+                    await opening.aclose()
                 return await receive()
 
             await self._app(scope, receive_more, send)

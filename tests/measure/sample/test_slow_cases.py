@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.measure.sample import call_times
+from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Case, Measurement, Result, Shape, Status
 
 
@@ -13,7 +13,7 @@ def case(size, dtype="fp16", implementation="torch"):
 
 
 def seen(size, seconds, **about):
-    call_times.note(Result(case(size, **about), Status.OK, measurement=Measurement((seconds,), 1.0)))
+    slow_cases.note(Result(case(size, **about), Status.OK, measurement=Measurement((seconds,), 1.0)))
 
 
 @pytest.mark.parametrize(
@@ -31,28 +31,28 @@ def seen(size, seconds, **about):
 def test_time_of_another_size_is_expected_in_proportion(size, seconds, asked, slow):
     seen(size, seconds)
 
-    assert call_times.are_slow([case(asked)]) is slow
+    assert slow_cases.are_slow([case(asked)]) is slow
 
 
 def test_cases_of_a_group_count_together():
     seen(256, 60e-3)
     seen(256, 60e-3, implementation="numpy")
 
-    assert not call_times.are_slow([case(256)])
-    assert call_times.are_slow([case(256), case(256, implementation="numpy")])
+    assert not slow_cases.are_slow([case(256)])
+    assert slow_cases.are_slow([case(256), case(256, implementation="numpy")])
 
 
 def test_nothing_is_known_of_another_dtype_nor_by_a_failure():
     seen(1024, 2.1)
-    call_times.note(Result(case(1024, "bf16"), Status.ERROR, "no"))
+    slow_cases.note(Result(case(1024, "bf16"), Status.ERROR, "no"))
 
-    assert not call_times.are_slow([case(1024, "bf16"), case(1024, "fp32")])
-    assert not call_times.are_slow([replace(case(1024), device="cuda:0")])
+    assert not slow_cases.are_slow([case(1024, "bf16"), case(1024, "fp32")])
+    assert not slow_cases.are_slow([replace(case(1024), device="cuda:0")])
 
 
 def test_kinds_are_forgotten_before_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(call_times, "MOST_KINDS", 2)
+    monkeypatch.setattr(slow_cases, "MOST_KINDS", 2)
     for implementation in ("a", "b", "c"):
         seen(1024, 2.1, implementation=implementation)
 
-    assert [call_times.are_slow([case(1024, implementation=name)]) for name in "abc"] == [False, False, True]
+    assert [slow_cases.are_slow([case(1024, implementation=name)]) for name in "abc"] == [False, False, True]

@@ -1,0 +1,43 @@
+"""What is made once is made by one thread, and kept."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gpuexplore.once import once
+
+
+def test_of_threads_that_ask_at_once_one_makes_it():
+    made = []
+
+    @once
+    def slow(name):
+        """What it makes."""
+        time.sleep(0.05)
+        made.append(name)
+        return name.upper()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(slow, "abababab")) == list("ABABABAB")
+    assert sorted(made) == ["a", "b"]
+    assert slow.__doc__ == "What it makes."
+
+    slow.cache_clear()
+    slow("a")
+    assert sorted(made) == ["a", "a", "b"]
+
+
+def test_what_could_not_be_made_is_made_the_next_time():
+    answers = iter([ZeroDivisionError, "made"])
+
+    @once
+    def unsure():
+        answer = next(answers)
+        if answer is ZeroDivisionError:
+            raise answer
+        return answer
+
+    with pytest.raises(ZeroDivisionError):
+        unsure()
+    assert (unsure(), unsure()) == ("made", "made")
