@@ -192,7 +192,9 @@ def _measure_together(
                 neediest.turn(_lacks_other_values)
                 neediest.finish()
                 opened.remove(neediest)
-        for group in () if time.leaves_off() else opened:
+        for group in sorted(opened, key=_Open.finishing_s):
+            if time.leaves_off():
+                break
             for _ in range(1, ENOUGH_ROUNDS):
                 group.turn(_lacks_short_rounds)
             group.turn(_lacks_other_values)

@@ -9,7 +9,7 @@ from math import prod
 
 from gpuexplore.model import Case, Result, Status
 
-SLOW_S = 0.1  # of the calls of a group, one of each case
+SLOW_S = 0.05  # of the calls of a group, one of each case
 SHORTEST_S = 1e-3  # shorter calls are not scaled to larger sizes: their fixed cost would be
 MOST_KINDS = 1000
 
