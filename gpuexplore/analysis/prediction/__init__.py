@@ -257,7 +257,7 @@ def _of_libraries(asked: Sequence[_Asked], calibration: Calibration) -> list[Pre
     if not asked:
         return []
     facts = [facts_of(call.case, call.device, call.units, call.conditions) for call in asked]
-    judged = calibration.gpus.judged([replace(each, calls=kind) for each in facts for kind in CALLS])
+    judged = calibration.gpus.judged(facts, list(CALLS))
     return [_of_library(call, judged, at * len(CALLS), calibration) for at, call in enumerate(asked)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.analysis.model import Bound
+from gpuexplore.analysis.prediction.calls import Calls
 from gpuexplore.analysis.prediction.gpu.coefficients import Coefficients, package_data
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Facts, Indices, Numbers
 from gpuexplore.analysis.prediction.gpu.intervals import deviation, regime
@@ -69,21 +70,31 @@ class Fitted:
         """Return the estimate of one call."""
         return self.estimate_of(self.judged([facts]), 0)
 
-    def judged(self, rows: Sequence[Facts]) -> "Judged":
-        """Return what terms, observations and intervals say of calls: many at once take little longer than one."""
-        batch = Batch(rows)
-        took, families = terms(batch, self.coefficients), of_families(batch)
-        middle, nearness, corrections = np.log(took.total), np.zeros(len(batch)), {}
+    def judged(self, rows: Sequence[Facts], kinds: Sequence[Calls] | None = None) -> "Judged":
+        """Return what terms, observations and intervals say of calls: many at once take little longer than one.
+
+        Args:
+            rows: the calls.
+            kinds: of calls, in each of which every row is judged, one after the other; None: in its own.
+        """
+        batch, per = Batch(rows), len(kinds) if kinds else 1
+        each = Batch(rows, kinds) if kinds else batch
+        took, families = terms(each, self.coefficients), of_families(batch)
+        middle, nearness, corrections = np.log(took.total), np.zeros(len(each)), {}
         for family, chosen in families.items():
             if family in self.observed:
                 found = corrections[family] = correction(self.observed[family], Places.of(batch.part(chosen)))
-                middle[chosen] += found.value
-                nearness[chosen] = found.nearness
-        regimes = regime(batch, took, nearness, (self.devices, self.architectures))
-        places = {at: (family, place) for family, chosen in families.items() for place, at in enumerate(chosen)}
-        return Judged(
-            tuple(rows), np.exp(middle), deviation(regimes, self.intervals), took, regimes, places, corrections
-        )
+                at = np.array(chosen)[:, None] * per + np.arange(per)
+                middle[at] += found.value[:, None]
+                nearness[at] = found.nearness[:, None]
+        regimes = regime(each, took, nearness, (self.devices, self.architectures))
+        places = {
+            at * per + kind: (family, place)
+            for family, chosen in families.items()
+            for place, at in enumerate(chosen)
+            for kind in range(per)
+        }
+        return Judged(each.rows, np.exp(middle), deviation(regimes, self.intervals), took, regimes, places, corrections)
 
     def estimate_of(self, found: "Judged", at: int) -> Estimate:
         """Return the estimate of one of the calls that were judged."""
@@ -113,7 +124,7 @@ class Judged:
     """What is known of many calls.
 
     Attributes:
-        rows: their facts.
+        rows: their facts; `calls` is each row's own, also where it is judged in other kinds.
         times_s: seconds of each.
         deviations: standard deviations of their logarithms.
         took: the terms.

@@ -88,7 +88,7 @@ class Facts:
     row_bytes: float
     products: tuple[Product, ...]
     winograd: Product | None
-    place: tuple[float, float, float, float]
+    place: tuple[float, ...]
 
 
 def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
@@ -158,7 +158,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         row_bytes=shape["n"] * item if rows else 0.0,
         products=_flat(shape) if family == "convolution" else products,
         winograd=_winograd(shape) if family == "convolution" and case.dtype == "fp32" and shape["r"] == 3 else None,
-        place=_place(case, listed, moved),
+        place=_place(shape, family, listed, moved),
     )
 
 
@@ -220,8 +220,7 @@ def _winograd(shape: Shape) -> Product:
     return Product(16, tiles, shape["o"], shape["c"])
 
 
-def _place(case: Case, products: Sequence[Product], moved: float) -> tuple[float, float, float, float]:
-    family, shape = family_of(case), case.shape
+def _place(shape: Shape, family: Family, products: Sequence[Product], moved: float) -> tuple[float, ...]:
     if family == "convolution":  # kernels of another reach are other kernels
         return _log2(shape["c"]), _log2(shape["o"]), _log2(shape["h"]) + 3 * shape["r"], _log2(shape["b"])
     if family in ("layer_norm", "softmax"):
@@ -255,10 +254,16 @@ class Group:
 
 
 class Batch:
-    """Facts of many calls, an array each."""
+    """Facts of many calls, an array each.
 
-    def __init__(self, rows: Sequence[Facts]) -> None:
-        self.rows = tuple(rows)
+    Args:
+        rows: the calls.
+        kinds: of calls, in each of which every row stands, one after the other; None: in its own.
+    """
+
+    def __init__(self, rows: Sequence[Facts], kinds: Sequence[Calls] | None = None) -> None:
+        self._kinds = kinds
+        rows = self.rows = tuple(row for row in rows for _ in kinds or (row.calls,))
         self._numbers: dict[str, Numbers] = {}
         self._groups: dict[tuple[str, ...], Group] = {}
         listed = [(at, each) for at, row in enumerate(rows) if row.family != "attention" for each in row.products]
@@ -283,8 +288,14 @@ class Batch:
     def group(self, *names: str) -> Group:
         """Return fields of each call as one text, joined by a slash."""
         if names not in self._groups:
-            self._groups[names] = Group.of(["/".join(getattr(row, name) for name in names) for row in self.rows])
+            columns = [self._texts(name) for name in names]
+            self._groups[names] = Group.of(["/".join(texts) for texts in zip(*columns, strict=True)])
         return self._groups[names]
+
+    def _texts(self, name: str) -> list[str]:
+        if name == "calls" and self._kinds is not None:
+            return [*self._kinds] * (len(self) // len(self._kinds))
+        return [getattr(row, name) for row in self.rows]
 
     def part(self, chosen: Sequence[int]) -> "Batch":
         """Return the batch of some calls."""
