@@ -1,25 +1,29 @@
 """What is made once is made by one thread, and kept."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from gpuexplore.once import once
+from tests.waiting import wait_until
 
 
 def test_of_threads_that_ask_at_once_one_makes_it():
-    made = []
+    made, asking = [], []
 
     @once
     def slow(name):
         """What it makes."""
-        time.sleep(0.05)
+        wait_until(lambda: len(asking) == 8)
         made.append(name)
         return name.upper()
 
+    def ask(name):
+        asking.append(name)
+        return slow(name)
+
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(slow, "abababab")) == list("ABABABAB")
+        assert list(pool.map(ask, "abababab")) == list("ABABABAB")
     assert sorted(made) == ["a", "b"]
     assert slow.__doc__ == "What it makes."
 
