@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import count, groupby
 from math import sqrt
+from threading import active_count
 
 from gpuexplore.dtypes import DType, dtype_named
 from gpuexplore.measure.arrays.drawn import Drawn, drawn
@@ -39,6 +40,7 @@ class Group:
         time: of the process that measures; what a case changes there shows when its turn ends.
         untouched: how the process was before anything was built.
         place: where torch makes and checks what is too large for the host; None: nothing is, or it cannot.
+        threads: of Python, when it was opened.
     """
 
     operation: Operation
@@ -51,6 +53,7 @@ class Group:
     seed: int = SEED
     untouched: Untouched = field(default_factory=partial(Untouched, None))
     place: str | None = None
+    threads: int = field(default_factory=active_count)
 
     @cached_property
     def checked_reference(self) -> AnyReference:

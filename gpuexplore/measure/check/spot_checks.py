@@ -8,6 +8,7 @@ https://github.com/ScalingIntelligence/KernelBench/pull/82 changes inputs and wo
 """
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from gpuexplore.measure.conditions.idle_threads import longest_wait_s
 from gpuexplore.units import format_seconds
 
 LATEST_S = 0.05  # for a thread that was left to work
+THREAD_LOOK_S = 1e-3
 REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
 REUSED_SLACK_S = 5e-6
 GLIMPSED = 64  # elements that are looked at as a call returns
@@ -49,6 +51,7 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
     """
     timed = group.timed_reference
     check_inputs(candidate, timed.inputs)
+    let_threads_end(group)
     candidate.poison()
     for reference in (group.other_reference, timed):
         candidate.load(reference.inputs)
@@ -56,6 +59,13 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
         checked(candidate, group, reference)
         check_inputs(candidate, reference.inputs)
     candidate.poison()
+
+
+def let_threads_end(group: Group) -> None:
+    """Wait until threads that earlier calls left have ended, LATEST_S at most: they would write for a later call."""
+    end_s = time.monotonic() + LATEST_S
+    while threading.active_count() > group.threads and time.monotonic() < end_s:
+        time.sleep(THREAD_LOOK_S)
 
 
 def _call_once(candidate: Candidate, group: Group) -> None:

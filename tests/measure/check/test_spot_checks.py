@@ -1,6 +1,7 @@
 """Calls on other values and over a poisoned output tell what computes from what only looks right."""
 
 import sys
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.check import outputs
+from gpuexplore.measure.check import outputs, spot_checks
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls
@@ -18,6 +19,7 @@ from gpuexplore.measure.check.untouched import Untouched
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Shape
 from tests.measure.fakes import CPU, FakeClock
+from tests.waiting import DEADLINE_S
 
 CASE = Case("vector_add", Shape.of(n=100), "fp32", "numpy", "cpu")
 
@@ -44,6 +46,31 @@ def test_honest_call_passes_and_leaves_the_timed_values_and_a_poisoned_output(ca
 
     assert candidate.holds(group.timed_reference.inputs)
     assert np.isnan(candidate.output()).all()
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    """Wait for threads as long as a busy machine takes; asked for before the group, which watches such settings."""
+    monkeypatch.setattr(spot_checks, "LATEST_S", DEADLINE_S)
+
+
+def test_threads_of_earlier_calls_end_before_a_call_is_checked(patience, candidate, group):
+    """On a busy machine one of them wrote what the checked call had left to a thread of its own."""
+    ended = []
+    threading.Timer(0.2, ended.append, ["an earlier call's thread"]).start()
+
+    check_single_calls(candidate, group)
+
+    assert ended
+
+
+def test_threads_that_stay_are_waited_for_no_longer_than_any_late_write(group):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        began_s = time.monotonic()
+        spot_checks.let_threads_end(group)
+
+    assert time.monotonic() - began_s >= spot_checks.LATEST_S
 
 
 def test_a_thread_that_ends_before_a_busy_machine_runs_its_caller_again_is_found(candidate, group):
