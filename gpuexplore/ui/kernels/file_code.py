@@ -56,7 +56,10 @@ def show_file_code(gpu: TargetGpu) -> None:
     try:
         content = dropped.getvalue()
         digest = sha256(content).hexdigest()
-        file: KernelFile = FILES.get(digest, lambda: read_apart("gpuexplore.kernels.files:read_kernel_file", content))
+        with st.spinner(f"Reading {plain(dropped.name)} …"):
+            file: KernelFile = FILES.get(
+                digest, lambda: read_apart("gpuexplore.kernels.files:read_kernel_file", content)
+            )
         name, block, dynamic_shared_bytes = _choose(file, gpu)
         of = (digest, name, gpu.compute_capability)
         doing = f"Reading the machine code for compute capability {gpu.compute_capability}"

@@ -40,7 +40,8 @@ def _take(name: str, content: bytes) -> str:
     """Keep the runs of a file; return what was kept in words, empty where the file was refused."""
     try:
         check(Right.KEEP)
-        runs = import_runs(store(), name, content, owner())
+        with st.spinner(f"Reading {plain(name)} …"):
+            runs = import_runs(store(), name, content, owner())
     except GpuExploreError as error:
         show_problem(error)
         return ""

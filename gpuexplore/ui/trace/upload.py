@@ -13,6 +13,7 @@ from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.model import Device
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.url_widgets import select, show_problem
@@ -62,7 +63,8 @@ def _chosen(name: str, content: bytes) -> TraceTable:
         InvalidInput: it is no trace.
     """
     digest = sha256(content).hexdigest()
-    found, on_gpu = TABLES.get((name, digest, AS_IT_SAYS), lambda: _read(name, content, AS_IT_SAYS))
+    with st.spinner(f"Reading {plain(name)} …"):
+        found, on_gpu = TABLES.get((name, digest, AS_IT_SAYS), lambda: _read(name, content, AS_IT_SAYS))
     options = [AS_IT_SAYS, *(GPUS if on_gpu else (CPU,))]
     chosen = select("Taken on", "device", options, shown=_device_title)
     if chosen == AS_IT_SAYS:
