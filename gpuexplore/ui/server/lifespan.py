@@ -94,7 +94,6 @@ def _settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_AFTER)
-    sys.setswitchinterval(1e-3)
 
 
 async def _step_back_when_warm() -> None:
