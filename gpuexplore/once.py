@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 Made = TypeVar("Made")
 
 
-class once(Generic[Made]):  # noqa: N801 - a decorator
-    """Cache of a function as `functools.cache`, which lets a hundred first visitors make the same value each."""
+class Once(Generic[Made]):
+    """A function with its values, each made by one thread."""
 
     def __init__(self, make: Callable[..., Made]) -> None:
         self._make, self._lock = make, RLock()
@@ -31,3 +31,8 @@ class once(Generic[Made]):  # noqa: N801 - a decorator
         """Forget all values."""
         with self._lock:
             self._made.clear()
+
+
+def once(make: Callable[..., Made]) -> Once[Made]:
+    """Return `make` with a cache, as `functools.cache` gives, which lets a hundred first visitors make a value each."""
+    return Once(make)

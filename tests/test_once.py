@@ -1,4 +1,4 @@
-"""What is made once is made by one thread, and kept."""
+"""A cached value is made by one thread, and kept."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,7 +13,7 @@ def test_of_threads_that_ask_at_once_one_makes_it():
 
     @once
     def slow(name):
-        """What it makes."""
+        """A name in capitals."""
         wait_until(lambda: len(asking) == 8)
         made.append(name)
         return name.upper()
@@ -25,7 +25,7 @@ def test_of_threads_that_ask_at_once_one_makes_it():
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ask, "abababab")) == list("ABABABAB")
     assert sorted(made) == ["a", "b"]
-    assert slow.__doc__ == "What it makes."
+    assert slow.__doc__ == "A name in capitals."
 
     slow.cache_clear()
     slow("a")

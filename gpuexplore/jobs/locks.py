@@ -208,7 +208,7 @@ def first_free(name: str, most: int) -> Iterator[None]:
 
 
 def asking_for_cpu() -> AbstractContextManager[None]:
-    """Inside, whoever compiles or interprets for a page sees that a measurement would have the CPU, and gives way."""
+    """Context in which compilers and interpreters of pages yield the CPU to a measurement."""
     return first_free(_ASKING, MOST_ASKING)
 
 

@@ -1,4 +1,4 @@
-"""What is slow by what was seen: in proportion to sizes, from calls that are long enough to tell."""
+"""Slow cases by earlier call times: in proportion to sizes, from calls longer than their fixed cost."""
 
 from dataclasses import replace
 
