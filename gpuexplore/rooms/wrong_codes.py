@@ -1,4 +1,4 @@
-"""Codes of no room, counted: whoever tries them one after the other is kept waiting."""
+"""Rate limit of wrong room codes by network address, which spares those who come to a room that others there are in."""
 
 import time
 from collections import deque
@@ -25,14 +25,24 @@ class WrongCodes:
         self._clock, self._lock = clock, Lock()
         self._all: deque[float] = deque()
         self._of: dict[str, deque[float]] = {}
+        self._entered: dict[tuple[str, str], None] = {}
 
-    def check(self, whence: str) -> None:
-        """Return when another code may be tried from there.
+    def note_entered(self, whence: str, code: str) -> None:
+        """Exempt the room with this code at this address: the rest of a class behind it is let in."""
+        with self._lock:
+            self._entered[whence, code] = None
+            if len(self._entered) > MOST_KNOWN:
+                del self._entered[next(iter(self._entered))]
+
+    def check(self, whence: str, code: str) -> None:
+        """Return where this code may be tried from there.
 
         Raises:
             InvalidInput: too many were wrong; says when the next may be tried.
         """
         with self._lock:
+            if (whence, code) in self._entered:
+                return
             tries = self._of.get(whence, deque())
             self._forget(tries)
             self._forget(self._all)

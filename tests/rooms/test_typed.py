@@ -18,6 +18,8 @@ from gpuexplore.rooms import (
 )
 from gpuexplore.rooms.wrong_codes import MOST_KNOWN, MOST_OF_ALL, MOST_OF_ONE, MOST_WHEN_TRIED, WITHIN_S, WrongCodes
 
+CODE = "CDFHJK"
+
 
 def test_codes_are_of_letters_that_nobody_misreads():
     codes = {new_code() for _ in range(200)}
@@ -108,14 +110,14 @@ class Clock:
 def test_whoever_tries_codes_waits_and_others_do_not():
     wrong = WrongCodes(clock := Clock())
     for _ in range(MOST_OF_ONE):
-        wrong.check("1.2.3.4")
+        wrong.check("1.2.3.4", CODE)
         wrong.note("1.2.3.4")
 
     with pytest.raises(InvalidInput, match=r"60 wrong room codes came from your network address.*try again in 10 min"):
-        wrong.check("1.2.3.4")
-    wrong.check("5.6.7.8")
+        wrong.check("1.2.3.4", CODE)
+    wrong.check("5.6.7.8", CODE)
     clock.now_s = WITHIN_S
-    wrong.check("1.2.3.4")
+    wrong.check("1.2.3.4", CODE)
 
 
 def test_many_addresses_that_try_codes_keep_nobody_out_who_does_not():
@@ -124,17 +126,29 @@ def test_many_addresses_that_try_codes_keep_nobody_out_who_does_not():
         wrong.note(f"10.0.0.{number % 200}")
 
     with pytest.raises(InvalidInput, match="wrong room codes"):
-        wrong.check("10.0.0.1")
+        wrong.check("10.0.0.1", CODE)
     for _ in range(MOST_WHEN_TRIED):
-        wrong.check("fresh")
+        wrong.check("fresh", CODE)
         wrong.note("fresh")
     with pytest.raises(InvalidInput, match="wrong room codes"):
-        wrong.check("fresh")
+        wrong.check("fresh", CODE)
+
+
+def test_newcomers_to_a_room_that_others_behind_their_address_are_in_wait_for_no_wrong_codes():
+    wrong = WrongCodes(Clock())
+    wrong.note_entered("1.2.3.4", CODE)
+    for _ in range(MOST_OF_ONE):
+        wrong.note("1.2.3.4")
+
+    wrong.check("1.2.3.4", CODE)
+    with pytest.raises(InvalidInput, match="wrong room codes"):
+        wrong.check("1.2.3.4", "CDFHJM")
 
 
 def test_addresses_do_not_fill_the_memory():
     wrong = WrongCodes(Clock())
     for number in range(MOST_KNOWN + 5):
         wrong.note(str(number))
+        wrong.note_entered(str(number), CODE)
 
-    assert len(wrong._of) == MOST_KNOWN
+    assert len(wrong._of) == len(wrong._entered) == MOST_KNOWN

@@ -32,3 +32,13 @@ def test_who_is_in_a_room_waits_for_nobodys_wrong_codes(monkeypatch, room, who):
     assert found.room_with(CODE) is room
     with pytest.raises(InvalidInput, match="wrong room codes"):
         found.room_with("CDFHJM")
+
+
+def test_newcomers_behind_the_address_of_one_who_is_in_are_let_in(monkeypatch, room):
+    with pytest.raises(InvalidInput, match="wrong room codes"):
+        found.room_with(CODE)
+    with monkeypatch.context() as context:
+        context.setattr(found, "leads", lambda _: True)
+        found.room_with(CODE)
+
+    assert found.room_with(CODE) is room

@@ -29,8 +29,9 @@ def room_with(text: str) -> Room:
     code, whence = read_code(text), address() or HERE
     room = _looked_up(code)
     if room is not None and (me_in(room) is not None or leads(room)):
+        WRONG.note_entered(whence, code)
         return room
-    WRONG.check(whence)
+    WRONG.check(whence, code)
     if room is None:
         WRONG.note(whence)
         raise NotFound(f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted")

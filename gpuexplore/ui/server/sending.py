@@ -124,9 +124,11 @@ def _room(text: str, secret: str, whence: str) -> tuple[Room, str]:
     code = read_code(text)
     room = store().room_of(code)
     owner = owner_of_sender(room, secret) if room else ""
-    if room is None or store().participant_of(owner, room) is None:
+    if room is not None and store().participant_of(owner, room) is not None:
+        WRONG.note_entered(whence, code)
+    else:
         try:
-            WRONG.check(whence)
+            WRONG.check(whence, code)
         except InvalidInput as error:
             raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
     if room is None:
