@@ -63,7 +63,8 @@ def _seconds(experiments: Sequence[Experiment], devices: Sequence[Device]) -> di
 def _show_what(queue: Callable[[], Sequence[str]], parameter: str) -> None:
     """Queue, and show the page again with the runs in its URL, or say why nothing was queued."""
     try:
-        queued = queue()
+        with st.spinner("Queuing: the database is busy …"):  # shown where it takes longer than half a second
+            queued = queue()
     except InvalidInput as error:
         show_problem(error)
         return
