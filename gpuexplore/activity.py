@@ -13,25 +13,11 @@ from typing import Any
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import RunState
+from gpuexplore.registry import ActivityKind, features
 
 Payload = Mapping[str, Any]
 LONGEST_S = 600.0
 DEVICE = "device"  # among the versions of a report: the key of what it was observed on, not only its id
-
-
-@dataclass(frozen=True, slots=True)
-class ActivityKind:
-    """What activities of one name have in common.
-
-    Attributes:
-        module: exports `perform(arguments, device, *, report, cancelled, time)`; loaded in a worker only.
-        title: for the queue.
-        page: the `url_path` of the page that shows it.
-    """
-
-    module: str
-    title: str
-    page: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,4 +132,5 @@ KINDS: Mapping[str, ActivityKind] = MappingProxyType(
         "train": ActivityKind("gpuexplore.measure.training", "Training", "training"),
         "transfer": ActivityKind("gpuexplore.measure.transfer", "Transfers", "transfers"),
     }
+    | {name: kind for feature in features() for name, kind in feature.activities.items()}
 )

@@ -1,4 +1,4 @@
-"""The command line: one module a command, imported only when it is asked for.
+"""The command line: one module a command, of the core or of a feature, imported only when it is asked for.
 
 `record` must run on a bare GPU machine, so nothing here imports streamlit, sqlalchemy or pandas, and
 the parser is the standard library's.
@@ -15,8 +15,9 @@ import gpuexplore
 from gpuexplore.cli.streams import give_up_unwritable, prepare_streams, say
 from gpuexplore.errors import GpuExploreError, not_installed
 from gpuexplore.measure import prepare_process
+from gpuexplore.registry import features
 
-COMMANDS: Mapping[str, str] = {
+CORE: Mapping[str, str] = {
     "run": "measure an operation and print what it means",
     "runs": "what was measured before: list, show, name, tag, delete and export",
     "import": "runs from files of other machines, kept apart from what was measured here",
@@ -49,6 +50,7 @@ COMMANDS: Mapping[str, str] = {
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",
 }
+COMMANDS = {**CORE, **{name: about for each in features() for name, about in each.commands.items()}}
 EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
 SIZE = re.compile(r"[0-9][0-9_]*[kKmM]?[iI]?(:[\w+:]+)?[,;]?")
 
@@ -90,7 +92,7 @@ def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Nam
 
 def execute_command(chosen: argparse.Namespace) -> int:
     """Do what the chosen command's module does, and return the exit code."""
-    return _command(chosen.command).execute(chosen)
+    return module_of(chosen.command).execute(chosen)
 
 
 def _run(words: Sequence[str], execute: Callable[[argparse.Namespace], int]) -> int:
@@ -137,9 +139,11 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, description=about)
         if name == wanted:
-            _command(name).add_arguments(command)
+            module_of(name).add_arguments(command)
     return parser
 
 
-def _command(name: str) -> Command:
-    return cast(Command, import_module(f"gpuexplore.cli.{name}_command"))
+def module_of(name: str) -> Command:
+    """Return the module of one command, loaded."""
+    home = next((f"features.{feature.name}" for feature in features() if name in feature.commands), "cli")
+    return cast(Command, import_module(f"gpuexplore.{home}.{name}_command"))

@@ -6,33 +6,11 @@ from types import MappingProxyType
 
 from gpuexplore.once import once
 from gpuexplore.served import GLOSSARY
+from gpuexplore.ui.navigation import pages
 
 ENTRY = re.compile(r"^- \*\*([^*\n]+)\*\*(?: \([^()\n]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
 MOST_TERMS = 5  # of one tooltip
-PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "benchmark": ("Operation", "Implementation", "Speedup", "MFU", "Peak"),
-        "runs": ("Run", "Operation", "Device", "Peak"),
-        "compare": ("Run", "Interval", "Flag"),
-        "kernels": ("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
-        "transfers": ("Measurement", "First call"),
-        "training": ("Phase", "MFU", "Mixed precision"),
-        "what-if": ("Dtype", "Native / emulated / unsupported", "Prediction", "Kind of calls", "MFU"),
-        "roofline": ("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
-        "atlas": ("Point", "Published", "Prediction", "MFU"),
-        "trace": ("Trace", "Self time", "Share of the roof", "Counterpart"),
-        "memory": ("Peak moment", "Activations", "Checkpoints", "Largest batch"),
-        "lessons": ("Lesson", "Outcome", "Interval", "Flag"),
-        "rooms": ("Room", "Lesson", "Run"),
-        "timing-mistakes": ("Mistake", "Flag", "Sample"),
-        "fact-check": ("Claim", "Peak"),
-        "tensors": ("Storage", "Stride", "Offset", "View", "Contiguous"),
-        "errors": ("Device", "Dtype"),
-        "devices": ("Device", "Peak", "Measured peak"),
-        "queue": ("Run", "Activity", "Supervisor"),
-    }
-)
 
 
 @once
@@ -46,7 +24,7 @@ def terms() -> Mapping[str, str]:
 
 def page_help(page: str) -> str | None:
     """Return the tooltip of a page: its terms with their meanings; None where the glossary did not come along."""
-    return _listed([name for name in PAGE_TERMS[page] if name in terms()])
+    return _listed([name for name in pages()[page].terms if name in terms()])
 
 
 def help_on(text: str) -> str | None:

@@ -10,47 +10,11 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.request import SEPARATORS, SHORT_NAMES, short_names
 from gpuexplore.typed_text import check_text
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import FIRST_PAGE, pages
 
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
-WORKLOAD = ("what", "op", "shape", "layers", "run", "at", "batch", "seq", "hidden", "heads", "ff")
-WHAT_IF = ("device", "baseline", "dtype", "calls", "gpus", "times", "peaks", "price", "per", "measuring")
-KERNELS = (
-    *("op", "impl", "dtype", "gpu", "cc", "sm", "block", "shape", "grid", "run", "sweep", "explain"),
-    *("interpret", "small", "at", "warp", "step"),
-)
-RUN = ("run", "with", "baseline", "peak", "chart", "hide", "view", "slide", "explain")
-MEMORY = (
-    *("model", "widths", "layers", "mode", "batch", "tokens", "dtype", "optimizer", "mixed", "checkpoints"),
-    *("accumulate", "kv", "gpu", "reserve"),
-)
-TRAINING = (
-    *("model", "widths", "batch", "steps", "data", "modes", "optimizer", "rate", "processes", "seed"),
-    *("device", "activity"),
-)
-PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "benchmark": (*SHORT_NAMES.values(), *RUN),
-        "runs": ("q", "op", "device", "tag", "mine", "before"),
-        "compare": ("a", "b"),
-        "kernels": KERNELS,
-        "what-if": (*WORKLOAD, *WHAT_IF),
-        "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
-        "atlas": ("op", "dtype", "gpus", "show", "calls", "shape", "by", "price", "point"),
-        "memory": MEMORY,
-        "trace": ("device",),
-        "devices": ("q",),
-        "queue": (),
-        "lessons": ("lesson", "step", "view", "key"),
-        "rooms": ("room", "lead", "view"),
-        "timing-mistakes": ("mistake", "activity"),
-        "fact-check": ("row", "measuring"),
-        "tensors": ("expression", "show", "dtype", "device", "activity"),
-        "errors": ("error", "device", "activity"),
-        "training": TRAINING,
-        "transfers": ("op", "size", "gpu", "link", "memory", "device", "activity"),
-    }
-)
+PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType({name: page.parameters for name, page in pages().items()})
 # the parameters that hold lists, with what separates their values
 LISTS: Mapping[str, str] = MappingProxyType(
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
@@ -60,7 +24,6 @@ LISTS: Mapping[str, str] = MappingProxyType(
 MOST_RUNS = 64
 MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read
 MOST_NAMED = 5  # unknown parameters in a message
-FIRST_PAGE = "benchmark"
 LONGEST_NAMED = 60  # characters of one of them
 BOUND = "q"  # Streamlit ties it to its field, which judges it
 KNOWN = frozenset(name for names in PARAMETERS.values() for name in names)

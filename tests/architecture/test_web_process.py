@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuexplore.ui.navigation import pages
 from tests.architecture.imports import libraries_loaded_by, statements_of
 
 MEASURING_LIBRARIES = {"cuda", "cupy", "llvmlite", "numba", "torch", "triton"}
@@ -11,10 +12,9 @@ pytestmark = pytest.mark.long
 
 def test_entry_script_and_pages_load_no_measuring_library(repository):
     """By their imports, for running them needs a session: AppTest does that elsewhere."""
-    main, pages = repository / "gpuexplore" / "ui" / "main.py", sorted((repository / "pages").glob("*.py"))
-    assert pages, "pages/ holds no page"
+    scripts = [page.file for page in pages().values()]
 
-    loaded = libraries_loaded_by(*statements_of(main, *pages))
+    loaded = libraries_loaded_by(*statements_of(repository / "gpuexplore" / "ui" / "main.py", *scripts))
 
     assert "streamlit" in loaded
     assert not loaded & MEASURING_LIBRARIES

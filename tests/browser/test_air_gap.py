@@ -4,11 +4,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpuexplore.served import PAGES
+from gpuexplore.ui.navigation import pages
 from tests.browser.conftest import AT_REST
 
 pytestmark = pytest.mark.browser
-NAMES = sorted(path.stem.replace("_", "-") for path in PAGES.glob("*.py"))
+NAMES = sorted(pages())
 ICON = "document.querySelector('link[rel~=icon]').href"
 REFUSED = """() => new Promise(done => {
     addEventListener("securitypolicyviolation", ({blockedURI: uri}) => uri.includes("elsewhere") && done(uri));

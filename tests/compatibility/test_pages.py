@@ -92,7 +92,7 @@ def test_kernels_of_a_run_are_compared_on_the_page_of_kernels(page):
 
 @pytest.mark.parametrize("run_id", ["commandrun", "everystate", "gpuresults"])
 def test_a_run_is_a_workload_of_the_what_if_page(page, run_id):
-    app = page("what_if", owner=ADA, what="run", run=run_id, device="cpu", gpus="l4")
+    app = page("what-if", owner=ADA, what="run", run=run_id, device="cpu", gpus="l4")
 
     assert not app.exception
     assert not app.error

@@ -9,7 +9,7 @@ import venv
 import pytest
 from packaging.requirements import Requirement
 
-from gpuexplore.served import PAGES
+from gpuexplore.ui.navigation import FIRST_PAGE, pages
 from scripts.app_server import free_port, wait_until_served
 from tests.docs.markdown import ROOT
 from tests.ui.visitor import visiting
@@ -75,12 +75,12 @@ def test_it_measures_draws_and_serves_every_page(wheel, tmp_path):
     ):
         try:
             wait_until_served(process, port)
-            for page in sorted(PAGES.glob("*.py")):
-                with visiting(f"http://127.0.0.1:{port}", page.stem.replace("_", "-")) as visitor:
-                    visitor.run(f"run={saved}" if page.stem == "benchmark" else "")
+            for name in pages():
+                with visiting(f"http://127.0.0.1:{port}", name) as visitor:
+                    visitor.run(f"run={saved}" if name == FIRST_PAGE else "")
                 found = [element.exception.message for element in visitor.elements if element.HasField("exception")]
                 if found or len(visitor.elements) < 3:
-                    troubles[page.stem] = found or visitor.elements
+                    troubles[name] = found or visitor.elements
         finally:
             process.terminate()
     assert troubles == {}

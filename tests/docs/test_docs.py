@@ -5,7 +5,6 @@ import ast
 import re
 import shlex
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from typing import get_args
 
 import pytest
@@ -19,12 +18,12 @@ from gpuexplore.analysis.atlas import citations, points
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.cli import COMMANDS, EXIT_OK, main
+from gpuexplore.cli import COMMANDS, EXIT_OK, main, module_of
 from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.model import Experiment, FlagName, PeakKind, Result, Status
 from gpuexplore.pools import POOL_SETTINGS
 from gpuexplore.recorded import recorded_run, recordings
-from gpuexplore.ui.link import PARAMETERS
+from gpuexplore.ui.navigation import pages
 from tests.analysis.made import analyzed, ok
 from tests.architecture.recipes import created, recipes
 from tests.docs.markdown import ALL_TEXT, FILES, PROSE, ROOT, anchors, fenced, links, name_of, words_in_code
@@ -45,7 +44,7 @@ EACH_FILE = pytest.mark.parametrize("path", FILES, ids=name_of)
 
 def parser_of(command):
     parser = argparse.ArgumentParser(add_help=False)
-    import_module(f"gpuexplore.cli.{command}_command").add_arguments(parser)
+    module_of(command).add_arguments(parser)
     return parser
 
 
@@ -181,19 +180,24 @@ def title_of(page):
     return re.search(r'\btitle\("(.+)"\)', page.read_text(encoding="utf-8"))[1]
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=name_of)
-def test_page_is_in_the_navigation_tested_and_named(page):
-    assert f'"{page.name}"' in (ROOT / "gpuexplore" / "ui" / "main.py").read_text(encoding="utf-8")
-    assert (ROOT / "tests" / "pages" / f"test_{page.name}").exists()
-    assert f"**{title_of(page)}**" in TOUR
+def test_every_script_of_a_page_is_in_the_navigation():
+    scripts = {*(ROOT / "pages").glob("*.py"), *(ROOT / "gpuexplore" / "features").glob("*/*page.py")}
+
+    assert {page.file for page in pages().values()} == scripts
 
 
-@pytest.mark.parametrize("page", [page for page, parameters in PARAMETERS.items() if parameters])
+@pytest.mark.parametrize("page", pages().values(), ids=pages())
+def test_page_is_tested_and_named(page):
+    assert list((ROOT / "tests").rglob(f"test_{page.file.stem}.py"))
+    assert f"**{title_of(page.file)}**" in TOUR
+
+
+@pytest.mark.parametrize("page", [page for page in pages().values() if page.parameters], ids=lambda page: page.name)
 def test_parameters_of_links_are_in_the_row_of_their_page(page):
-    title = title_of(ROOT / "pages" / f"{page.replace('-', '_')}.py")
+    title = title_of(page.file)
     (row,) = (line for line in REFERENCE.splitlines() if line.startswith(f"| {title} | `"))
 
-    assert set(PARAMETERS[page]) <= words_in_code(row)
+    assert set(page.parameters) <= words_in_code(row)
 
 
 @EACH_FILE

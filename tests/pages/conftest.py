@@ -18,6 +18,7 @@ from gpuexplore.store import Instance
 from gpuexplore.ui import roles, session, shared
 from gpuexplore.ui.kernels import facts, machine_code
 from gpuexplore.ui.markdown import WORD_JOINER
+from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.server import OWNER_COOKIE
 from gpuexplore.ui.shared import later
 from tests.analysis.made import device, ok
@@ -76,12 +77,12 @@ def store(home):
 
 
 @pytest.fixture
-def page(repository, monkeypatch):
-    """Return a function that opens a page with URL parameters and runs it, as the browser of `owner`."""
+def page(monkeypatch):
+    """Return a function that opens a page by its name with URL parameters and runs it, as the browser of `owner`."""
 
     def opened(name, owner=OWNER, **query):
         monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: owner})
-        app = AppTest.from_file(str(repository / "pages" / f"{name}.py"), default_timeout=DEADLINE_S)
+        app = AppTest.from_file(str(pages()[name].file), default_timeout=DEADLINE_S)
         for key, value in query.items():
             app.query_params[key] = value
         return app.run()

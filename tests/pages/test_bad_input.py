@@ -6,7 +6,7 @@ from gpuexplore.typed_text import LONGEST_LIST, LONGEST_TEXT
 from gpuexplore.ui.link import BOUND, LISTS, MOST_RUNS, PARAMETERS
 from tests.pages.conftest import texts
 
-PAGES = [name.replace("-", "_") for name in PARAMETERS]
+PAGES = list(PARAMETERS)
 LONG = "x" * (LONGEST_TEXT + 1)
 MANY_IDS = ".".join(f"{number:010}" for number in range(20_000))
 
@@ -44,7 +44,7 @@ def test_the_source_of_a_custom_peak_is_a_short_text(page, store, tab, source):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_parameter_that_is_too_long_is_named_and_leaves_the_link(page, name):
-    parameters = PARAMETERS[name.replace("_", "-")]
+    parameters = PARAMETERS[name]
     accepted = []
     for parameter in parameters:
         if parameter == BOUND:

@@ -454,7 +454,7 @@ def test_a_run_of_another_version_is_named_and_leaves_the_other_pages_alone(page
     assert f"run {finished} holds what this version of gpuexplore does not know" in texts(
         (*app.error, *app.warning, *app.info)
     )
-    for name in ("roofline", "what_if"):
+    for name in ("roofline", "what-if"):
         assert not page(name).exception
 
 

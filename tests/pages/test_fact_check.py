@@ -10,7 +10,7 @@ from tests.pages.conftest import OWNER, texts
 
 
 def test_every_claim_has_a_row_with_its_verdict(page):
-    app = page("fact_check")
+    app = page("fact-check")
 
     assert not app.exception
     table = app.dataframe[0].value
@@ -18,21 +18,21 @@ def test_every_claim_has_a_row_with_its_verdict(page):
 
 
 def test_the_strongest_finding_is_explained_first(page):
-    app = page("fact_check")
+    app = page("fact-check")
 
     assert app.selectbox[0].value == "B5"
     assert "3.88 TB/s" in texts(app.markdown)
 
 
 def test_a_link_explains_its_row(page):
-    app = page("fact_check", row="E7")
+    app = page("fact-check", row="E7")
 
     assert app.selectbox[0].value == "E7"
     assert "0.4473" in texts(app.markdown)
 
 
 def test_a_row_that_is_not_there_is_named_and_the_first_is_shown(page):
-    app = page("fact_check", row="Z9")
+    app = page("fact-check", row="Z9")
 
     assert not app.exception
     assert "Z9" in texts(app.error)
@@ -40,11 +40,11 @@ def test_a_row_that_is_not_there_is_named_and_the_first_is_shown(page):
 
 
 def test_a_claim_without_figures_says_so(page):
-    assert "nothing to check" in texts(page("fact_check", row="D2").caption)
+    assert "nothing to check" in texts(page("fact-check", row="D2").caption)
 
 
 def test_a_claim_that_can_be_measured_here_is_queued_at_a_click(page, store):
-    app = page("fact_check", row="B6")
+    app = page("fact-check", row="B6")
     next(button for button in app.button if button.label == "Measure it here").click().run()
 
     assert not app.exception
@@ -60,7 +60,7 @@ def test_what_was_measured_here_changes_the_verdict(page, store):
         for name, error in (("numpy", 1e-7), ("torch", 1e-3))
     ]
     store.record(experiment, "somebody", results=results)
-    app = page("fact_check", row="B6")
+    app = page("fact-check", row="B6")
 
     assert not app.exception
     assert "Not confirmed here" in texts(app.markdown)
@@ -68,7 +68,7 @@ def test_what_was_measured_here_changes_the_verdict(page, store):
 
 
 def test_a_claim_that_needs_another_device_says_so(page):
-    app = page("fact_check", row="A3")
+    app = page("fact-check", row="A3")
 
     assert "No device of this server can measure it" in texts(app.caption)
     assert "Measure it here" not in [button.label for button in app.button]

@@ -6,7 +6,7 @@ from gpuexplore.model import Experiment, Shape
 from gpuexplore.ui.link import PARAMETERS
 from tests.pages.conftest import OWNER, texts
 
-PAGES = [name.replace("-", "_") for name in PARAMETERS]
+PAGES = list(PARAMETERS)
 
 
 def query_of(app):
@@ -61,8 +61,8 @@ def test_settings_set_back_to_the_defaults_leave_no_trace_in_the_link(page):
         ("benchmark", {"operation": "softmax", "sizes": "100,200"}, "Sizes", "100,200"),
         ("benchmark", {"dtypes": "fp64"}, "Dtypes", ["fp64"]),
         ("benchmark", {"shapes": "notebook-1000"}, "Preset shapes", "notebook-1000"),
-        ("what_if", {"dtypes": "fp64"}, "Dtypes", ["fp64"]),
-        ("what_if", {"operation": "softmax", "devices": "t4"}, "Device", "t4"),
+        ("what-if", {"dtypes": "fp64"}, "Dtypes", ["fp64"]),
+        ("what-if", {"operation": "softmax", "devices": "t4"}, "Device", "t4"),
         ("kernels", {"implementations": "numba-cuda-naive", "shapes": "64"}, "Shape", "64"),
         ("roofline", {"devices": "t4", "dtypes": "fp16"}, "Dtype", "fp16"),
     ],
@@ -77,7 +77,7 @@ def test_long_names_are_read_on_every_page_and_the_link_stays_as_it_is(page, nam
 
 
 def test_a_changed_setting_replaces_the_long_name_in_the_link(page):
-    app = page("what_if", dtypes="fp64", gpus="")
+    app = page("what-if", dtypes="fp64", gpus="")
     next(choice for choice in app.multiselect if choice.label == "Dtypes").set_value(["fp32"]).run()
 
     assert query_of(app) == {"dtype": "fp32", "gpus": ""}
@@ -88,7 +88,7 @@ def test_an_unknown_parameter_is_named_with_those_the_page_reads(page, name):
     app = page(name, sise="64")
 
     assert "Unknown in this link: 'sise'" in texts(app.warning)
-    read = PARAMETERS[name.replace("_", "-")] or ("This page reads none.",)
+    read = PARAMETERS[name] or ("This page reads none.",)
     assert read[0] in texts(app.warning)
 
 
@@ -97,7 +97,7 @@ def test_a_parameter_of_another_page_is_left_alone(page):
 
 
 def test_each_page_keeps_choices_of_its_own(page):
-    kernels, what_if = page("kernels"), page("what_if")
+    kernels, what_if = page("kernels"), page("what-if")
 
     for shown, own, other in ((kernels, "kernels", "what-if"), (what_if, "what-if", "kernels")):
         assert f"{own}.shape" in shown.session_state
@@ -108,10 +108,10 @@ def test_each_page_keeps_choices_of_its_own(page):
     ("name", "query"),
     [
         (
-            "what_if",
+            "what-if",
             {"shape": "96", "device": "t4", "dtype": "fp64,fp32", "gpus": "l4", "price": "t4:1"},
         ),
-        ("what_if", {"what": "layers", "layers": "linear b=8,d=16,k=32"}),
+        ("what-if", {"what": "layers", "layers": "linear b=8,d=16,k=32"}),
         ("benchmark", {"op": "softmax", "shapes": "m=8,n=8", "threads": "1", "budget": "0.5", "cache": "cold"}),
         ("kernels", {"op": "matmul", "dtype": "bf16", "gpu": "t4"}),
     ],

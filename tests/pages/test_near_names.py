@@ -8,7 +8,7 @@ from tests.pages.conftest import texts
 @pytest.mark.parametrize(
     ("name", "parameters", "near"),
     [
-        ("what_if", {"gpus": "titan v"}, "near: TITAN RTX"),
+        ("what-if", {"gpus": "titan v"}, "near: TITAN RTX"),
         ("roofline", {"device": "rtx 6000"}, "near: Quadro RTX 6000, RTX 6000 Ada Generation, RTX PRO 6000 Blackwell"),
         ("transfers", {"gpu": "rtx 2060"}, "near: GeForce RTX 2070, GeForce RTX 2080 Ti, GeForce RTX 2080"),
         ("kernels", {"gpu": "m5"}, ""),

@@ -14,7 +14,7 @@ from tests.charts.test_charts import beside, sweep, swept
 RECORDED = run_id_of(recordings()[0].name, "matmul")
 TIMES = {"times": "fp32:1.7327,bf16:3.874", "peaks": "fp32:8e12,bf16:16e12"}
 PAGES = {  # with how many charts at least
-    "what_if": ({**TIMES, "op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": "l4"}, 5),
+    "what-if": ({**TIMES, "op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": "l4"}, 5),
     "roofline": ({"device": "h100-sxm5-80gb"}, 1),
     "atlas": ({"op": "matmul", "dtype": "fp16,fp32", "gpus": "t4,v100-sxm2-16gb"}, 1),
     "kernels": ({"op": "matmul", "gpu": "t4", "shape": "512"}, 2),

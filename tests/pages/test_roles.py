@@ -139,7 +139,7 @@ def test_a_viewer_measures_nothing(page, viewer, store):
 
 
 def test_a_viewer_starts_no_activity(page, viewer, store):
-    app = page("timing_mistakes", mistake="no-warmup")
+    app = page("timing-mistakes", mistake="no-warmup")
     for button in [button for button in app.button if button.label.startswith(("Make", "Measure", "Run"))][:1]:
         button.click().run()
 

@@ -159,7 +159,7 @@ def test_the_link_to_copy_holds_the_run_and_what_is_shown_behind_a_proxy_too(pag
 
 @pytest.mark.parametrize(
     ("name", "choice"),
-    [("what_if", {"what": "run"}), ("kernels", {"op": "matmul", "dtype": "fp32", "impl": "numba-cpu"})],
+    [("what-if", {"what": "run"}), ("kernels", {"op": "matmul", "dtype": "fp32", "impl": "numba-cpu"})],
 )
 def test_a_run_on_a_page_of_something_else_has_its_head_in_a_line(page, store, experiment, results, name, choice):
     run_id = store.record(experiment, OWNER, results=results)

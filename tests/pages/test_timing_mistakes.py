@@ -42,7 +42,7 @@ def chart_of(app):
 
 
 def test_every_mistake_has_a_row_with_its_question_and_its_sign(page):
-    app = page("timing_mistakes")
+    app = page("timing-mistakes")
 
     assert not app.exception
     table = app.dataframe[0].value
@@ -52,7 +52,7 @@ def test_every_mistake_has_a_row_with_its_question_and_its_sign(page):
 
 
 def test_the_first_one_is_told_wrong_beside_right(page):
-    app = page("timing_mistakes")
+    app = page("timing-mistakes")
     mistake = MISTAKES[DEFAULT]
 
     assert [code.value for code in app.code] == [mistake.wrong_code, mistake.right_code]
@@ -62,7 +62,7 @@ def test_the_first_one_is_told_wrong_beside_right(page):
 
 
 def test_before_anybody_asked_there_is_a_primary_button(page):
-    app = page("timing_mistakes")
+    app = page("timing-mistakes")
 
     assert app.button[0].label == "Make this mistake on cpu"
     assert not app.button[0].disabled
@@ -70,7 +70,7 @@ def test_before_anybody_asked_there_is_a_primary_button(page):
 
 
 def test_the_button_queues_the_mistake_and_the_page_waits(page, store):
-    app = page("timing_mistakes")
+    app = page("timing-mistakes")
     app.button[0].click().run()
 
     run = store.load_activity(app.query_params["activity"])
@@ -82,7 +82,7 @@ def test_the_button_queues_the_mistake_and_the_page_waits(page, store):
 def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, seen):
     seen("first-call", note="A note.")
 
-    app = page("timing_mistakes", mistake="first-call")
+    app = page("timing-mistakes", mistake="first-call")
 
     assert not app.exception
     assert "measured here" in texts(app.markdown)
@@ -94,14 +94,14 @@ def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, see
 
 
 def test_a_link_to_an_activity_shows_its_mistake(page, seen):
-    app = page("timing_mistakes", activity=seen("minimum"))
+    app = page("timing-mistakes", activity=seen("minimum"))
 
     assert app.selectbox[0].value == "minimum"
     assert "wrong 2.00 ms" in chart_of(app)["description"]
 
 
 def test_another_choice_drops_the_activity_from_the_link(page, seen):
-    app = page("timing_mistakes", activity=seen("minimum"))
+    app = page("timing-mistakes", activity=seen("minimum"))
     app.selectbox[0].select(DEFAULT).run()
 
     assert app.selectbox[0].value == DEFAULT
@@ -113,7 +113,7 @@ def test_another_choice_drops_the_activity_from_the_link(page, seen):
 def test_a_sign_that_was_looked_for_is_told_with_its_evidence(page, seen, found, badge):
     seen("minimum", detection=Detection(found, "it shows"))
 
-    assert f"{badge} it shows." in texts(page("timing_mistakes", mistake="minimum").markdown)
+    assert f"{badge} it shows." in texts(page("timing-mistakes", mistake="minimum").markdown)
 
 
 def test_what_is_within_the_noise_is_not_claimed(page, seen):
@@ -123,7 +123,7 @@ def test_what_is_within_the_noise_is_not_claimed(page, seen):
         detection=Detection(None, "the two ways agree within the noise"),
     )
 
-    app = page("timing_mistakes", mistake="minimum")
+    app = page("timing-mistakes", mistake="minimum")
 
     assert "between 0.900× and 1.10×: whether it differs on this machine cannot be told" in texts(app.markdown)
     assert "undecided" in texts(app.markdown)
@@ -132,7 +132,7 @@ def test_what_is_within_the_noise_is_not_claimed(page, seen):
 def test_a_value_that_is_no_number_is_told_without_a_factor(page, seen):
     seen("fp16-overflow", quantity="sum", wrong=Reading(None, text="inf"), right=Reading(65_536), factor=None)
 
-    app = page("timing_mistakes", mistake="fp16-overflow")
+    app = page("timing-mistakes", mistake="fp16-overflow")
 
     assert "Wrong: inf, right: 65,536" in texts(app.markdown).replace("**", "")
 
@@ -140,7 +140,7 @@ def test_a_value_that_is_no_number_is_told_without_a_factor(page, seen):
 def test_a_published_value_is_called_that_and_says_why_it_is_not_measured(page, seen):
     seen("zeros", how="published", source="a leaflet", rounds=0)
 
-    app = page("timing_mistakes", mistake="zeros")
+    app = page("timing-mistakes", mistake="zeros")
 
     assert "published" in texts(app.markdown)
     assert "Source: a leaflet" in texts(app.caption)
@@ -152,21 +152,21 @@ def test_a_mistake_that_could_not_be_made_says_why_and_can_be_asked_for_again(pa
     run_id = asked(DEFAULT)
     store.finish(store.claim("tests", {"cpu"}), RunState.FAILED, reason="the worker crashed")
 
-    app = page("timing_mistakes", activity=run_id)
+    app = page("timing-mistakes", activity=run_id)
 
     assert "the worker crashed" in texts(app.error)
     assert not app.button[0].disabled
 
 
 def test_a_mistake_without_a_sign_says_why(page):
-    app = page("timing_mistakes", mistake="not-in-turns")
+    app = page("timing-mistakes", mistake="not-in-turns")
 
     assert "Nothing gives it away." in texts(app.markdown)
     assert MISTAKES["not-in-turns"].why_none in texts(app.markdown)
 
 
 def test_a_name_that_is_not_there_is_named_and_the_first_is_shown(page):
-    app = page("timing_mistakes", mistake="no-clock")
+    app = page("timing-mistakes", mistake="no-clock")
 
     assert not app.exception
     assert "no-clock" in texts(app.error)
@@ -174,7 +174,7 @@ def test_a_name_that_is_not_there_is_named_and_the_first_is_shown(page):
 
 
 def test_an_activity_that_is_gone_is_named(page):
-    app = page("timing_mistakes", activity="no-such-id")
+    app = page("timing-mistakes", activity="no-such-id")
 
     assert not app.exception
     assert "no-such-id" in texts(app.warning)
@@ -185,4 +185,4 @@ def test_what_another_processor_of_the_same_name_observed_is_not_shown(page, see
     seen("minimum")
     beat("ready", ZEN_4)
 
-    assert "Nothing was observed here in the last hour" in texts(page("timing_mistakes", mistake="minimum").caption)
+    assert "Nothing was observed here in the last hour" in texts(page("timing-mistakes", mistake="minimum").caption)

@@ -72,7 +72,7 @@ def test_links_of_the_table_restore_the_operation_and_nothing_is_wrong_with_them
     rows = uploaded("gpu.json", as_bytes(gpu_trace())).dataframe[0].value.to_dict("records")
     link = next(row[column] for row in rows if row["Operation"] == "aten::addmm")
     query = {name: value for name, (value,) in parse_qs(urlparse(link).query).items()}
-    app = page({"Measure": "benchmark", "Predict": "what_if"}[column], **query)
+    app = page({"Measure": "benchmark", "Predict": "what-if"}[column], **query)
 
     assert not app.exception
     assert not app.error

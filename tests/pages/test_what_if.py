@@ -33,7 +33,7 @@ def widget(app, kind, label):
 
 
 def test_the_first_visit_tells_something(page):
-    app = page("what_if")
+    app = page("what-if")
 
     assert not app.exception
     assert not app.error
@@ -47,7 +47,7 @@ def test_the_first_visit_tells_something(page):
 
 
 def test_models_in_a_link_are_the_usual_variants_and_that_is_said_while_they_are_chosen(page):
-    app = page("what_if", device="RTX 4090", gpus="h100,l4", price="a100:2,h100:3").run()
+    app = page("what-if", device="RTX 4090", gpus="h100,l4", price="a100:2,h100:3").run()
 
     assert not app.error
     assert widget(app, "selectbox", "Device").value == "rtx-4090"
@@ -61,7 +61,7 @@ def test_models_in_a_link_are_the_usual_variants_and_that_is_said_while_they_are
 
 
 def test_notebooks_t4_shows_both_mfus_and_why_bf16_was_slower(page):
-    app = page("what_if", **NOTEBOOK)
+    app = page("what-if", **NOTEBOOK)
     told, claims = texts(app.markdown), specs(app)[0]
 
     assert not app.error
@@ -78,7 +78,7 @@ def test_notebooks_t4_shows_both_mfus_and_why_bf16_was_slower(page):
 
 
 def test_the_notebooks_t4_is_a_click_away_and_then_in_the_url(page):
-    app = page("what_if", what="block", price="t4:1")
+    app = page("what-if", what="block", price="t4:1")
     widget(app, "button", "A notebook's T4").click().run()
 
     assert not app.exception
@@ -87,7 +87,7 @@ def test_the_notebooks_t4_is_a_click_away_and_then_in_the_url(page):
 
 
 def test_what_is_being_measured_is_not_offered_again(page, store):
-    app = page("what_if", **ALONE, device="cpu", shape="64")
+    app = page("what-if", **ALONE, device="cpu", shape="64")
     next(one for one in app.button if "Measure" in one.label).click().run()
 
     assert not [one for one in app.button if "Measure" in one.label]
@@ -119,7 +119,7 @@ def test_what_is_being_measured_is_not_offered_again(page, store):
     ],
 )
 def test_bad_value_in_the_url_is_named_and_the_rest_of_the_page_survives(page, query, said):
-    app = page("what_if", **ALONE | query)
+    app = page("what-if", **ALONE | query)
 
     assert not app.exception
     assert said in texts(app.error)
@@ -129,7 +129,7 @@ def test_bad_value_in_the_url_is_named_and_the_rest_of_the_page_survives(page, q
 
 
 def test_a_workload_that_cannot_be_leads_back_to_the_usual_one(page):
-    app = page("what_if", what="layers", layers="abacus")
+    app = page("what-if", what="layers", layers="abacus")
     widget(app, "button", "Reset to default").click().run()
 
     assert not app.error
@@ -138,13 +138,13 @@ def test_a_workload_that_cannot_be_leads_back_to_the_usual_one(page):
 
 
 def test_without_a_run_the_page_says_where_to_get_one(page):
-    app = page("what_if", what="run")
+    app = page("what-if", what="run")
 
     assert "there is no run of yours yet: measure one on the page Benchmark" in texts(app.error)
 
 
 def test_a_run_brings_its_workload_and_its_measurements(page, finished):
-    app = page("what_if", **ALONE, what="run", run=finished, device="cpu", dtype="fp32,bf16")
+    app = page("what-if", **ALONE, what="run", run=finished, device="cpu", dtype="fp32,bf16")
     found = table(app)
 
     assert not app.error
@@ -155,7 +155,7 @@ def test_a_run_brings_its_workload_and_its_measurements(page, finished):
 
 
 def test_a_run_is_chosen_among_ones_own_and_its_shapes(page, finished):
-    app = page("what_if", what="run")
+    app = page("what-if", what="run")
     widget(app, "selectbox", "Shape").select("m=64,k=64,n=64").run()
 
     assert "64 × 64 × 64" in texts(app.caption)
@@ -163,8 +163,8 @@ def test_a_run_is_chosen_among_ones_own_and_its_shapes(page, finished):
 
 
 def test_a_block_and_layers_are_workloads_too(page):
-    block = page("what_if", **ALONE, what="block", batch="1", seq="128", hidden="256", heads="4", ff="1024")
-    layers = page("what_if", **ALONE, what="layers", layers="linear b=128,d=256,k=768;layer_norm m=128,n=256 x2")
+    block = page("what-if", **ALONE, what="block", batch="1", seq="128", hidden="256", heads="4", ff="1024")
+    layers = page("what-if", **ALONE, what="layers", layers="linear b=128,d=256,k=768;layer_norm m=128,n=256 x2")
 
     assert "Transformer block, 1 × 128 tokens, hidden 256" in texts(block.caption)
     assert "layer norms, residual sums in bf16: they have no fp8" in texts(block.markdown)
@@ -173,7 +173,7 @@ def test_a_block_and_layers_are_workloads_too(page):
 
 def test_a_device_without_peaks_has_no_times_and_says_why(page, monkeypatch):
     monkeypatch.setattr(session, "discover", lambda: (device(peaks=(), bandwidth=None),))
-    app = page("what_if", **ALONE, device="cpu")
+    app = page("what-if", **ALONE, device="cpu")
 
     assert not app.exception
     assert "On a made-up processor, no time is known: " in texts(app.markdown)
@@ -182,7 +182,7 @@ def test_a_device_without_peaks_has_no_times_and_says_why(page, monkeypatch):
 
 
 def test_everything_unsupported_is_said_with_the_reason(page):
-    app = page("what_if", device="t4", gpus="", dtype="tf32,fp8")
+    app = page("what-if", device="t4", gpus="", dtype="tf32,fp8")
 
     assert "no time is known: tf32 exists only inside matrix units, and Tesla T4 has none" in texts(app.markdown)
     assert set(table(app)["Support"]) == {"unsupported"}
@@ -190,21 +190,21 @@ def test_everything_unsupported_is_said_with_the_reason(page):
 
 
 def test_no_dtype_is_an_empty_state(page):
-    app = page("what_if", dtype="")
+    app = page("what-if", dtype="")
 
     assert not app.exception
     assert "Choose at least one dtype." in texts(app.markdown)
 
 
 def test_a_baseline_without_a_time_leaves_the_times(page):
-    app = page("what_if", device="t4", gpus="", baseline="fp8")
+    app = page("what-if", device="t4", gpus="", baseline="fp8")
 
     assert "No time is known for fp8: choose another baseline." in texts(app.info)
     assert len(specs(app)) == 1
 
 
 def test_what_is_missing_on_a_device_of_this_machine_is_measured_at_a_click(page, store):
-    app = page("what_if", **ALONE, device="cpu", shape="64", dtype="fp32,bf16,fp8")
+    app = page("what-if", **ALONE, device="cpu", shape="64", dtype="fp32,bf16,fp8")
     widget(app, "button", "Measure it here: fp32, bf16 on cpu").click().run()
     run = store.load(only(app.query_params["measuring"]))
 
@@ -214,14 +214,14 @@ def test_what_is_missing_on_a_device_of_this_machine_is_measured_at_a_click(page
 
 def test_what_a_device_has_no_units_for_is_not_offered(page, monkeypatch):
     monkeypatch.setattr(session, "discover", lambda: (replace(device(), native=("fp32", "bf16")),))
-    app = page("what_if", **ALONE, device="cpu", shape="64")
+    app = page("what-if", **ALONE, device="cpu", shape="64")
 
     assert [one.label for one in app.button if "Measure" in one.label] == ["Measure it here: fp32, bf16, fp16 on cpu"]
 
 
 def test_a_block_is_measured_with_a_run_for_each_operation(page, store):
     query = {"batch": "1", "seq": "16", "hidden": "32", "heads": "2", "ff": "64"}
-    app = page("what_if", what="block", device="cpu", dtype="fp32,tf32", **query)
+    app = page("what-if", what="block", device="cpu", dtype="fp32,tf32", **query)
     next(one for one in app.button if one.label.startswith("Measure it here")).click().run()
     runs = [store.load(word).experiment for word in only(app.query_params["measuring"]).split(".")]
 
@@ -238,7 +238,7 @@ def test_a_run_that_ends_while_the_page_is_drawn_is_not_missed(page, store, monk
     newest = type(store).newest_result
     monkeypatch.setattr(type(store), "newest_result", lambda self: next(looks, None) or newest(self))
     monkeypatch.setattr(shared, "LOOK_S", 60.0)
-    app = page("what_if", **ALONE, device="cpu", shape="1000", dtype="fp32", measuring=run_id)
+    app = page("what-if", **ALONE, device="cpu", shape="1000", dtype="fp32", measuring=run_id)
     assert table(app).loc["fp32", "From"] == "measured here"
 
 
@@ -247,8 +247,8 @@ def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured
     result = replace(ok(4e-3, size=1000), accuracy=Accuracy(1e-6, 1e-3))
     store.record(experiment, OWNER, results=[result])
 
-    assert not [one for one in page("what_if").button if "Measure" in one.label]
-    app = page("what_if", **ALONE, device="cpu", shape="1000", dtype="fp32")
+    assert not [one for one in page("what-if").button if "Measure" in one.label]
+    app = page("what-if", **ALONE, device="cpu", shape="1000", dtype="fp32")
     assert not [one for one in app.button if "Measure" in one.label]
     assert (table(app).loc["fp32", "From"], table(app).loc["fp32", "Error is"]) == ("measured here", "measured")
 
@@ -258,7 +258,7 @@ def test_a_case_that_could_not_be_measured_says_why(page, store):
     done, slow = (case for case in experiment.cases())
     results = [ok(4e-3, size=1000), Result(slow, Status.SKIPPED, "too slow for its budget")]
     run_id = store.record(experiment, OWNER, results=results)
-    app = page("what_if", **ALONE, device="cpu", shape="1000", dtype="fp32,bf16", measuring=run_id)
+    app = page("what-if", **ALONE, device="cpu", shape="1000", dtype="fp32,bf16", measuring=run_id)
 
     assert done.dtype == "fp32"
     assert "skipped: too slow for its budget" in texts(app.caption)
@@ -266,11 +266,11 @@ def test_a_case_that_could_not_be_measured_says_why(page, store):
 
 
 def test_a_link_to_a_measurement_of_another_server_says_so(page):
-    assert "no run 'gone'" in texts(page("what_if", measuring="gone").warning)
+    assert "no run 'gone'" in texts(page("what-if", measuring="gone").warning)
 
 
 def test_a_case_too_large_for_this_machine_is_refused_before_it_is_queued(page, store):
-    app = page("what_if", **ALONE, device="cpu", shape="60000", dtype="fp32")
+    app = page("what-if", **ALONE, device="cpu", shape="60000", dtype="fp32")
     next(one for one in app.button if "Measure" in one.label).click().run()
 
     assert "the largest case needs" in texts(app.error)
@@ -278,14 +278,14 @@ def test_a_case_too_large_for_this_machine_is_refused_before_it_is_queued(page, 
 
 
 def test_cost_needs_a_price_and_energy_a_power_limit(page):
-    without = page("what_if", per="cost")
+    without = page("what-if", per="cost")
     assert "Nothing to draw: enter a price per hour" in texts(without.info)
 
-    priced = page("what_if", per="cost", price="t4:0.35")
+    priced = page("what-if", per="cost", price="t4:0.35")
     assert "Not drawn: H100 SXM5 80GB" in texts(priced.caption)
     assert "Cost per million calls" in specs(priced)[-1]
 
-    energy = page("what_if", per="energy")
+    energy = page("what-if", per="energy")
     assert "Energy at the board's power limit" in specs(energy)[-1]
 
 
@@ -304,12 +304,12 @@ def test_cost_needs_a_price_and_energy_a_power_limit(page):
     ],
 )
 def test_every_control_is_written_to_the_url_and_read_from_it(page, kind, label, value, name, written):
-    app = page("what_if", **ALONE)
+    app = page("what-if", **ALONE)
     widget(app, kind, label).set_value(value).run()
 
     assert not app.exception
     assert only(app.query_params[name]) == written
-    assert widget(page("what_if", **ALONE | {name: written}), kind, label).value == value
+    assert widget(page("what-if", **ALONE | {name: written}), kind, label).value == value
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_every_control_is_written_to_the_url_and_read_from_it(page, kind, label,
     [("Workload", "block", "what"), ("Calls", "single", "calls"), ("Compare", "energy", "per")],
 )
 def test_every_row_of_buttons_is_written_to_the_url_too(page, label, value, name):
-    app = page("what_if")
+    app = page("what-if")
     next(one for one in app.button_group if one.label == label).set_value(value).run()
 
     assert only(app.query_params[name]) == value
@@ -329,7 +329,7 @@ def test_every_kind_of_calls_has_a_button():
 
 @pytest.mark.parametrize("calls", CALLS)
 def test_kind_of_calls_is_said_and_in_the_table(page, calls):
-    app = page("what_if", calls=calls, gpus="t4,cpu", dtype="fp32,bf16")
+    app = page("what-if", calls=calls, gpus="t4,cpu", dtype="fp32,bf16")
     told = texts(app.caption)
 
     assert not app.exception
@@ -340,7 +340,7 @@ def test_kind_of_calls_is_said_and_in_the_table(page, calls):
 
 
 def test_intervals_of_times_that_compare_are_in_one_unit(page):
-    app = page("what_if", device="t4", shape="m=1100,k=1100,n=1100", dtype="fp32,fp16", gpus="")
+    app = page("what-if", device="t4", shape="m=1100,k=1100,n=1100", dtype="fp32,fp16", gpus="")
     cells = [each for each in table(app)["Time interval"] if each]
 
     assert len(cells) > 1
@@ -349,7 +349,7 @@ def test_intervals_of_times_that_compare_are_in_one_unit(page):
 
 
 def test_on_a_cpu_no_kind_of_calls_is_said(page):
-    app = page("what_if", **ALONE, device="cpu", calls="single", dtype="fp32")
+    app = page("what-if", **ALONE, device="cpu", calls="single", dtype="fp32")
 
     assert "Predictions: 90 % prediction intervals" in texts(app.caption)
     assert "Calls" not in table(app)
@@ -360,7 +360,7 @@ def test_what_was_measured_in_another_kind_of_calls_says_so(page, store, monkeyp
     experiment = Experiment("matmul", (SQUARE,), ("fp32",), ("torch",), ("cuda:0",))
     store.record(experiment, OWNER, results=[ok(4e-3, size=1000, on="cuda:0")])
     query = ALONE | {"device": "cuda:0", "shape": "1000", "dtype": "fp32"}
-    queued, single = page("what_if", **query), page("what_if", **query, calls="single")
+    queued, single = page("what-if", **query), page("what-if", **query, calls="single")
 
     assert not single.exception
     assert "**fp32**: measured with queued calls." in texts(single.markdown)
@@ -371,9 +371,9 @@ def test_what_was_measured_in_another_kind_of_calls_says_so(page, store, monkeyp
 
 
 def test_fields_of_the_block_and_the_layers_are_written_to_the_url(page):
-    block = page("what_if", **ALONE, what="block")
+    block = page("what-if", **ALONE, what="block")
     widget(block, "text_input", "Sequence").set_value("512").run()
-    layers = page("what_if", **ALONE, what="layers")
+    layers = page("what-if", **ALONE, what="layers")
     widget(layers, "text_area", "Layers").set_value("matmul 64").run()
 
     assert only(block.query_params["seq"]) == "512"
@@ -382,14 +382,14 @@ def test_fields_of_the_block_and_the_layers_are_written_to_the_url(page):
 
 def test_too_many_devices_are_cut_with_a_word(page):
     keys = "t4,l4,l40,l40s,a10,a40,a30,a2,a16,h20,b200-sxm-180gb,gb200,gb300"
-    app = page("what_if", gpus=keys)
+    app = page("what-if", gpus=keys)
 
     assert "at most 12" in texts(app.error)
     assert not app.exception
 
 
 def test_a_link_with_many_unknown_names_is_not_answered_by_as_many_messages(page):
-    app = page("what_if", gpus=",".join(f"abacus-{number}" for number in range(300)))
+    app = page("what-if", gpus=",".join(f"abacus-{number}" for number in range(300)))
 
     assert not app.exception
     assert len(app.error) == 6
@@ -397,14 +397,14 @@ def test_a_link_with_many_unknown_names_is_not_answered_by_as_many_messages(page
 
 
 def test_two_times_for_one_dtype_are_named(page):
-    app = page("what_if", times="fp32:1,fp32:2")
+    app = page("what-if", times="fp32:1,fp32:2")
 
     assert not app.exception
     assert "times 'fp32:2': accepted are one number for fp32: 1 counts" in texts(app.error)
 
 
 def test_a_time_that_the_device_cannot_have_reached_is_named(page):
-    app = page("what_if", op="matvec", shape="m=100000,n=100", device="gtx-1650", times="fp32:10.4e-6")
+    app = page("what-if", op="matvec", shape="m=100000,n=100", device="gtx-1650", times="fp32:10.4e-6")
 
     assert not app.exception
     assert "**Impossible** on a GeForce GTX 1650 (GDDR5): its memory gives at most 128 GB/s" in texts(app.markdown)
@@ -413,12 +413,12 @@ def test_a_time_that_the_device_cannot_have_reached_is_named(page):
 
 
 def test_predictions_name_the_measurements_they_rest_on_each_with_its_source(page):
-    app = page("what_if", op="matmul", shape="4096", device="h100-sxm5-80gb", dtype="bf16,tf32")
+    app = page("what-if", op="matmul", shape="4096", device="h100-sxm5-80gb", dtype="bf16,tf32")
     told = next(each.value for each in app.markdown if "rests on" in each.value)
 
     assert not app.exception
     assert "published measurements, the nearest on H100 SXM5 80GB" in told
     assert "](https://github.com/" in told
     assert "bf16 in" in next(line for line in told.splitlines() if "tf32:" in line)  # measured in another format
-    elsewhere = page("what_if", op="matmul", shape="4096", device="a100-sxm4-80gb", dtype="bf16")
+    elsewhere = page("what-if", op="matmul", shape="4096", device="a100-sxm4-80gb", dtype="bf16")
     assert "To make predictions better" in texts(elsewhere.caption)

@@ -2,21 +2,19 @@
 
 import pytest
 
-from gpuexplore.ui.glossary import PAGE_TERMS, help_on, page_help, terms
-from gpuexplore.ui.link import PARAMETERS
+from gpuexplore.ui.glossary import help_on, page_help, terms
+from gpuexplore.ui.navigation import pages
 
 
-@pytest.mark.parametrize("page", list(PARAMETERS))
+@pytest.mark.parametrize("page", pages().values(), ids=pages())
 def test_every_page_has_terms_that_the_glossary_has(page):
-    assert set(PAGE_TERMS[page]) <= set(terms())
-    assert page_help(page).count("**") == 2 * len(PAGE_TERMS[page])
+    assert set(page.terms) <= set(terms())
+    assert page_help(page.name).count("**") == 2 * len(page.terms)
 
 
-@pytest.mark.parametrize("page", list(PARAMETERS))
-def test_every_page_shows_its_tooltip(page, repository):
-    source = (repository / "pages" / f"{page.replace('-', '_')}.py").read_text(encoding="utf-8")
-
-    assert f'page_help("{page}")' in source
+@pytest.mark.parametrize("page", pages().values(), ids=pages())
+def test_every_page_shows_its_tooltip(page):
+    assert f'page_help("{page.name}")' in page.file.read_text(encoding="utf-8")
 
 
 def test_a_meaning_is_plain_text_in_one_line():

@@ -16,7 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from gpuexplore.served import PACKAGE, PAGES
+from gpuexplore.served import PACKAGE
+from gpuexplore.ui.navigation import pages
 from scripts.app_server import served
 from tests.docs.markdown import ROOT
 from tests.ui.visitor import visiting
@@ -90,12 +91,12 @@ def test_every_page_is_served_by_the_oldest_and_the_newest_streamlit_without_the
         folder.mkdir(parents=True)
         hidden(folder, release)
         with served(home, warm=False, settings={"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}) as address:
-            for page in sorted(PAGES.glob("*.py")):
-                with visiting(address, page.stem.replace("_", "-")) as visitor:
+            for name in pages():
+                with visiting(address, name) as visitor:
                     visitor.run()
                 found = [element.exception.message for element in visitor.elements if element.HasField("exception")]
                 if found or len(visitor.elements) < 3:
-                    troubles[str(release), page.stem] = found or visitor.elements
+                    troubles[str(release), name] = found or visitor.elements
         log = (home / "server.log").read_text(encoding="utf-8")
         if "Traceback" in log:
             troubles[str(release)] = log

@@ -19,8 +19,9 @@ from gpuexplore.rooms import (
     read_name,
     spoken,
 )
-from gpuexplore.ui.link import FIRST_PAGE, PARAMETERS
+from gpuexplore.ui.link import PARAMETERS
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import FIRST_PAGE
 from gpuexplore.ui.rooms import found, known
 from gpuexplore.ui.rooms.give import do, offer_next, show_current
 from gpuexplore.ui.rooms.inside import leave_deleted

@@ -1,0 +1,90 @@
+"""The registry: every page of the app, and the features that add pages, commands and activities to the core.
+
+A feature is a folder of `gpuexplore/features`. Its `__init__` declares `FEATURE`, and its name in `FEATURES` switches
+it on; nothing else in the core names it. What it needs is loaded when its page, command or activity is asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+
+from gpuexplore.once import once
+from gpuexplore.served import PAGES
+
+FEATURES: tuple[str, ...] = ()
+SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of the app.
+
+    Attributes:
+        name: in addresses.
+        section: of the navigation, one of SECTIONS.
+        place: within its section, from the top.
+        icon: of Material Symbols.
+        about: one sentence for its tooltip in the navigation.
+        reads: the parameters of its address, separated by blanks.
+        terms: of the glossary that its title explains.
+        script: file that draws it; None for one of the core, which lies in `pages/`.
+    """
+
+    name: str
+    title: str
+    section: str
+    place: int
+    icon: str
+    about: str
+    reads: str = ""
+    terms: tuple[str, ...] = ()
+    script: Path | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Parameters of its address."""
+        return tuple(self.reads.split())
+
+    @property
+    def file(self) -> Path:
+        """Script that draws the page."""
+        return self.script or PAGES / f"{self.name.replace('-', '_')}.py"
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityKind:
+    """What activities of one name have in common.
+
+    Attributes:
+        module: exports `perform(arguments, device, *, report, cancelled, time)`; loaded in a worker only.
+        title: for the queue.
+        page: name of the page that shows it.
+    """
+
+    module: str
+    title: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What one feature adds.
+
+    Attributes:
+        name: of its folder.
+        pages: each drawn by `<name>_page.py` of its folder.
+        commands: each with a line of help, executed by `<name>_command.py` of its folder.
+        activities: by the name under which the database keeps them.
+    """
+
+    name: str
+    pages: tuple[Page, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    activities: Mapping[str, ActivityKind] = field(default_factory=dict)
+
+
+@once
+def features() -> tuple[Feature, ...]:
+    """Return the features that are switched on, in order."""
+    return tuple(import_module(f"gpuexplore.features.{name}").FEATURE for name in FEATURES)
