@@ -12,7 +12,9 @@ from pathlib import Path
 from gpuexplore.once import once
 from gpuexplore.served import PAGES
 
-FEATURES: tuple[str, ...] = ()
+FEATURES: tuple[str, ...] = (
+    "trace",
+)
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 
 
@@ -73,13 +75,13 @@ class Feature:
 
     Attributes:
         name: of its folder.
-        pages: each drawn by `<name>_page.py` of its folder.
+        page: drawn by a script of its folder, and tested by `test_page.py` of its tests; None where it has none.
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
         activities: by the name under which the database keeps them.
     """
 
     name: str
-    pages: tuple[Page, ...] = ()
+    page: Page | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)
 

@@ -32,7 +32,6 @@ CORE: Mapping[str, str] = {
     "memory": "how much memory training or serving a model needs, when, and what fits where",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
-    "trace": "where the time of a torch.profiler trace goes, and how near the roof its operations come",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     "transfer": "what moving data to a GPU costs, and from which size or use on that pays against this CPU",
     "mistake": "a measuring mistake made on purpose, beside the right way",

@@ -101,16 +101,6 @@ CORE = (
         terms=("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
     ),
     Page(
-        "trace",
-        "Trace",
-        "Understand",
-        4,
-        "flowsheet",
-        "A torch.profiler trace: where its time goes, and how near the roof its operations come.",
-        reads="device",
-        terms=("Trace", "Self time", "Share of the roof", "Counterpart"),
-    ),
-    Page(
         "memory",
         "Memory",
         "Understand",
@@ -206,5 +196,5 @@ CORE = (
 @once
 def pages() -> Mapping[str, Page]:
     """Return every page by its name, section by section."""
-    every = [*CORE, *(page for feature in features() for page in feature.pages)]
+    every = [*CORE, *(feature.page for feature in features() if feature.page)]
     return {page.name: page for page in sorted(every, key=lambda page: (SECTIONS.index(page.section), page.place))}

@@ -18,7 +18,7 @@ from gpuexplore.errors import EXTRAS
 from gpuexplore.model import Experiment, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
-from tests.analysis.trace.made import DATA
+from tests.features.trace.analysis.made import DATA
 from tests.waiting import DEADLINE_S
 
 WITHOUT_EXTRAS = (

@@ -30,7 +30,7 @@ NOT_RUN = {
     "run": "measures for seconds and more: tests/cli/test_run.py",
     "sass": "needs NVIDIA's disassembler, or a file: tests/cli/test_sass.py",
     "selftest": "measures for minutes: tests/selftest",
-    "trace": "needs a trace: tests/cli/test_trace.py",
+    "trace": "needs a trace: tests/features/trace/test_command.py",
     "train": "measures for seconds and more: tests/cli/test_train.py",
     "transfer": "measures: tests/cli/test_transfer.py",
     "worker": "needs a Dask cluster: tests/cli/test_worker.py",

@@ -70,7 +70,7 @@ def test_a_link_of_half_a_megabyte_is_answered_in_a_sentence(address, page, quer
     assert len(said) < 2000
 
 
-BEHIND_AN_UPLOAD = "trace"  # whose widgets stand behind a file, which tests/pages/test_trace.py uploads
+BEHIND_AN_UPLOAD = "trace"  # whose widgets stand behind a file, which tests/features/trace/test_page.py uploads
 WITH_WIDGETS = {"lessons": "lesson=how-long"}  # without one the page has buttons alone
 
 

@@ -1,0 +1,169 @@
+"""The operation that launched each kernel, as far as a trace tells, and how long the kernel can have run."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, Trace
+from gpuexplore.features.trace.analysis.nesting import Nested
+
+DEEPEST = 8  # calls of runtime and driver within each other
+REGIONS = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "ProfilerStep")  # of many operations
+MAY_OVERLAP = ("cudaLaunchKernelEx", "cuLaunchKernelEx")  # with the kernel before, as programmatic launches do
+SLACK_NS = 5000  # of one kernel's end over the next one's start, which rounding of stamps explains
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Which kernels belong to which call.
+
+    Attributes:
+        kernels: by the index of the operation that launched them; by their own name where none is known, or it is a
+            graph or a region of many operations.
+        contradicted: kernels that end long after the next one on their stream began, which were ended there.
+        contradicted_ns: the time that they lost.
+        processes: that operations of torch were called in.
+    """
+
+    kernels: Mapping[int | str, Sequence[Kernel]]
+    contradicted: int
+    contradicted_ns: int
+    processes: int
+
+
+def attribute(trace: Trace, nested: Nested) -> Attribution:
+    """Return which kernels belong to which call, each ended where the next one on its stream began.
+
+    Kineto gives a kernel the external id of the operation that was innermost when it was launched. Where it is missing,
+    or another number (the correlation, in traces of 2023), the call of the runtime with the kernel's correlation leads
+    there, by the operation around it.
+    """
+    calls = trace.calls
+    by_external_id = _by_number(calls, lambda call: call.external_id if call.category in OPERATIONS else None)
+    by_correlation = _by_number(calls, lambda call: None if call.category in OPERATIONS else call.correlation)
+    processes = _processes(trace, by_correlation, by_external_id)
+    launches = _matched(trace, [kernel.correlation for kernel in trace.kernels], by_correlation, processes)
+    operations = _matched(trace, [kernel.external_id for kernel in trace.kernels], by_external_id, processes)
+    launched_by = ["" if launch is None else calls[launch].name for launch in launches]
+    kernels = _one_after_another(trace.kernels, launched_by)
+    found: dict[int | str, list[Kernel]] = defaultdict(list)
+    for kernel, launch, operation, by in zip(kernels, launches, operations, launched_by, strict=True):
+        caller = operation
+        if launch is not None and (operation is None or not _encloses(calls[operation], calls[launch])):
+            caller = _around(launch, calls, nested)
+        is_of_graph = kernel.in_graph or "GraphLaunch" in by
+        if (
+            caller is None
+            or is_of_graph
+            or calls[caller].category != "cpu_op"
+            or calls[caller].name.startswith(REGIONS)
+        ):
+            found[kernel.name].append(kernel)
+        else:
+            found[caller].append(kernel)
+    lost = [before.end_ns - after.end_ns for before, after in zip(trace.kernels, kernels, strict=True)]
+    return Attribution(
+        found, sum(map(bool, lost)), sum(lost), len({call.process for call in calls if call.category == "cpu_op"})
+    )
+
+
+def _by_number(calls: Sequence[Call], number_of: Callable[[Call], int | None]) -> Mapping[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for index, call in enumerate(calls):
+        number = number_of(call)
+        if number is not None:
+            found[number].append(index)
+    return found
+
+
+def _processes(trace: Trace, *by_number: Mapping[int, list[int]]) -> Mapping[Lane, str]:
+    """Return which process launched the kernels of which GPU; of none where there are fewer GPUs than processes.
+
+    The one counts that gave most of the kernels' numbers before they began; among equals each process has its own GPU,
+    in the order in which they stand in the file.
+    """
+    calls = trace.calls
+    processes = list(dict.fromkeys(call.process for call in calls))
+    lanes = dict.fromkeys(kernel.lane for kernel in trace.kernels)
+    if len(lanes) < len(processes) or len(processes) < 2:
+        return {}
+    votes: dict[Lane, Counter[str]] = defaultdict(Counter)
+    for kernel in trace.kernels:
+        for numbers, number in zip(by_number, (kernel.correlation, kernel.external_id), strict=True):
+            indices = [] if number is None else numbers.get(number, [])
+            before = {calls[index].process for index in indices if calls[index].start_ns <= kernel.start_ns}
+            votes[kernel.lane].update(before)
+    found: dict[Lane, str] = {}
+    for lane in lanes:
+        taken = Counter(found.values())
+        found[lane] = max(processes, key=lambda process: (votes[lane][process], process == lane[0], -taken[process]))
+    return found
+
+
+def _matched(
+    trace: Trace, numbers: Sequence[int | None], by_number: Mapping[int, list[int]], processes: Mapping[Lane, str]
+) -> list[int | None]:
+    """Return the call that each kernel's number means.
+
+    A number is unique in its process only, and a trace may hold several: where its process is unknown, as many calls as
+    kernels with that number are matched in the order of the file; else it is the last call before the kernel.
+    """
+    asked = Counter(zip((kernel.lane for kernel in trace.kernels), numbers, strict=True))
+    seen: Counter[tuple[Lane, int | None]] = Counter()
+    found: list[int | None] = []
+    for kernel, number in zip(trace.kernels, numbers, strict=True):
+        indices = [] if number is None else by_number.get(number, [])
+        if kernel.lane in processes:
+            indices = [index for index in indices if trace.calls[index].process == processes[kernel.lane]]
+        key = kernel.lane, number
+        if len(indices) > 1 and asked[key] == len(indices):
+            found.append(indices[seen[key]])
+        else:
+            before = [index for index in indices if trace.calls[index].start_ns <= kernel.start_ns] or indices[:1]
+            found.append(max(before, key=lambda index: trace.calls[index].start_ns, default=None))
+        seen[key] += 1
+    return found
+
+
+def _encloses(operation: Call, launch: Call) -> bool:
+    return operation.thread == launch.thread and operation.start_ns <= launch.start_ns <= operation.end_ns
+
+
+def _around(index: int | None, calls: Sequence[Call], nested: Nested) -> int | None:
+    """Return the innermost operation around a call of the runtime."""
+    for _ in range(DEEPEST):
+        if index is None or calls[index].category in OPERATIONS:
+            return index
+        index = nested.parents[index]
+    return None
+
+
+def _one_after_another(kernels: Sequence[Kernel], launched_by: Sequence[str]) -> list[Kernel]:
+    """Return the kernels, those ended that last beyond the start of the next one on a stream that runs them in turn.
+
+    Args:
+        launched_by: the call of the runtime of each; those of graphs and of programmatic launches may overlap.
+    """
+    streams: dict[tuple[Lane, str], list[int]] = defaultdict(list)
+    for index, (kernel, by) in enumerate(zip(kernels, launched_by, strict=True)):
+        if kernel.stream and not kernel.in_graph and "GraphLaunch" not in by:
+            streams[kernel.lane, kernel.stream].append(index)
+    found = list(kernels)
+    for indices in streams.values():
+        indices.sort(key=lambda index: kernels[index].start_ns)
+        for index, following in pairwise(indices):
+            start_ns = kernels[following].start_ns
+            if kernels[index].end_ns - start_ns > SLACK_NS and not launched_by[following].startswith(MAY_OVERLAP):
+                found[index] = replace(kernels[index], end_ns=start_ns)
+    return found
+
+
+def busy_ns(kernels: Sequence[Kernel]) -> int:
+    """Return how long at least one of `kernels` was running."""
+    busy = 0
+    until = -(2**63)
+    for kernel in sorted(kernels, key=lambda kernel: kernel.start_ns):
+        busy += max(0, kernel.end_ns - max(kernel.start_ns, until))
+        until = max(until, kernel.end_ns)
+    return busy

@@ -1,0 +1,236 @@
+"""Which of our operations computes the same as a call of torch, and how it is measured and predicted here."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+from typing import NamedTuple, cast
+
+from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.trace.analysis.events import Argument, Call
+from gpuexplore.features.trace.analysis.work.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
+from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
+from gpuexplore.model import Layout, Shape
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.request import Request, as_command, to_query
+from gpuexplore.shapes import check_limits
+
+Arguments = Sequence[Argument]
+BY_ROWS: Layout = "NN"
+
+
+class Found(NamedTuple):
+    """An operation of ours, the lengths of its axes, and how its matrices lie in memory."""
+
+    operation: str
+    axes: dict[str, int]
+    layout: Layout = BY_ROWS
+
+
+Match = Callable[[Arguments], Found | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """One of our operations, with the shape, the dtype and the layout of a call of torch."""
+
+    operation: str
+    shape: Shape
+    dtype: str
+    layout: Layout = BY_ROWS
+
+    @property
+    def request(self) -> Request:
+        """What is asked for to measure it."""
+        return Request(operation=self.operation, shapes=str(self.shape), dtypes=self.dtype, layout=self.layout)
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of a link to the page that measures it."""
+        return to_query(self.request)
+
+    @property
+    def run_command(self) -> str:
+        """The shell command that measures it here."""
+        return as_command(self.request)
+
+    def predict_command(self, gpu: str, calls: Calls = USUAL_CALLS) -> str:
+        """Return the shell command that predicts it on `gpu`.
+
+        Args:
+            calls: how calls follow one another.
+        """
+        words = ("gpuexplore", "predict", self.operation, "--gpu", gpu, "--shape", str(self.shape), "--dtype")
+        return shlex.join((*words, self.dtype, *(("--calls", calls) if calls != USUAL_CALLS else ())))
+
+
+def counterpart(call: Call, dtype: str | None) -> Counterpart | None:
+    """Return what computes the same as a call; None where nothing does, or its shape is beyond our limits.
+
+    Args:
+        call: of torch.
+        dtype: of its arithmetic, by our name.
+    """
+    match = MATCHES.get(call.name)
+    if match is None or call.arguments is None or dtype not in DTYPES:
+        return None
+    try:
+        found = match(call.arguments)
+        if found is None:
+            return None
+        operation, shape = OPERATIONS[found.operation], Shape.of(**found.axes)
+        check_limits(shape, operation)
+    except (
+        ArithmeticError,
+        IndexError,
+        TypeError,
+        ValueError,
+        InvalidInput,
+    ):  # other axes, or beyond limits
+        return None
+    if operation.unsupported(DTYPES[dtype]) or found.layout not in operation.layouts:
+        return None
+    return Counterpart(operation.name, shape, dtype, found.layout)
+
+
+def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
+    found = arguments[place].dims
+    if found is None:
+        raise ValueError(f"argument {place} is no tensor")
+    return found
+
+
+def _layout(arguments: Arguments, place: int) -> Layout:
+    """Return how two matrices lie in memory, N by rows and T by columns; by rows where the trace has no strides."""
+    letters = ("T" if _is_by_columns(argument) else "N" for argument in arguments[place : place + 2])
+    return cast(Layout, "".join(letters))  # TT is none of ours, which whoever asks finds
+
+
+def _is_by_columns(matrix: Argument) -> bool:
+    strides = matrix.strides or ()
+    return len(strides) >= 2 and strides[-1] != 1 and strides[-2] == 1
+
+
+def _matmul(place: int) -> Match:
+    def match(arguments: Arguments) -> Found:
+        (m, k), (_, n) = _dims(arguments, place), _dims(arguments, place + 1)
+        return Found("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
+
+    return match
+
+
+def _matvec(arguments: Arguments) -> Found | None:
+    (m, n), _ = _dims(arguments, 0), _dims(arguments, 1)
+    return None if _is_by_columns(arguments[0]) else Found("matvec", {"m": m, "n": n})
+
+
+def _addmm(arguments: Arguments) -> Found | None:
+    """Return a linear layer; where its matrices do not lie by rows, which ours do, the product that it is."""
+    if _layout(arguments, 1) != BY_ROWS:
+        return _matmul(1)(arguments)
+    (b, d), (_, k) = _dims(arguments, 1), _dims(arguments, 2)
+    return Found("linear", {"b": b, "d": d, "k": k})
+
+
+def _linear(arguments: Arguments) -> Found:
+    """Return a product with the weights, (out, in) by rows, which are (in, out) by columns."""
+    *rows, d = _dims(arguments, 0)
+    return Found("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
+
+
+def _batched(place: int) -> Match:
+    def match(arguments: Arguments) -> Found:
+        (batch, m, k), (_, _, n) = _dims(arguments, place), _dims(arguments, place + 1)
+        limits = OPERATIONS["batched_matmul"].limits
+        outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
+        inner = batch // outer if outer else 0
+        axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
+        return Found("batched_matmul", axes, _layout(arguments, place))
+
+    return match
+
+
+def _attention(places: Attention) -> Match:
+    def match(arguments: Arguments) -> Found | None:
+        query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
+        is_masked = places.mask is not None and any(each.dims for each in arguments[places.mask : places.mask + 1])
+        causal, _ = causal_of(arguments, places)
+        if is_masked or causal is None or not query == key == value:
+            return None
+        return Found("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}))
+
+    return match
+
+
+def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
+    """Return the shape of both inputs of an operation that is no broadcast, and scales neither."""
+    first, second = _dims(arguments, 0), _dims(arguments, 1)
+    if first != second or any(argument.value not in ("", "1") for argument in arguments[2:3]):
+        raise ValueError("a broadcast, or a factor")
+    return first
+
+
+def _add(arguments: Arguments) -> Found:
+    return Found("vector_add", {"n": prod(_same_shapes(arguments))})
+
+
+def _multiply(arguments: Arguments) -> Found:
+    *rows, n = _same_shapes(arguments)
+    return Found("multiply", {"m": prod(rows), "n": n})
+
+
+def _softmax(arguments: Arguments) -> Found | None:
+    *rows, n = _dims(arguments, 0)
+    (axis,) = numbers(arguments[1])
+    return Found("softmax", {"m": prod(rows), "n": n}) if axis in (-1, len(rows)) else None
+
+
+def _layer_norm(arguments: Arguments) -> Found | None:
+    *rows, n = _dims(arguments, 0)
+    has_both = arguments[2].dims == arguments[3].dims == (n,)
+    return Found("layer_norm", {"m": prod(rows), "n": n}) if numbers(arguments[1]) == (n,) and has_both else None
+
+
+def _copy(arguments: Arguments) -> Found | None:
+    same = arguments[0].kind == arguments[1].kind and arguments[0].strides == arguments[1].strides
+    return Found("copy", {"n": prod(_same_shapes(arguments))}) if same else None
+
+
+def _convolution(name: str) -> Match:
+    def match(arguments: Arguments) -> Found | None:
+        (b, c, h, w), (o, per_group, r, s) = _dims(arguments, 0), _dims(arguments, 1)
+        places = CONVOLUTIONS[name]
+        padding, stride = numbers(arguments[places.padding]), numbers(arguments[places.stride])
+        dilation = () if places.dilation is None else numbers(arguments[places.dilation])
+        transposed = is_transposed(arguments, places)
+        keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
+        if r != s or c != per_group or transposed or not keeps_size:
+            return None
+        return Found("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r})
+
+    return match
+
+
+MATCHES: Mapping[str, Match] = MappingProxyType(
+    {
+        f"{PREFIX}{name}": match
+        for name, match in {
+            "mm": _matmul(0),
+            "mv": _matvec,
+            "addmm": _addmm,
+            **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
+            "bmm": _batched(0),
+            "baddbmm": _batched(1),
+            **dict.fromkeys(("add", "add_"), _add),
+            **dict.fromkeys(("mul", "mul_"), _multiply),
+            "_softmax": _softmax,
+            "native_layer_norm": _layer_norm,
+            "copy_": _copy,
+            **{name: _convolution(name) for name in CONVOLUTIONS},
+        }.items()
+    }
+    | {name: _attention(ATTENTION[name]) for name in FUSED_FORWARD}
+)

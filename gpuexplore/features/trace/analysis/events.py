@@ -1,0 +1,298 @@
+"""The events of a trace of torch.profiler: calls on the host, work on a GPU, and the devices there were.
+
+The format is that of Kineto's ChromeTraceLogger, https://github.com/pytorch/kineto: complete events (`ph` is `X`),
+times in microseconds, whatever unit it asks to display. Categories and names of arguments are those of today, and
+those that torch wrote before 2.0. What an event lacks is None; an event without a name or a time is left out and
+counted. Python functions, which `with_stack=True` adds, are no operations: their time is not counted.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+from types import MappingProxyType
+from typing import Any
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.trace.analysis.file import LONGEST_NAME, MOST_BYTES, open_trace
+from gpuexplore.typed_text import readable
+
+OPERATIONS = ("cpu_op", "user_annotation")
+HOST = (*OPERATIONS, "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host
+GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+BEFORE_2_0 = MappingProxyType(  # what these categories were called
+    {
+        "Operator": "cpu_op",
+        "Runtime": "cuda_runtime",
+        "Kernel": "kernel",
+        "Memcpy": "gpu_memcpy",
+        "Memset": "gpu_memset",
+    }
+)
+Lane = tuple[str, int | None]  # what a kernel's event gives as its process, and its device
+LONGEST_OPERATION = 200  # characters of an operation's name: C++ templates are longer
+LARGEST_LENGTH = 2**62  # of an axis
+MOST_AXES = 64  # of a tensor, as in torch
+LONGEST_S = 1e9  # of an event, and of a trace
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call.
+
+    Attributes:
+        dims: lengths of a tensor's axes; None for what is no tensor, and for lists of tensors.
+        kind: torch's name of its type: `float`, `c10::BFloat16`, `Scalar`.
+        strides: elements from one to the next along each axis; None where the trace has none.
+        value: of a number, a list or a flag, as torch prints it.
+    """
+
+    dims: tuple[int, ...] | None
+    kind: str
+    strides: tuple[int, ...] | None
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Something that took time on a thread of the host.
+
+    Attributes:
+        category: one of HOST.
+        arguments: None where they were not recorded.
+        correlation: of a call of CUDA's runtime: what the work it started is numbered with.
+    """
+
+    name: str
+    category: str
+    process: str
+    thread: str
+    start_ns: int
+    end_ns: int
+    external_id: int | None
+    correlation: int | None
+    arguments: tuple[Argument, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Work on a GPU: a kernel, a copy or a fill.
+
+    Attributes:
+        process: of its event, which Kineto gives the number of the GPU.
+        device: the number of the GPU.
+        in_graph: it is a node of a graph.
+    """
+
+    name: str
+    process: str
+    device: int | None
+    stream: str
+    in_graph: bool
+    start_ns: int
+    end_ns: int
+    external_id: int | None
+    correlation: int | None
+
+    @property
+    def time_ns(self) -> int:
+        """How long it took."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def lane(self) -> Lane:
+        """The GPU, and whatever a tool that merges traces has added to its process."""
+        return self.process, self.device
+
+
+@dataclass(frozen=True, slots=True)
+class TracedGpu:
+    """A GPU as `deviceProperties` describes it."""
+
+    number: int
+    name: str
+    compute_capability: str | None
+    multiprocessors: int | None
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What was read of a file.
+
+    Attributes:
+        gpus: those that something ran on, as far as they are told apart.
+        has_shapes: whether arguments were recorded, with `record_shapes=True`.
+        left_out: events that have no name or no time.
+    """
+
+    name: str
+    calls: tuple[Call, ...]
+    kernels: tuple[Kernel, ...]
+    gpus: tuple[TracedGpu, ...]
+    has_shapes: bool
+    left_out: int
+
+
+def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Trace:
+    """Return what the file of a trace holds.
+
+    Args:
+        name: of the file.
+        content: of it, plain or packed by gzip.
+        most_bytes: that it may have, unpacked.
+
+    Raises:
+        InvalidInput: it cannot be read, or no operation of torch is in it; a sentence says which.
+    """
+    data = open_trace(name, content, most_bytes)
+    events = data["traceEvents"]
+    timed = [event for event in events if isinstance(event, Mapping) and event.get("ph") == "X"]
+    calls = [_call(event, category) for event in timed if (category := _category(event)) in HOST]
+    kernels = [_kernel(event) for event in timed if _category(event) in GPU]
+    found = tuple(filter(None, calls))
+    work = tuple(filter(None, kernels))
+    short = name[:LONGEST_NAME]
+    if not work and not any(call.category == "cpu_op" for call in found):
+        raise InvalidInput(
+            f"{short}: a trace without operations of torch: profile with ProfilerActivity.CPU among them"
+        )
+    _check_span(short, [*found, *work])
+    return Trace(
+        name=readable(short),
+        calls=found,
+        kernels=work,
+        gpus=_gpus(data.get("deviceProperties"), {kernel.device for kernel in work}),
+        has_shapes=any(call.arguments is not None for call in found),
+        left_out=len(calls) + len(kernels) - len(found) - len(work),
+    )
+
+
+@lru_cache(maxsize=10_000)  # a few hundred names and values stand in a trace again and again
+def _shown(text: str, longest: int) -> str:
+    return readable(text, longest)
+
+
+def _check_span(name: str, timed: Iterable[Call | Kernel]) -> None:
+    starts, ends = zip(*((each.start_ns, each.end_ns) for each in timed), strict=True)
+    if max(ends) - min(starts) > LONGEST_S * 1e9:
+        raise InvalidInput.of(f"time between the events of {name}", "more", f"up to {LONGEST_S:,.0f} s")
+
+
+def _category(event: Mapping[str, Any]) -> str:
+    category = event.get("cat")
+    return BEFORE_2_0.get(category, category) if isinstance(category, str) else ""
+
+
+def _call(event: Mapping[str, Any], category: str) -> Call | None:
+    span, name, own = _span(event), event.get("name"), _args(event)
+    if span is None or not isinstance(name, str) or not name:
+        return None
+    return Call(
+        name=_shown(name, LONGEST_OPERATION),
+        category=category,
+        process=str(event.get("pid")),
+        thread=f"{event.get('pid')}/{event.get('tid')}",
+        start_ns=span[0],
+        end_ns=span[1],
+        external_id=_whole(own.get("External id", own.get("external id"))) or None,  # Kineto writes 0 for none
+        correlation=_whole(own.get("correlation")) or None,
+        arguments=_arguments(own) if category == "cpu_op" else None,
+    )
+
+
+def _kernel(event: Mapping[str, Any]) -> Kernel | None:
+    span, name, own = _span(event), event.get("name"), _args(event)
+    if span is None or not isinstance(name, str) or not name:
+        return None
+    return Kernel(
+        name=_shown(name, LONGEST_OPERATION),
+        process=str(event.get("pid")),
+        device=_whole(own.get("device")),
+        stream="" if (stream := own.get("stream", event.get("tid"))) is None else str(stream),
+        in_graph=bool(_whole(own.get("graph node id"))),
+        start_ns=span[0],
+        end_ns=span[1],
+        external_id=_whole(own.get("External id", own.get("external id"))) or None,
+        correlation=_whole(own.get("correlation")) or None,
+    )
+
+
+def _args(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = event.get("args")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _span(event: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return start and end in nanoseconds; None where the event has no time, or one that cannot be."""
+    start_us, time_us = _number(event.get("ts")), _number(event.get("dur"))
+    if start_us is None or time_us is None or not 0 <= time_us <= LONGEST_S * 1e6:
+        return None
+    start_ns = round(start_us * 1000)
+    return start_ns, start_ns + round(time_us * 1000)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if isfinite(value) and abs(value) < 1e18 else None  # microseconds: longer than there are people
+
+
+def _whole(value: Any) -> int | None:
+    """Return a number that is whole, also one in quotes, as some versions write it."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64 else None
+
+
+def _arguments(own: Mapping[str, Any]) -> tuple[Argument, ...] | None:
+    dims = own.get("Input Dims", own.get("Input dims"))
+    if not isinstance(dims, list):
+        return None
+    kinds, strides, values = (_list(own.get(name)) for name in ("Input type", "Input Strides", "Concrete Inputs"))
+    return tuple(_argument(place, dims, kinds, strides, values) for place in range(len(dims)))
+
+
+def _argument(place: int, dims: list[Any], *others: list[Any]) -> Argument:
+    kind, strides, value = (other[place] if place < len(other) else None for other in others)
+    name = _shown(kind, LONGEST_NAME) if isinstance(kind, str) else ""
+    return Argument(
+        dims=_lengths(dims[place]) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
+        kind=name,
+        strides=_lengths(strides),
+        value=_shown(value, LONGEST_OPERATION) if isinstance(value, str) else "",
+    )
+
+
+def _lengths(value: Any) -> tuple[int, ...] | None:
+    if not isinstance(value, list) or len(value) > MOST_AXES:
+        return None
+    return tuple(value) if all(type(length) is int and 0 <= length < LARGEST_LENGTH for length in value) else None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _gpus(properties: Any, used: set[int | None]) -> tuple[TracedGpu, ...]:
+    """Return the GPUs that something ran on: the trace lists all that were visible.
+
+    Kernels of ROCm name their device by another number than its description: then all that are described.
+    """
+    described = [gpu for entry in _list(properties) if isinstance(entry, Mapping) and (gpu := _gpu(entry))]
+    is_complete = used <= {gpu.number for gpu in described}
+    return tuple(gpu for gpu in described if gpu.number in used or not is_complete)
+
+
+def _gpu(entry: Mapping[str, Any]) -> TracedGpu | None:
+    number, name = _whole(entry.get("id")), entry.get("name")
+    if number is None or not isinstance(name, str) or not name:
+        return None
+    major, minor = _whole(entry.get("computeMajor")), _whole(entry.get("computeMinor"))
+    return TracedGpu(
+        number=number,
+        name=_shown(name, LONGEST_NAME),
+        compute_capability=None if major is None or minor is None else f"{major}.{minor}",
+        multiprocessors=_whole(entry.get("numSms")),
+        memory_bytes=_whole(entry.get("totalGlobalMem")),
+    )

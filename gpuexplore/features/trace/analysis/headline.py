@@ -1,0 +1,204 @@
+"""Sentences on a trace: where the time goes, and what is unknown."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuexplore.features.trace.analysis.file import LONGEST_NAME
+from gpuexplore.features.trace.analysis.table import Row, TraceTable
+from gpuexplore.features.trace.analysis.work.kinds import ATTENTION
+from gpuexplore.units import format_percent, format_seconds
+
+MOST_NAMED = 3  # operations in the headline
+OF_LISTS = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")  # their arguments are lists of tensors
+NEARLY_ALL = 0.95  # of the time: the rest is worth no word
+WITHOUT_OPERATIONS = (
+    "No operation of torch is in this trace, so the kernels' work and roofs are unknown: profile with "
+    "ProfilerActivity.CPU among the activities, and record_shapes=True."
+)
+WITHOUT_SHAPES = "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that are summed up under one name.
+
+    Attributes:
+        title: a kind of operations, or the operation itself.
+        roof_share: fraction of the roof, of the rows whose roof is known; None where none is.
+        known: fraction of the part's time that these rows took.
+    """
+
+    title: str
+    is_kind: bool
+    operations: tuple[str, ...]
+    time_s: float
+    roof_share: float | None
+    known: float
+
+
+def parts_of(table: TraceTable) -> tuple[Part, ...]:
+    """Return the parts of a trace, the one that took longest first."""
+    groups: dict[tuple[str, bool], list[Row]] = defaultdict(list)
+    for row in table.rows:
+        groups[row.kind or row.operation, row.kind is not None].append(row)
+    parts = [_part(title, is_kind, rows) for (title, is_kind), rows in groups.items()]
+    return tuple(sorted(parts, key=lambda part: -part.time_s))
+
+
+def _part(title: str, is_kind: bool, rows: Sequence[Row]) -> Part:
+    time_s = sum(row.time_s for row in rows)
+    known = [row for row in rows if row.least and row.time_s]
+    known_s = sum(row.time_s for row in known)
+    least_s = sum(row.calls * row.least.time_s for row in known if row.least)
+    names = dict.fromkeys(row.operation for row in rows if row.time_s)  # the longest first, as the rows are
+    share = known_s / time_s if time_s else 0.0
+    return Part(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
+
+
+def headline(table: TraceTable) -> str:
+    """Return one sentence: what takes most of the time, and how near its roof it comes."""
+    what = "CPU time" if table.busy_s is None else f"kernel time{f' on {table.on.name}' if table.on.name else ''}"
+    part = parts_of(table)[0]
+    if not table.total_s or not part.time_s:
+        return f"The events of this trace took no {what}."
+    share = format_percent(part.time_s / table.total_s)
+    where = f"{part.title} ({_listed(part.operations)})" if part.is_kind else _listed([part.title])
+    return f"{share} of {format_seconds(table.total_s)} of {what} is in {where}; {_roof(part)}."
+
+
+def _listed(operations: Sequence[str]) -> str:
+    more = len(operations) - MOST_NAMED
+    names = (
+        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in operations[:MOST_NAMED]
+    )
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
+def _roof(part: Part) -> str:
+    who = "they" if part.is_kind else "it"
+    if part.roof_share is None:
+        return "how near the roof is unknown"
+    reached = f"reach{'' if part.is_kind else 'es'} {format_percent(part.roof_share)} of the roof"
+    if part.known >= NEARLY_ALL:
+        return f"{who} {reached}"
+    return f"where a roof is known, in {format_percent(part.known)} of that time, {who} {reached}"
+
+
+def notes(table: TraceTable) -> tuple[str, ...]:
+    """Return what a reader has to know of the figures, a sentence each."""
+    judges = (
+        _device,
+        _shapes,
+        _busy,
+        _unknown,
+        _uncounted,
+        _of_lists,
+        _masked,
+        _above,
+        _processes,
+        _contradicted,
+        _left_out,
+    )
+    return tuple(filter(None, (judge(table) for judge in judges)))
+
+
+def _device(table: TraceTable) -> str | None:
+    if table.on.name is None:
+        return f"Device unknown: {table.on.source}."
+    return f"Device: {table.on.name}, {table.on.source}."
+
+
+def _shapes(table: TraceTable) -> str | None:
+    if not table.processes:
+        return WITHOUT_OPERATIONS
+    return None if table.has_shapes else WITHOUT_SHAPES
+
+
+def _busy(table: TraceTable) -> str | None:
+    if table.busy_s is None:
+        return "Times are those on the host, less what was called within; profiling itself adds to each call."
+    share = format_percent(table.busy_s / table.span_s) if table.span_s else None
+    return share and f"Something ran on the GPU in {share} of the {format_seconds(table.span_s)} that the trace spans."
+
+
+def _unknown(table: TraceTable) -> str | None:
+    if table.on.device is None or not table.total_s:
+        return None
+    unknown_s = sum(row.time_s for row in table.rows if row.least is None)
+    share = unknown_s / table.total_s
+    if share < 1 - NEARLY_ALL:
+        return None
+    why = "the work or its peak is unknown, or its data fit a cache or came from another memory"
+    return f"For {format_percent(share)} of the time no roof is known: {why}."
+
+
+def _uncounted(table: TraceTable) -> str | None:
+    """Name attention whose work is unknown; on a CPU an operation of torch may have left it to another one."""
+    rows = [row for row in table.rows if row.kind == "attention" and row.time_s and row.shapes is not None]
+    unknown = [row for row in rows if row.flop_count is None and (row.gpu_s or row.operation not in ATTENTION)]
+    if not unknown:
+        return None
+    names = _listed(list(dict.fromkeys(row.operation for row in unknown)))
+    return f"No FLOPs known for {names}: what is known of the arguments does not say how many keys each query sees."
+
+
+def _of_lists(table: TraceTable) -> str | None:
+    rows = [row for row in table.rows if row.operation.startswith(OF_LISTS) and row.gpu_s and row.shapes is not None]
+    if not rows:
+        return None
+    names = _listed(list(dict.fromkeys(row.operation for row in rows)))
+    return f"No bytes known for {names}: a trace does not say the types of lists of tensors."
+
+
+def _masked(table: TraceTable) -> str | None:
+    """Name attention whose mask is not in the trace."""
+    rows = [row for row in table.rows if row.may_be_masked and row.roof_share]
+    if not rows:
+        return None
+    names = _listed(list(dict.fromkeys(row.operation for row in rows)))
+    found = f"Counted without a mask, which the trace does not say: {names}; a causal one leaves about half of the work"
+    above = [row for row in rows if _is_possible_with_mask(row)]
+    shares = ", ".join(format_percent(row.roof_share / 2) for row in above[:MOST_NAMED] if row.roof_share)
+    return f"{found}{f': what is above the roof would then reach {shares}' if above else ''}."
+
+
+def _is_possible_with_mask(row: Row) -> bool:
+    return row.may_be_masked and 1 < (row.roof_share or 0) <= 2
+
+
+def _above(table: TraceTable) -> str | None:
+    above = [row for row in table.rows if (row.roof_share or 0) > 1 and not _is_possible_with_mask(row)]
+    if not above:
+        return None
+    names = ", ".join(dict.fromkeys(row.operation for row in above))
+    return (
+        f"Above the roof: {names}. What cannot be was computed in another dtype than its arguments have, came from a "
+        "cache, as a tensor that is two of the arguments does, or ran on another device."
+    )
+
+
+def _processes(table: TraceTable) -> str | None:
+    if table.processes < 2:
+        return None
+    return f"{table.processes} processes are in this trace: kernels are put down to the calls of their own."
+
+
+def _contradicted(table: TraceTable) -> str | None:
+    count = table.contradicted
+    if not count:
+        return None
+    they = "kernel ends" if count == 1 else "kernels end"
+    return (
+        f"{count:,} {they} after the next one on the same stream began, which cannot be: "
+        f"counted until then, {format_seconds(table.contradicted_s)} less than their stamps say."
+    )
+
+
+def _left_out(table: TraceTable) -> str | None:
+    count = table.left_out
+    return (
+        f"{count:,} {'event has' if count == 1 else 'events have'} no name or no time, and are left out."
+        if count
+        else None
+    )

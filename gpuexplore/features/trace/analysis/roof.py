@@ -1,0 +1,159 @@
+"""The device a trace was taken on, as far as that can be known, and the least time its roofs allow for some work.
+
+A trace names its GPUs. It names no CPU: a roof of this machine's is used where the user says that it was taken here.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
+from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
+from gpuexplore.devices.gpu_facts import GpuFacts
+from gpuexplore.devices.variants import choose
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.trace.analysis.events import Kernel, Trace
+from gpuexplore.model import Device, Peak, PeakKind
+
+CPU = "cpu"
+FP4_RATE = "fp4_tensor"  # of products of block-scaled numbers
+TF32_KERNELS = ("tf32", "tensorop_s1688gemm", "tensorop_c1688gemm")  # in names of kernels of cuBLAS and CUTLASS
+
+
+@dataclass(frozen=True, slots=True)
+class TracedOn:
+    """Where a trace was taken.
+
+    Attributes:
+        name: of the device, as the trace or the user says; None where neither does.
+        device: with its peaks; None where they are unknown.
+        source: who says that it was this device, or why its roof is unknown.
+    """
+
+    name: str | None
+    device: Device | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeastTime:
+    """The least time that a device needs for some work, by what bounds it."""
+
+    time_s: float
+    bound: Literal["compute", "memory", "cache"]
+
+
+def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> TracedOn:
+    """Return the device of a trace.
+
+    Args:
+        trace: what was read.
+        gpu: the GPU it was taken on by a name of `specs`, where the trace does not say or the user knows better.
+        device: `cpu`, where the trace was taken on this machine's CPU.
+        here: this machine's devices, the CPU with its peaks.
+
+    Raises:
+        InvalidInput: no such device, or none that such a trace can be of.
+    """
+    if device not in ("", CPU):
+        raise InvalidInput.of("device", device, f"{CPU}, where the trace was taken on this machine; a GPU by --gpu")
+    if trace.kernels:
+        if device:
+            raise InvalidInput("device cpu: this trace has kernels of a GPU; accepted is the GPU's name, by --gpu")
+        return _named(gpu) if gpu.strip() else _in_trace(trace)
+    if gpu.strip():
+        raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no kernels of a GPU; accepted is --device cpu")
+    if not device:
+        return TracedOn(None, None, "a trace does not name its CPU, so no roof is known unless it was taken here")
+    cpu = next((each for each in here if each.kind == CPU), None)
+    if cpu is None:
+        return TracedOn(None, None, "no CPU of this machine is known")
+    if not cpu.peaks:
+        return TracedOn(cpu.title, cpu, "this machine's CPU, whose peaks nobody has measured yet")
+    return TracedOn(cpu.title, cpu, "this machine's CPU with all of its cores, as was chosen")
+
+
+def _named(gpu: str) -> TracedOn:
+    row = gpu_named(gpu)
+    return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
+
+
+def _in_trace(trace: Trace) -> TracedOn:
+    names = tuple(dict.fromkeys(gpu.name for gpu in trace.gpus))
+    if not names:
+        return TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")
+    if len(names) > 1:
+        return TracedOn(" and ".join(names), None, "unlike GPUs in one trace have no common roof")
+    gpu = trace.gpus[0]
+    facts = GpuFacts(
+        gpu.name,
+        memory_bytes=gpu.memory_bytes,
+        multiprocessors=gpu.multiprocessors,
+        compute_capability=gpu.compute_capability,
+    )
+    row, doubt = choose(facts)
+    if row is None:
+        return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
+    is_numbered = any(kernel.device in (None, gpu.number) for kernel in trace.kernels)
+    said = "as the trace says" if is_numbered else "as the trace says, which numbers it otherwise than its kernels do"
+    return TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
+
+
+def _as_device(row: Accelerator) -> Device:
+    """Return a row as a device, with its peak of products of fp4, which we trace and do not measure."""
+    device, rate = as_device(row), row.rates.get(FP4_RATE)
+    if rate is None:
+        return device
+    kind: PeakKind = "formula" if FP4_RATE in row.derived else "datasheet"
+    return replace(device, peaks=(*device.peaks, Peak("fp4", "matrix", rate, kind, row.source_url)))
+
+
+def arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
+    """Return the dtype that products of `dtype` are computed in: names of kernels tell where it is TF32 for fp32."""
+    names = [kernel.name.casefold() for kernel in kernels]
+    uses_tf32 = any(mark in name for name in names for mark in TF32_KERNELS)
+    return "tf32" if dtype == "fp32" and uses_tf32 else dtype
+
+
+def least_time(
+    device: Device | None, dtype: str | None, flop_count: int | None, byte_count: int | None
+) -> LeastTime | None:
+    """Return the least time of a call; None where a roof that could decide it is unknown.
+
+    Products of unknown bytes, or of bytes that come from a cache of unknown bandwidth, may be bound by either: the
+    latter are by arithmetic where they would be with the memory's bandwidth.
+
+    Args:
+        device: where it ran.
+        dtype: of its products.
+        flop_count: of its products; None where it has none.
+        byte_count: that it moves at least; None is unknown.
+    """
+    if device is None:
+        return None
+    moving = _moving(device, byte_count)
+    if flop_count is None:
+        return moving
+    peak = device.peak(dtype, "matrix") if dtype else None
+    if peak is None or not byte_count:
+        return None
+    computing = LeastTime(flop_count / peak.flop_per_s, "compute")
+    if moving is None:  # no cache delivers slower than the memory behind it
+        by_memory = _by_memory(device, byte_count)
+        return computing if by_memory and by_memory.time_s <= computing.time_s else None
+    return moving if moving.time_s > computing.time_s else computing
+
+
+def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
+    """Return the least time of moving so many bytes; what fits a cache is not bounded by memory."""
+    if not byte_count:
+        return None
+    if byte_count <= (cached_bytes(device) or 0):
+        cache = smallest_cache(device.caches, byte_count)
+        return LeastTime(byte_count / cache.bandwidth.bytes_per_s, "cache") if cache else None
+    return _by_memory(device, byte_count)
+
+
+def _by_memory(device: Device, byte_count: int) -> LeastTime | None:
+    memory = device.bandwidth
+    return LeastTime(byte_count / memory.bytes_per_s, "memory") if memory else None

@@ -1,0 +1,241 @@
+"""A trace as a table: one row for the calls of an operation with equal shapes and dtype."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gpuexplore.features.trace.analysis.attribution import attribute, busy_ns
+from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart
+from gpuexplore.features.trace.analysis.events import Call, Kernel, Trace
+from gpuexplore.features.trace.analysis.nesting import nest
+from gpuexplore.features.trace.analysis.roof import LeastTime, TracedOn, arithmetic, least_time
+from gpuexplore.features.trace.analysis.work.flops import may_be_masked
+from gpuexplore.features.trace.analysis.work.kinds import MULTIPLIES, kind_of
+from gpuexplore.features.trace.analysis.work.once import UNKNOWN, Work, counted_once
+
+Dims = tuple[int, ...]
+DTYPES: Mapping[str, str] = MappingProxyType(  # our names of torch's types
+    {
+        **{"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16"},
+        **{f"c10::Float8_{form}": "fp8" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
+        "c10::Float4_e2m1fn_x2": "fp4",
+    }
+)
+PARTS: Mapping[str, str] = MappingProxyType(  # of complex numbers
+    {"c10::complex<float>": "fp32", "c10::complex<double>": "fp64"}
+)
+CROSSES = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies over a link, not within a memory
+NS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The calls of an operation that are alike; or the kernels of one name that no operation of torch launched.
+
+    Attributes:
+        operation: torch's name, or that of the kernels.
+        kind: that the headline sums it up under; None: it is of none.
+        shapes: of its tensors; None where arguments were not recorded.
+        dtypes: of its tensors, each once.
+        self_cpu_s: time on the host, without that of calls within, of all calls together.
+        gpu_s: time of the work it launched on a GPU; None in a trace without a GPU.
+        time_s: the one of both that the trace is about: the GPU's, where it has one.
+        share: of the time of the whole trace.
+        flop_count: of one call; None where it has none, or they are unknown.
+        byte_count: that one call moves at least.
+        least: the least time of one call on the device.
+        counterpart: which of our operations computes the same.
+        may_be_masked: of its pairs of queries and keys, fewer may count than its FLOPs say.
+    """
+
+    operation: str
+    kind: str | None
+    shapes: tuple[Dims, ...] | None
+    dtypes: tuple[str, ...]
+    calls: int
+    self_cpu_s: float
+    gpu_s: float | None
+    share: float | None
+    flop_count: int | None = None
+    byte_count: int | None = None
+    least: LeastTime | None = None
+    counterpart: Counterpart | None = None
+    may_be_masked: bool = False
+
+    @property
+    def time_s(self) -> float:
+        """The time of the GPU where the trace has one, else of the host."""
+        return self.self_cpu_s if self.gpu_s is None else self.gpu_s
+
+    @property
+    def roof_share(self) -> float | None:
+        """The fraction of the roof that was reached: the least time of the calls over theirs."""
+        return self.calls * self.least.time_s / self.time_s if self.least and self.time_s else None
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """FLOP/s of its calls."""
+        return self.calls * self.flop_count / self.time_s if self.flop_count and self.time_s else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Bytes/s of its calls at least."""
+        return self.calls * self.byte_count / self.time_s if self.byte_count and self.time_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTable:
+    """What became of a trace.
+
+    Attributes:
+        name: of its file.
+        rows: the one that took longest first.
+        total_s: time of all rows: of the GPU's work where there is any, else of the host.
+        self_cpu_s: time of the host.
+        busy_s: how long at least one kernel ran; None in a trace without a GPU.
+        span_s: from the start of the first event to the end of the last.
+        has_shapes: whether arguments were recorded.
+        left_out: events without a name or a time.
+        contradicted: kernels that end long after the next one on their stream began, which count until then.
+        contradicted_s: the time that does not count.
+        processes: that operations of torch were called in.
+    """
+
+    name: str
+    on: TracedOn
+    rows: tuple[Row, ...]
+    total_s: float
+    self_cpu_s: float
+    busy_s: float | None
+    span_s: float
+    has_shapes: bool
+    left_out: int
+    contradicted: int
+    contradicted_s: float
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What tells the calls of one row from those of another."""
+
+    operation: str
+    shapes: tuple[Dims, ...] | None
+    dtypes: tuple[str, ...]
+    arithmetic: str | None
+    flop_count: int | None
+    byte_count: int | None
+    counterpart: Counterpart | None
+    may_be_masked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """The times of the calls of a trace, by their index: on the host, and of what they launched on a GPU."""
+
+    self_ns: Sequence[int]
+    launched: Mapping[int | str, Sequence[Kernel]]
+    has_gpu: bool
+    total_s: float
+
+    def self_cpu_s(self, calls: Sequence[int]) -> float:
+        return sum(self.self_ns[index] for index in calls) * NS
+
+    def gpu_s(self, calls: Sequence[int | str]) -> float | None:
+        kernels = [kernel for index in calls for kernel in self.launched.get(index, ())]
+        return _total_s(kernels) if self.has_gpu else None
+
+
+def table_of(trace: Trace, on: TracedOn) -> TraceTable:
+    """Return the table of a trace that was taken on `on`."""
+    nested = nest(trace.calls)
+    attribution = attribute(trace, nested)
+    launched = attribution.kernels
+    kernels = [kernel for each in launched.values() for kernel in each]
+    self_cpu_s = sum(nested.self_ns) * NS
+    total_s = _total_s(kernels) if kernels else self_cpu_s
+    times = _Times(nested.self_ns, launched, bool(kernels), total_s)
+    own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else nested.self_ns
+    work = counted_once(trace.calls, nested, own_ns)
+    groups: dict[_Work, list[int]] = defaultdict(list)
+    for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
+        groups[_work(call, launched.get(index, ()), counted)].append(index)
+    rows = [_row(work, calls, times, on) for work, calls in groups.items()]
+    rows += [_of_kernels(name, times) for name in launched if isinstance(name, str)]
+    events: list[Call | Kernel] = [*trace.calls, *kernels]
+    return TraceTable(
+        name=trace.name,
+        on=on,
+        rows=tuple(sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))),
+        total_s=total_s,
+        self_cpu_s=self_cpu_s,
+        busy_s=busy_ns(kernels) * NS if kernels else None,
+        span_s=(max(each.end_ns for each in events) - min(each.start_ns for each in events)) * NS,
+        has_shapes=trace.has_shapes,
+        left_out=trace.left_out,
+        contradicted=attribution.contradicted,
+        contradicted_s=attribution.contradicted_ns * NS,
+        processes=attribution.processes,
+    )
+
+
+def _total_s(kernels: Sequence[Kernel]) -> float:
+    return _time_ns(kernels) * NS
+
+
+def _time_ns(kernels: Sequence[Kernel]) -> int:
+    return sum(kernel.time_ns for kernel in kernels)
+
+
+def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
+    tensors = [argument for argument in call.arguments or () if argument.dims is not None]
+    dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
+    multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
+    is_product = kind_of(call.name) in MULTIPLIES
+    computes_in = arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
+    of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
+    crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
+    has_work = counted != UNKNOWN
+    return _Work(
+        operation=call.name,
+        shapes=None if call.arguments is None else tuple(argument.dims or () for argument in tensors),
+        dtypes=dtypes,
+        arithmetic=computes_in,
+        flop_count=counted.flop_count,
+        byte_count=None if crosses else counted.byte_count,
+        counterpart=counterpart(call, of_ours) if has_work else None,
+        may_be_masked=has_work and may_be_masked(call),
+    )
+
+
+def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
+    self_cpu_s = times.self_cpu_s(calls)
+    gpu_s = times.gpu_s(calls)
+    time_s = self_cpu_s if gpu_s is None else gpu_s
+    kind = kind_of(work.operation)
+    is_unknown = kind in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
+    least = least_time(on.device, work.arithmetic, work.flop_count, work.byte_count)
+    return Row(
+        operation=work.operation,
+        kind=kind,
+        shapes=work.shapes,
+        dtypes=work.dtypes,
+        calls=len(calls),
+        self_cpu_s=self_cpu_s,
+        gpu_s=gpu_s,
+        share=time_s / times.total_s if times.total_s else None,
+        flop_count=work.flop_count,
+        byte_count=work.byte_count,
+        least=None if is_unknown else least,
+        counterpart=work.counterpart,
+        may_be_masked=work.may_be_masked,
+    )
+
+
+def _of_kernels(name: str, times: _Times) -> Row:
+    """Return the row of the kernels of one name that no operation of torch launched."""
+    gpu_s = times.gpu_s([name]) or 0.0
+    share = gpu_s / times.total_s if times.total_s else None
+    return Row(name, None, None, (), len(times.launched[name]), 0.0, gpu_s, share)

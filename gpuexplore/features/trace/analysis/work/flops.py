@@ -1,0 +1,250 @@
+"""FLOPs of an operation of torch from the shapes of its arguments.
+
+The formulas are those of `torch.utils.flop_counter`, a multiply-add counted as 2:
+https://github.com/pytorch/pytorch/blob/v2.13.0/torch/utils/flop_counter.py. Tests compare them with it. A complex
+multiply-add counts as 8, the four real ones that it is, where torch counts 2, so that the peak of its parts is its
+roof; of numbers that are packed two in an element both count. Of attention
+only the pairs of a query and a key that its causal flag and its window leave are counted, where torch counts all of
+them. The backward of a convolution counts its forward once for each gradient.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import prod
+from types import MappingProxyType
+from typing import NamedTuple
+
+from gpuexplore.features.trace.analysis.events import Argument, Call
+from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, PREFIX, Attention
+from gpuexplore.operations.attention import attended_pairs
+
+Arguments = Sequence[Argument]
+Dims = tuple[int, ...]
+Formula = Callable[[Arguments], int | None]
+LARGEST_WORK = 2**62  # FLOPs or bytes of one call
+
+
+class Places(NamedTuple):
+    """Positions of the arguments of a convolution; None: it has no such argument, and the default holds.
+
+    After the flag that it is transposed stand the padding of the output, and the number of groups.
+    """
+
+    stride: int
+    padding: int
+    dilation: int | None
+    transposed: int | None = None
+
+
+FORWARD = Places(3, 4, 5)
+CONVOLUTIONS: Mapping[str, Places] = MappingProxyType(
+    {
+        "conv1d": FORWARD,
+        "conv2d": FORWARD,
+        "conv3d": FORWARD,
+        "convolution": FORWARD._replace(transposed=6),
+        "_convolution": FORWARD._replace(transposed=6),
+        "cudnn_convolution": Places(3, 2, 4),
+        "mkldnn_convolution": Places(4, 3, 5),
+        "_slow_conv2d_forward": Places(4, 5, None),
+    }
+)
+
+
+def flop_count(call: Call) -> int | None:
+    """Return the FLOPs of a call by the formula of its operation; None where there is none, or shapes are unknown."""
+    formula = FORMULAS.get(call.name)
+    if formula is None or call.arguments is None:
+        return None
+    once = sensible(partial(formula, call.arguments))
+    return once and once * _real_products(call.arguments)
+
+
+def _real_products(arguments: Arguments) -> int:
+    """Return how many products of real numbers one of elements is."""
+    if any(argument.kind.startswith("c10::complex") for argument in arguments):
+        return 4
+    return 2 if any(argument.kind.endswith("_x2") for argument in arguments) else 1
+
+
+def sensible(count: Callable[[], int | None]) -> int | None:
+    """Return what `count` returns; None where an argument is missing, has other axes, or makes it more than can be."""
+    try:
+        found = count()
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    return found if found is not None and 0 <= found < LARGEST_WORK else None
+
+
+def numbers(argument: Argument) -> tuple[int, ...]:
+    """Return the whole numbers of a list as torch prints it, `[1, 1]`."""
+    return tuple(int(word) for word in re.findall(r"-?\d{1,9}", argument.value))
+
+
+def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
+    found = arguments[place].dims
+    if found is None:
+        raise ValueError(f"argument {place} is no tensor")
+    return found
+
+
+def _product(place: int) -> Formula:
+    def formula(arguments: Arguments) -> int | None:
+        *batch, m, k = _dims(arguments, place)
+        *other_batch, other_k, n = _matrix(_dims(arguments, place + 1))
+        return 2 * prod(batch) * m * k * n if (batch, k) == (other_batch, other_k) else None
+
+    return formula
+
+
+def _matrix(dims: Dims) -> Dims:
+    """Return the axes of a right operand; of a vector, those of the column that it is."""
+    return (*dims, 1) if len(dims) == 1 else dims
+
+
+def _linear(arguments: Arguments) -> int | None:
+    *rows, d = _dims(arguments, 0)
+    k, other_d = _dims(arguments, 1)
+    return 2 * prod(rows) * d * k if d == other_d else None
+
+
+def _attention(places: Attention) -> Formula:
+    def formula(arguments: Arguments) -> int | None:
+        query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
+        sizes = _sequences(arguments, places, query, key)
+        if sizes is None or len(query) != len(key) or query[-1] != key[-1]:
+            return None
+        if len(query) == 4 and query[1 + places.by_tokens] % key[1 + places.by_tokens]:
+            return None
+        count, queries, keys = sizes
+        causal, bottom_right = causal_of(arguments, places)
+        window = _limit(arguments, places, 0), _limit(arguments, places, 1)
+        pairs = count * attended_pairs(queries, keys, causal=bool(causal), bottom_right=bottom_right, window=window)
+        if places.is_backward:
+            return 2 * pairs * (3 * query[-1] + 2 * value[-1])
+        return 2 * pairs * (query[-1] + value[-1])
+
+    return formula
+
+
+def _sequences(arguments: Arguments, places: Attention, query: Dims, key: Dims) -> tuple[int, int, int] | None:
+    """Return how many products of scores there are, each of how many queries and keys; None where that is unknown.
+
+    Sequences of unlike lengths that follow one another are known where there is but one, or all are of the longest's.
+    """
+    if any(_has_elements(arguments, place) for place in places.unknown):
+        return None
+    if places.lengths is None or len(query) != 3 or not _has_elements(arguments, places.lengths[0]):
+        tokens = min(len(query) - 3, 1) if places.by_tokens else len(query) - 2  # of xformers, heads are two axes
+        if (
+            places.by_tokens
+            and places.lengths
+            and places.lengths[2] < len(arguments)
+            and arguments[places.lengths[2]].value == str(query[0]) != str(query[tokens])
+        ):
+            tokens = 0  # which come first of all in Megatron's order
+        return prod(query[:-1]) // query[tokens], query[tokens], key[tokens]
+    (total, heads, _), (total_keys, *_) = query, key
+    sequences = _dims(arguments, places.lengths[0])[0] - 1
+    longest, longest_keys = (int(arguments[places.lengths[2] + side].value or -1) for side in (0, 1))
+    if sequences == 1:
+        return heads, total, total_keys
+    is_even = (total, total_keys) == (sequences * longest, sequences * longest_keys)
+    return (sequences * heads, longest, longest_keys) if is_even else None
+
+
+def _has_elements(arguments: Arguments, place: int) -> bool:
+    return place < len(arguments) and bool(arguments[place].dims) and 0 not in (arguments[place].dims or ())
+
+
+def causal_of(arguments: Arguments, places: Attention) -> tuple[bool | None, bool]:
+    """Return whether a causal mask was asked for, None where the trace is silent, and whether it ends bottom right."""
+    value = arguments[places.causal].value if places.causal < len(arguments) else ""
+    causal = {"True": True, "False": False, "0": False, "1": True, "2": True}.get(value)  # 0 to 2 are kinds of masks
+    return causal, places.last_rows or value == "2"
+
+
+def may_be_masked(call: Call) -> bool:
+    """Return whether fewer pairs than were counted may have a score: by a flag that is unknown, or by a tensor."""
+    places = ATTENTION.get(call.name)
+    if places is None or call.arguments is None:
+        return False
+    by_tensor = places.mask is not None and _has_elements(call.arguments, places.mask)
+    return by_tensor or causal_of(call.arguments, places)[0] is None
+
+
+def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
+    """Return how many keys on one side a query sees; None, which stands as a negative number or not at all, is all."""
+    band = [arguments[place].value for place in places.band if place < len(arguments)]
+    seen = next((int(value) for value in band if value.isdigit()), 0)
+    if seen and side == 0:
+        return seen - 1
+    if places.window is None or places.window + side >= len(arguments):
+        return None
+    value = arguments[places.window + side].value
+    return int(value) if value.isdigit() else None
+
+
+def _convolution(places: Places) -> Formula:
+    def formula(arguments: Arguments) -> int | None:
+        image, weight = _dims(arguments, 0), _dims(arguments, 1)
+        if is_transposed(arguments, places):
+            return _at_points(image[0], image[2:], weight)
+        return _at_points(image[0], convolved(arguments, places), weight)
+
+    return formula
+
+
+def convolved(arguments: Arguments, places: Places) -> tuple[int, ...]:
+    """Return the lengths of a convolution's output along the axes of the image; of a transposed one as well.
+
+    Raises:
+        IndexError, ValueError: stride, padding or dilation are not in the trace.
+    """
+    lengths, filters = _dims(arguments, 0)[2:], _dims(arguments, 1)[2:]
+    axes = len(lengths)
+    strides, paddings = numbers(arguments[places.stride]), numbers(arguments[places.padding])
+    dilations = (1,) if places.dilation is None else numbers(arguments[places.dilation])
+    transposed = is_transposed(arguments, places)
+    added = numbers(arguments[places.transposed + 1]) if transposed and places.transposed else (0,)
+    per_axis = (each * axes if len(each) == 1 else each for each in (strides, paddings, dilations, added))
+    found = zip(lengths, filters, *per_axis, strict=True)
+    if transposed:
+        return tuple((n - 1) * step - 2 * pad + far * (r - 1) + more + 1 for n, r, step, pad, far, more in found)
+    return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far, _ in found)
+
+
+def is_transposed(arguments: Arguments, places: Places) -> bool:
+    """Return whether a convolution is a transposed one."""
+    return places.transposed is not None and arguments[places.transposed].value == "True"
+
+
+def _at_points(batch: int, points: Sequence[int], weight: Sequence[int]) -> int:
+    return 2 * batch * prod(points) * prod(weight)
+
+
+def _convolution_backward(arguments: Arguments) -> int | None:
+    gradient, image, weight = (_dims(arguments, place) for place in range(3))
+    transposed, mask = arguments[7].value == "True", re.findall("True|False", arguments[10].value)
+    if len(mask) != 3:
+        return None
+    once = _at_points(image[0], (image if transposed else gradient)[2:], weight)
+    return once * mask[:2].count("True")  # the bias is not counted
+
+
+FORMULAS: Mapping[str, Formula] = MappingProxyType(
+    {
+        f"{PREFIX}{name}": formula
+        for name, formula in {
+            **dict.fromkeys(("mm", "bmm", "mv", "_scaled_mm", "_int_mm"), _product(0)),
+            **dict.fromkeys(
+                ("addmm", "addmm_", "_addmm_activation", "addmv", "addmv_", "baddbmm", "baddbmm_"), _product(1)
+            ),
+            **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
+            **{name: _convolution(places) for name, places in CONVOLUTIONS.items()},
+            "convolution_backward": _convolution_backward,
+        }.items()
+    }
+    | {name: _attention(places) for name, places in ATTENTION.items()}
+)

@@ -1,0 +1,358 @@
+"""The bytes that an operation of torch moves at least: each input read once, each output written once.
+
+Types are promoted as in torch: a number, or a tensor without axes, widens no tensor of its own category; what is
+written in place or to `out=` has that tensor's type. Tests compare shapes and types with torch's meta tensors. Only
+operations whose output has a shape that is known by rule: of others, views among them, it is unknown.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import zip_longest
+from math import prod
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from gpuexplore.features.trace.analysis.events import Argument, Call
+from gpuexplore.features.trace.analysis.work.flops import CONVOLUTIONS, convolved, is_transposed, numbers, sensible
+from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, ELEMENT_WISE, PREFIX, Attention
+
+Arguments = Sequence[Argument]
+Dims = tuple[int, ...]
+DEFAULT = "float"  # torch's default type of floating-point numbers
+WHOLE = 1
+FLOATING = 2
+COMPLEX = 3
+TYPES: Mapping[str, tuple[int, int]] = MappingProxyType(  # torch's name: category, of which bool is 0, and bytes
+    {
+        "bool": (0, 1),
+        **dict.fromkeys(("unsigned char", "signed char"), (WHOLE, 1)),
+        **dict.fromkeys(("short", "short int", "short unsigned int"), (WHOLE, 2)),
+        **dict.fromkeys(("int", "unsigned int"), (WHOLE, 4)),
+        **dict.fromkeys(("long", "long int", "long unsigned int"), (WHOLE, 8)),
+        **{f"c10::Float8_{form}": (FLOATING, 1) for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")},
+        "c10::Float4_e2m1fn_x2": (FLOATING, 1),
+        **dict.fromkeys(("c10::BFloat16", "c10::Half"), (FLOATING, 2)),
+        "float": (FLOATING, 4),
+        "double": (FLOATING, 8),
+        "c10::complex<c10::Half>": (COMPLEX, 4),
+        "c10::complex<float>": (COMPLEX, 8),
+        "c10::complex<double>": (COMPLEX, 16),
+    }
+)
+BY_NUMBER: Mapping[str, str] = MappingProxyType(  # c10::ScalarType
+    {
+        **{"0": "unsigned char", "1": "signed char", "2": "short", "3": "int", "4": "long", "11": "bool"},
+        **{"5": "c10::Half", "6": "float", "7": "double", "15": "c10::BFloat16"},
+        **{"9": "c10::complex<float>", "10": "c10::complex<double>"},
+        **{"23": "c10::Float8_e5m2", "24": "c10::Float8_e4m3fn"},
+        **{"25": "c10::Float8_e5m2fnuz", "26": "c10::Float8_e4m3fnuz"},
+    }
+)
+
+
+class Moves(NamedTuple):
+    """What an operation moves.
+
+    Attributes:
+        inputs: those of the arguments that are read; a tensor after them is `out`.
+        shape: of what is written.
+        kind: its type.
+    """
+
+    inputs: slice
+    shape: Callable[[Arguments], Dims | None]
+    kind: Callable[[Arguments], str]
+
+
+def byte_count(call: Call) -> int | None:
+    """Return the bytes a call moves at least; None where shapes, types or the rule of its output are unknown."""
+    arguments, count, moves = call.arguments, OF_SEVERAL.get(call.name), MOVES.get(call.name)
+    if not arguments or (count is None and moves is None):
+        return None
+    tensors = [argument for argument in arguments if argument.dims is not None]
+    if not tensors or any(argument.kind not in TYPES for argument in tensors):
+        return None
+    if moves is None:
+        return sensible(partial(count, arguments)) if count else None
+    return sensible(lambda: _read(arguments[moves.inputs]) + _written(call.name, arguments, moves))
+
+
+def _read(inputs: Arguments) -> int:
+    return sum(_size_bytes(argument) for argument in inputs if argument.dims is not None)
+
+
+def _size_bytes(argument: Argument) -> int:
+    """Return the bytes of a tensor; where its strides let elements share a place, that counts once."""
+    dims, strides = argument.dims or (), argument.strides
+    whole = prod(dims)
+    if whole and strides is not None and len(strides) == len(dims):
+        axes = [(length, stride) for length, stride in zip(dims, strides, strict=True) if stride]
+        apart = prod(length for length, _ in axes)
+        whole = min(apart, 1 + sum((length - 1) * stride for length, stride in axes))
+    return whole * TYPES[argument.kind][1]
+
+
+def _written(name: str, arguments: Arguments, moves: Moves) -> int:
+    """Return the bytes of the output.
+
+    Raises:
+        ValueError: its shape is unknown.
+    """
+    if name.endswith("_"):
+        return _dense_bytes(arguments[0])
+    rest = () if name in ATTENTION else arguments[moves.inputs.stop :]
+    out = next((argument for argument in rest if argument.dims is not None), None)
+    kind = out.kind if out else moves.kind(arguments)
+    shape = out.dims if out and prod(out.dims or ()) else moves.shape(arguments)  # an empty `out` becomes as large
+    if shape is None:
+        raise ValueError("an output of an unknown shape")
+    return prod(shape) * TYPES[kind][1]
+
+
+def promoted(inputs: Arguments) -> str:
+    """Return the type that `inputs` are computed in: tensors with axes first, then those without, then numbers.
+
+    A number is recorded as a tensor without axes of type double or long.
+
+    Raises:
+        ValueError: none of them is a tensor or a number.
+    """
+    with_axes, without = "", ""
+    for argument in inputs:
+        if argument.dims:
+            with_axes = _wider(with_axes, argument.kind)
+        elif kind := _kind_of_number(argument):
+            without = _wider(without, kind)
+    if not with_axes or not without:
+        found = with_axes or without
+        if not found:
+            raise ValueError("no tensor and no number")
+        return found
+    category, other = TYPES[with_axes][0], TYPES[without][0]
+    if category >= other:
+        return with_axes
+    return _as_complex(with_axes) if (category, other) == (FLOATING, COMPLEX) else without
+
+
+def _kind_of_number(argument: Argument) -> str:
+    if argument.dims is not None:
+        return {"double": DEFAULT, "c10::complex<double>": f"c10::complex<{DEFAULT}>"}.get(argument.kind, argument.kind)
+    if argument.kind != "Scalar" or not argument.value:
+        return ""
+    if argument.value in ("True", "False"):
+        return "bool"
+    if "j" in argument.value:
+        return f"c10::complex<{DEFAULT}>"
+    return "long int" if argument.value.lstrip("-").isdigit() else DEFAULT
+
+
+def _as_complex(kind: str) -> str:
+    return f"c10::complex<{kind if kind in ('c10::Half', 'double') else 'float'}>"
+
+
+def _wider(first: str, second: str) -> str:
+    """Return the type that two tensors with axes are promoted to."""
+    if not first or first == second:
+        return second
+    narrow, wide = sorted((first, second), key=TYPES.__getitem__)
+    if {narrow, wide} == {"unsigned char", "signed char"}:
+        return "short int"
+    if {narrow, wide} == {"c10::BFloat16", "c10::Half"}:
+        return "float"
+    if (TYPES[narrow][0], TYPES[wide][0]) == (FLOATING, COMPLEX):
+        return max(wide, _as_complex(narrow), key=TYPES.__getitem__)
+    return wide
+
+
+def _floating(inputs: Arguments) -> str:
+    kind = promoted(inputs)
+    return kind if TYPES[kind][0] >= FLOATING else DEFAULT
+
+
+def _as_first(inputs: Arguments) -> str:
+    return inputs[0].kind
+
+
+def _by_dtype(place: int, otherwise: Callable[[Arguments], str]) -> Callable[[Arguments], str]:
+    """Return the type that the argument at `place` says, else that of the operation without it."""
+
+    def kind(arguments: Arguments) -> str:
+        said = arguments[place].value if place < len(arguments) and arguments[place].dims is None else ""
+        return BY_NUMBER.get(said) or otherwise(arguments)
+
+    return kind
+
+
+def _sum_kind(arguments: Arguments) -> str:
+    """Return the type of a sum or a mean: what its argument says, else that of its input, long for whole numbers.
+
+    It stands fourth, after the axes and whether they are kept; second where there are none.
+    """
+    first = arguments[0].kind
+    unsaid = first if TYPES[first][0] >= FLOATING else "long int"
+    return _by_dtype(3 if len(arguments) > 3 else 1, lambda _: unsaid)(arguments)
+
+
+def _softmax_kind(place: int) -> Callable[[Arguments], str]:
+    """Return the type of a softmax, that of its input but where the argument at `place` says another."""
+
+    def kind(arguments: Arguments) -> str:
+        said = arguments[place].value if place < len(arguments) else ""
+        return DEFAULT if said == "True" else BY_NUMBER.get(said, arguments[0].kind)
+
+    return kind
+
+
+def _first(arguments: Arguments) -> Dims | None:
+    return arguments[0].dims
+
+
+def _broadcast(arguments: Arguments) -> Dims | None:
+    shapes = [argument.dims[::-1] for argument in arguments if argument.dims is not None]
+    pairs = zip_longest(*shapes, fillvalue=1)
+    return tuple(0 if 0 in lengths else max(lengths) for lengths in pairs)[::-1]
+
+
+def _reduced(arguments: Arguments) -> Dims | None:
+    """Return what is left of the first argument without the axes of the second; without a list all of them go."""
+    dims = arguments[0].dims or ()
+    axes = numbers(arguments[1]) if len(arguments) > 1 and arguments[1].value.startswith("[") else ()
+    gone = {axis % len(dims) for axis in axes} if dims else set()
+    return tuple(length for axis, length in enumerate(dims) if axis not in gone) if gone else ()
+
+
+def _product(place: int) -> Callable[[Arguments], Dims | None]:
+    def shape(arguments: Arguments) -> Dims | None:
+        left, right = arguments[place].dims, arguments[place + 1].dims
+        return None if left is None or right is None else (*left[:-1], *right[1:][-1:])
+
+    return shape
+
+
+def _linear(arguments: Arguments) -> Dims | None:
+    rows, weight = arguments[0].dims, arguments[1].dims
+    return None if rows is None or weight is None else (*rows[:-1], weight[0])
+
+
+def _attention(places: Attention) -> Callable[[Arguments], Dims | None]:
+    def shape(arguments: Arguments) -> Dims | None:
+        query, _, value = (argument.dims for argument in arguments[places.query : places.query + 3])
+        is_unknown = any(
+            argument.dims is not None for place in places.unknown for argument in arguments[place : place + 1]
+        )
+        return None if query is None or value is None or is_unknown else (*query[:-1], value[-1])
+
+    return shape
+
+
+def _convolution(name: str) -> Callable[[Arguments], Dims | None]:
+    def shape(arguments: Arguments) -> Dims | None:
+        image, weight, places = arguments[0].dims, arguments[1].dims, CONVOLUTIONS[name]
+        if image is None or weight is None:
+            return None
+        channels = weight[0]
+        if is_transposed(arguments, places) and places.transposed:
+            channels = weight[1] * int(arguments[places.transposed + 2].value)
+        return (image[0], channels, *convolved(arguments, places))
+
+    return shape
+
+
+def _element_wise() -> Iterator[tuple[str, Moves]]:
+    """Yield what the operations by elements move, each also as it is called in place."""
+    kinds: Mapping[str, Callable[[Arguments], str]] = {
+        "as the first": _as_first,
+        "floating": _floating,
+        "promoted": promoted,
+        "of the last two": lambda inputs: promoted(inputs[1:]),
+        "bool": lambda _: "bool",
+    }
+    for (count, result), names in ELEMENT_WISE.items():
+        inputs = slice(0, count)
+        moves = Moves(inputs, partial(_of_inputs, _broadcast, inputs), partial(_of_inputs, kinds[result], inputs))
+        for name in names:
+            yield name, moves
+            yield f"{name}_", moves
+
+
+def _of_inputs(find: Callable[[Arguments], Any], inputs: slice, arguments: Arguments) -> Any:
+    return find(arguments[inputs])
+
+
+def _divided(arguments: Arguments) -> str:
+    """Return the type of a quotient; with a rounding mode, which stands third, it is that of the operands."""
+    has_mode = len(arguments) > 2 and arguments[2].dims is None
+    return (promoted if has_mode else _floating)(arguments[:2])
+
+
+MOVES: Mapping[str, Moves] = MappingProxyType(
+    {
+        f"{PREFIX}{name}": moves
+        for name, moves in {
+            **dict.fromkeys(("mm", "bmm", "mv"), Moves(slice(0, 2), _product(0), _by_dtype(2, _as_first))),
+            "_int_mm": Moves(slice(0, 2), _product(0), lambda _: "int"),
+            "_scaled_mm": Moves(slice(0, 6), _product(0), _by_dtype(6, _as_first)),  # read with scales and a bias
+            **dict.fromkeys(
+                ("addmm", "_addmm_activation", "addmv", "baddbmm", "addmm_", "addmv_", "baddbmm_"),
+                Moves(slice(0, 3), _product(1), promoted),
+            ),
+            **dict.fromkeys(("linear", "mkldnn_linear"), Moves(slice(0, 3), _linear, promoted)),
+            **{name: Moves(slice(0, 4), _convolution(name), promoted) for name in CONVOLUTIONS},
+            **dict(_element_wise()),
+            "div": Moves(slice(0, 2), partial(_of_inputs, _broadcast, slice(0, 2)), _divided),
+            **dict.fromkeys(("_softmax", "_log_softmax"), Moves(slice(0, 3), _first, _softmax_kind(2))),
+            **dict.fromkeys(
+                ("_softmax_backward_data", "_log_softmax_backward_data"), Moves(slice(0, 4), _first, _softmax_kind(3))
+            ),
+            "native_layer_norm": Moves(slice(0, 5), _first, _as_first),
+            "clone": Moves(slice(0, 1), _first, _as_first),
+            **dict.fromkeys(("amax", "amin"), Moves(slice(0, 1), _reduced, _as_first)),
+            **dict.fromkeys(("sum", "mean"), Moves(slice(0, 1), _reduced, _sum_kind)),
+            "copy_": Moves(slice(1, 2), _first, _as_first),
+            **dict.fromkeys(("fill_", "zero_"), Moves(slice(0, 0), _first, _as_first)),
+        }.items()
+    }
+    | {
+        name: Moves(inputs, _attention(places), partial(_of_inputs, _as_first, inputs))
+        for name, places in ATTENTION.items()
+        if not places.is_backward
+        for inputs in (slice(places.query, places.query + 3),)
+    }
+)
+
+
+def _convolution_backward(arguments: Arguments) -> int | None:
+    """Return the bytes of the gradients that a mask asks for: of the image, of the weights, of the bias."""
+    gradient, image, weight = arguments[:3]
+    mask = [word == "True" for word in re.findall("True|False", arguments[10].value)]
+    if len(mask) != 3 or not any(mask):
+        return None
+    of_image, of_weight, of_bias = mask
+    read = [gradient, *([weight] if of_image else []), *([image] if of_weight else [])]
+    written = [*([image] if of_image else []), *([weight] if of_weight else [])]
+    bias_bytes = numbers(arguments[3])[0] * TYPES[weight.kind][1] if of_bias else 0
+    return _read(read) + sum(map(_dense_bytes, written)) + bias_bytes
+
+
+def _attention_backward(places: Attention) -> Callable[[Arguments], int | None]:
+    """Return what counts reading query, key, value, the output and its gradient, and writing three gradients."""
+
+    def count(arguments: Arguments) -> int | None:
+        gradient, *inputs = arguments[places.query - 1 : places.query + 3]
+        is_unknown = any(argument.dims for place in places.unknown for argument in arguments[place : place + 1])
+        if is_unknown or gradient.dims is None or len(inputs) != 3 or any(each.dims is None for each in inputs):
+            return None
+        return _read((gradient, *inputs)) + sum(map(_dense_bytes, (gradient, *inputs)))  # the output is as its gradient
+
+    return count
+
+
+def _dense_bytes(argument: Argument) -> int:
+    return prod(argument.dims or ()) * TYPES[argument.kind][1]
+
+
+OF_SEVERAL: Mapping[str, Callable[[Arguments], int | None]] = MappingProxyType(  # outputs
+    {f"{PREFIX}convolution_backward": _convolution_backward}
+    | {name: _attention_backward(places) for name, places in ATTENTION.items() if places.is_backward}
+)

@@ -1,0 +1,19 @@
+"""Trace: where the time of a torch.profiler trace goes, and how near the roof its operations come."""
+
+import streamlit as st
+
+from gpuexplore.features.trace.ui.upload import choose_trace
+from gpuexplore.features.trace.ui.view import show_trace
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+
+st.title("Trace")
+st.caption(
+    "A trace of torch.profiler as a table of operations: where the time goes, and how near the roof they come. "
+    "Nothing is measured.",
+    help=page_help("trace"),
+)
+open_page("trace")
+table = choose_trace()
+if table is not None:
+    show_trace(table)

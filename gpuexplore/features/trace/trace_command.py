@@ -1,0 +1,91 @@
+"""`gpuexplore trace`: where the time of a torch.profiler trace goes, and how near the roof its operations come."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import content_of, print_columns, print_json
+from gpuexplore.devices import discover, ensure_ceiling
+from gpuexplore.features.trace.analysis import Row, TraceTable, headline, notes, read_trace, report, table_of, traced_on
+from gpuexplore.features.trace.analysis.file import MOST_BYTES
+from gpuexplore.features.trace.analysis.report import dtype_words, predict_command, shape_words
+from gpuexplore.shapes import whole_number
+from gpuexplore.units import format_percent, format_seconds, format_si, format_work_rate
+
+TOP = 20
+LONGEST_SHAPE, LONGEST_NAME = 44, 50  # characters of a cell
+HEADING = ("operation", "shapes", "dtype", "calls", "time", "share", "FLOPs a call", "rate", "of the roof", "bound")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `trace`; values stay text."""
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="what prof.export_chrome_trace wrote: .json or .json.gz")
+    add("--gpu", default="", metavar="NAME", help="the GPU it was taken on, a name of `specs` (default: as it says)")
+    add("--device", default="", metavar="cpu", help="cpu: it was taken on this machine's CPU, whose roof is used")
+    add("--top", default=str(TOP), metavar="N", help="rows to print, those that took longest (default: %(default)s)")
+    add("--json", action="store_true", help="print JSON, with every row")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print where the time goes, the rows that took longest, and how they are measured and predicted here."""
+    top = whole_number("top", arguments.top)
+    trace = read_trace(arguments.file.name, content_of(arguments.file, MOST_BYTES))
+    here = [ensure_ceiling(device) if device.id == arguments.device else device for device in discover()]
+    on = traced_on(trace, gpu=arguments.gpu, device=arguments.device, here=here)
+    table = table_of(trace, on)
+    if arguments.json:
+        print_json(report(table))
+    else:
+        _print(table, [row for row in table.rows if row.time_s][:top])
+    return EXIT_OK
+
+
+def _print(table: TraceTable, rows: Sequence[Row]) -> None:
+    print(headline(table))
+    hint = (
+        None
+        if table.on.device
+        else f"Say where it was taken: {'--device cpu' if table.busy_s is None else '--gpu NAME'}."
+    )
+    for note in filter(None, (*notes(table), hint)):
+        print(f"- {note}")
+    print()
+    print_columns([HEADING, *map(_columns, rows)])
+    left = len([row for row in table.rows if row.time_s]) - len(rows)
+    if left > 0:
+        print(f"{left:,} more rows took less: --top N, or --json")
+    _print_commands(table, rows)
+
+
+def _columns(row: Row) -> tuple[str, ...]:
+    return (
+        _short(row.operation, LONGEST_NAME),
+        _short(shape_words(row), LONGEST_SHAPE),
+        dtype_words(row),
+        f"{row.calls:,}",
+        format_seconds(row.time_s),
+        format_percent(row.share),
+        format_si(row.flop_count, "FLOP"),
+        format_work_rate(row.flop_per_s or 0.0, row.bytes_per_s),
+        format_percent(row.roof_share),
+        row.least.bound if row.least else "",
+    )
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _print_commands(table: TraceTable, rows: Sequence[Row]) -> None:
+    """Print how each row that has a counterpart is measured and predicted, each command once."""
+    ours = [row for row in rows if row.counterpart]
+    if not ours:
+        return
+    print("\nThe same measured here, and predicted:")
+    commands = [(row.counterpart.run_command, predict_command(table, row)) for row in ours if row.counterpart]
+    for run, predict in dict.fromkeys(commands):
+        print(f"  {run}")
+        if predict:
+            print(f"  {predict}")

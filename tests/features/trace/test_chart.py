@@ -1,0 +1,47 @@
+"""The bars of a trace: their order, what they add up to, and their alternative text."""
+
+import pytest
+
+from gpuexplore.features.trace.analysis import read_trace, table_of, traced_on
+from gpuexplore.features.trace.chart import MOST_BARS, OTHERS, bars_of, time_by_operation
+from tests.charts.conftest import _checked_once
+from tests.features.trace.analysis.made import DATA, as_bytes, event, gpu_trace
+
+
+def table(content):
+    read = read_trace("t", content)
+    return table_of(read, traced_on(read))
+
+
+def test_bars_are_of_operations_whatever_their_shapes_the_longest_first():
+    bars = bars_of(table(as_bytes(gpu_trace())))
+
+    assert [(bar.operation, bar.kind) for bar in bars] == [
+        ("aten::addmm", "matrix products"),
+        ("aten::add", "element-wise operations"),
+        ("aten::copy_", "copies"),
+    ]
+    assert [bar.share for bar in bars] == pytest.approx([0.5, 0.375, 0.125])
+
+
+def test_many_operations_end_in_one_bar_and_shares_add_up():
+    bars = bars_of(table(DATA.read_bytes()))
+
+    assert len(bars) == MOST_BARS + 1
+    assert bars[-1].operation == OTHERS
+    assert sum(bar.share for bar in bars) == pytest.approx(1)
+
+
+def test_the_alternative_text_has_every_bar():
+    chart = time_by_operation(table(as_bytes(gpu_trace()))).to_dict()
+
+    assert chart["description"] == (
+        "Share of the kernel time by operation, of 400 µs: aten::addmm 50.0 %, aten::add 37.5 %, aten::copy_ 12.5 %."
+    )
+    assert len(chart["layer"]) == 2
+
+
+def test_what_took_no_time_has_no_bar():
+    chart = time_by_operation(table(as_bytes({"traceEvents": [event("cpu_op", "aten::mm", 0.0, 0.0)]})))
+
+    assert "nothing took any" in chart.to_dict()["description"]
