@@ -130,7 +130,6 @@ KINDS: Mapping[str, ActivityKind] = MappingProxyType(
         "strided-read": ActivityKind("gpuexplore.measure.strided.strided_read", "Strided read", "tensors"),
         "provoke": ActivityKind("gpuexplore.measure.provoke", "Error", "errors"),
         "train": ActivityKind("gpuexplore.measure.training", "Training", "training"),
-        "transfer": ActivityKind("gpuexplore.measure.transfer", "Transfers", "transfers"),
     }
     | {name: kind for feature in features() for name, kind in feature.activities.items()}
 )

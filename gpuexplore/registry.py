@@ -14,6 +14,7 @@ from gpuexplore.served import PAGES
 
 FEATURES: tuple[str, ...] = (
     "trace",
+    "transfer",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

@@ -50,16 +50,6 @@ CORE = (
         terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
     ),
     Page(
-        "transfers",
-        "Transfers",
-        "Measure",
-        5,
-        "swap_horiz",
-        "What moving data and launching costs, and from which size a GPU beats this CPU all the same.",
-        reads="op size gpu link memory device activity",
-        terms=("Measurement", "First call"),
-    ),
-    Page(
         "training",
         "Training",
         "Measure",

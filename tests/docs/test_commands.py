@@ -32,7 +32,7 @@ NOT_RUN = {
     "selftest": "measures for minutes: tests/selftest",
     "trace": "needs a trace: tests/features/trace/test_command.py",
     "train": "measures for seconds and more: tests/cli/test_train.py",
-    "transfer": "measures: tests/cli/test_transfer.py",
+    "transfer": "measures: tests/features/transfer/test_command.py",
     "worker": "needs a Dask cluster: tests/cli/test_worker.py",
 }
 NOT_RUN_WITH = {

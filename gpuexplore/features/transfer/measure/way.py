@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import dtype_named
+from gpuexplore.features.transfer.measure.contract import DTYPE, Reading
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.candidates.driver_device import device_for
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.transfer.contract import DTYPE, Reading
 from gpuexplore.model import Accuracy, Case, Device, Options, Shape
 
 BUDGET_S = 0.3

@@ -1,7 +1,7 @@
 """Made-up times of moving and computing, so that every break-even can be checked by hand."""
 
-from gpuexplore.analysis.transfer import SizePoint, Span
-from gpuexplore.measure.transfer.contract import Observed, Reading
+from gpuexplore.features.transfer.analysis import SizePoint, Span
+from gpuexplore.features.transfer.measure.contract import Observed, Reading
 from tests.analysis.made import environment
 
 

@@ -6,7 +6,10 @@ import pytest
 
 from gpuexplore.analysis.prediction import calibrate, predict
 from gpuexplore.analysis.prediction.calls_of import calls_of
-from gpuexplore.analysis.transfer import (
+from gpuexplore.devices import target_named
+from gpuexplore.devices.pcie import Link
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.transfer.analysis import (
     BreakEven,
     Side,
     Span,
@@ -20,16 +23,13 @@ from gpuexplore.analysis.transfer import (
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.analysis.transfer.link import LINKS, OWN, predicted_transfer
-from gpuexplore.analysis.transfer.span import measured_span
-from gpuexplore.analysis.transfer.stack import first_call_cost, stack
-from gpuexplore.devices import target_named
-from gpuexplore.devices.pcie import Link
-from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.transfer.contract import CACHE, Reading
+from gpuexplore.features.transfer.analysis.link import LINKS, OWN, predicted_transfer
+from gpuexplore.features.transfer.analysis.span import measured_span
+from gpuexplore.features.transfer.analysis.stack import first_call_cost, stack
+from gpuexplore.features.transfer.measure.contract import CACHE, Reading
 from gpuexplore.model import Flag
 from tests.analysis.made import device, ok
-from tests.analysis.transfer.made import moves, observed, point, span, work
+from tests.features.transfer.analysis.made import moves, observed, point, span, work
 
 T4 = target_named("Tesla T4", ())
 

@@ -12,13 +12,13 @@ from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.pcie import link_of
 from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Observed, Part, Reading, timed
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.in_turns import measurement_of, sample_all, warmed
-from gpuexplore.measure.transfer.contract import SIZES_BYTES, Observed, Part, Reading, timed
 from gpuexplore.model import Device, Environment
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import encode
@@ -67,14 +67,14 @@ def perform(
 
     tell("moves", _measure_moves(device, environment, cancelled, time))
     tell("calls", _measure_calls(device, environment, cancelled, time))
-    work = import_module("gpuexplore.measure.transfer.work")
+    work = import_module("gpuexplore.features.transfer.measure.work")
     tell("work", work.measure_work(operation, device, cancelled=cancelled, time=time))
 
 
 def _measure_moves(
     device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
 ) -> Iterable[Reading]:
-    ways = import_module(f"gpuexplore.measure.transfer.{MOVES[device.kind]}")
+    ways = import_module(f"gpuexplore.features.transfer.measure.{MOVES[device.kind]}")
     for size_bytes in SIZES_BYTES:
         yield from _measured(tuple(ways.moves(size_bytes, device, time.clock)), environment, cancelled, time)
 
@@ -82,7 +82,7 @@ def _measure_moves(
 def _measure_calls(
     device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
 ) -> Iterable[Reading]:
-    built = import_module("gpuexplore.measure.transfer.calls").calls(device, time.clock)
+    built = import_module("gpuexplore.features.transfer.measure.calls").calls(device, time.clock)
     return _measured(tuple(built), environment, cancelled, time)
 
 

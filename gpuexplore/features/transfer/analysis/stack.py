@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuexplore.analysis.transfer.comparison import SizePoint
-from gpuexplore.analysis.transfer.span import Span
-from gpuexplore.measure.transfer.contract import Reading
+from gpuexplore.features.transfer.analysis.comparison import SizePoint
+from gpuexplore.features.transfer.analysis.span import Span
+from gpuexplore.features.transfer.measure.contract import Reading
 
 FIRST_CALL = "first call"
 

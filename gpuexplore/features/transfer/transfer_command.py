@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.analysis.transfer import (
+from gpuexplore.analysis.verdict import Relation
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.activity_run import perform
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.devices import check_measured_on, device_named, discover, ensure_ceiling, readings, target_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.transfer.analysis import (
     BreakEven,
     Side,
     SizePoint,
@@ -19,14 +25,8 @@ from gpuexplore.analysis.transfer import (
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.analysis.transfer.link import LINKS, OWN, SHARES, Path
-from gpuexplore.analysis.verdict import Relation
-from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.activity_run import perform
-from gpuexplore.cli.output import print_columns, print_json, say_readings
-from gpuexplore.devices import check_measured_on, device_named, discover, ensure_ceiling, readings, target_named
-from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.transfer.contract import PARTS, Observed, activity_of
+from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Path
+from gpuexplore.features.transfer.measure.contract import PARTS, Observed, activity_of
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.serialization import decode, encode

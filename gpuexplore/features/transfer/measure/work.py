@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from gpuexplore.errors import Cancelled
+from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, Reading, timed, work_sizes_of
+from gpuexplore.features.transfer.measure.way import BUDGET_S
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_cases
-from gpuexplore.measure.transfer.contract import CACHE, DTYPE, Reading, timed, work_sizes_of
-from gpuexplore.measure.transfer.way import BUDGET_S
 from gpuexplore.model import Case, Device, Options, Result, Status
 from gpuexplore.operations.contract import Operation
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.prediction import Calibration, calibrate
-from gpuexplore.analysis.transfer import (
+from gpuexplore.features.transfer.analysis import (
     BreakEven,
     break_even_size,
     compare,
@@ -19,12 +19,13 @@ from gpuexplore.analysis.transfer import (
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.analysis.transfer.comparison import SizePoint
-from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
-from gpuexplore.analysis.transfer.span import Span
-from gpuexplore.analysis.transfer.stack import first_call_cost, stack
-from gpuexplore.charts.transfer import cpu_against_gpu, first_use, transfer_rates
-from gpuexplore.measure.transfer.contract import Observed, Reading, activity_of
+from gpuexplore.features.transfer.analysis.comparison import SizePoint
+from gpuexplore.features.transfer.analysis.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
+from gpuexplore.features.transfer.analysis.span import Span
+from gpuexplore.features.transfer.analysis.stack import first_call_cost, stack
+from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
+from gpuexplore.features.transfer.measure.contract import Observed, Reading, activity_of
+from gpuexplore.features.transfer.ui.choice import Asked
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode
@@ -36,7 +37,6 @@ from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.transfer.choice import Asked
 from gpuexplore.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
 
 KNOWN_FOR = timedelta(days=30)

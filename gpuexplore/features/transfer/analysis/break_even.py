@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, exp, log
 
-from gpuexplore.analysis.transfer.comparison import SizePoint
-from gpuexplore.analysis.transfer.span import Span
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
 from gpuexplore.analysis.verdict.times import quotient
+from gpuexplore.features.transfer.analysis.comparison import SizePoint
+from gpuexplore.features.transfer.analysis.span import Span
 
 End = Callable[[Span], float]
 MOST_USES = 1e9  # more is never

@@ -13,11 +13,11 @@ from math import exp, log
 from types import MappingProxyType
 from typing import Literal
 
-from gpuexplore.analysis.transfer.span import Span, measured_span
 from gpuexplore.devices import row_of
 from gpuexplore.devices.pcie import SOURCE, Link
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.transfer.contract import SIZES_BYTES, Reading
+from gpuexplore.features.transfer.analysis.span import Span, measured_span
+from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Reading
 from gpuexplore.model import Device
 
 Memory = Literal["pageable", "pinned"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from gpuexplore.analysis.transfer.break_even import BreakEven, break_even_size, uses_that_pay, which_is_faster
-from gpuexplore.analysis.transfer.comparison import Side, SizePoint, compare, side_of
-from gpuexplore.analysis.transfer.link import Path, measured_path, path_to
-from gpuexplore.analysis.transfer.span import Span
-from gpuexplore.measure.transfer.contract import Observed, Part, Reading
+from gpuexplore.features.transfer.analysis.break_even import BreakEven, break_even_size, uses_that_pay, which_is_faster
+from gpuexplore.features.transfer.analysis.comparison import Side, SizePoint, compare, side_of
+from gpuexplore.features.transfer.analysis.link import Path, measured_path, path_to
+from gpuexplore.features.transfer.analysis.span import Span
+from gpuexplore.features.transfer.measure.contract import Observed, Part, Reading
 from gpuexplore.model import Device
 
 __all__ = [

@@ -12,9 +12,9 @@ from gpuexplore.serialization import encode
 from gpuexplore.ui import session
 from gpuexplore.units import UNKNOWN
 from tests.analysis.made import device
-from tests.analysis.transfer.made import observed
 from tests.devices.torch_answers import found_on
-from tests.pages.conftest import OWNER, texts, told
+from tests.features.transfer.analysis.made import observed
+from tests.pages.conftest import OWNER, beat, compiler, home, page, store, texts, told
 
 CHARTS = {"predicted": 3, "measured": 4}
 

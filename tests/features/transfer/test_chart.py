@@ -1,9 +1,10 @@
 import pytest
 
-from gpuexplore.analysis.transfer import break_even_size
-from gpuexplore.analysis.transfer.stack import stack
-from gpuexplore.charts.transfer import break_even_words, cpu_against_gpu, first_use, transfer_rates
-from tests.analysis.transfer.made import moves, point, span
+from gpuexplore.features.transfer.analysis import break_even_size
+from gpuexplore.features.transfer.analysis.stack import stack
+from gpuexplore.features.transfer.chart import break_even_words, cpu_against_gpu, first_use, transfer_rates
+from tests.charts.conftest import _checked_once
+from tests.features.transfer.analysis.made import moves, point, span
 
 POINTS = [point(size, cpu=size, move=12.0, kernel=4.0) for size in (4, 64)]
 

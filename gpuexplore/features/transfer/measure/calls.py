@@ -10,10 +10,10 @@ import numpy as np
 
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import dtype_named
+from gpuexplore.features.transfer.measure.contract import DTYPE, Reading
+from gpuexplore.features.transfer.measure.way import BUDGET_S, Way
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, unsupported
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.measure.transfer.contract import DTYPE, Reading
-from gpuexplore.measure.transfer.way import BUDGET_S, Way
 from gpuexplore.model import Case, Device, Options, Shape
 from gpuexplore.operations import operation_named
 

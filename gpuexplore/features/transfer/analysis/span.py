@@ -5,7 +5,7 @@ from math import hypot
 from typing import Literal
 
 from gpuexplore.analysis.verdict.doubts import doubts_of
-from gpuexplore.measure.transfer.contract import Reading
+from gpuexplore.features.transfer.measure.contract import Reading
 from gpuexplore.statistics import widened
 
 SpanOrigin = Literal["measured", "predicted"]

@@ -60,7 +60,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One part of what `gpuexplore.measure.transfer` reports.
+    """One part of what `gpuexplore.features.transfer.measure` reports.
 
     Attributes:
         part: which.

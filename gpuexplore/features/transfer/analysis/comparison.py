@@ -12,10 +12,10 @@ from operator import add
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, predict
 from gpuexplore.analysis.prediction.calls_of import calls_on
-from gpuexplore.analysis.transfer.link import Path, interpolated
-from gpuexplore.analysis.transfer.span import Span, measured_span
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.transfer.contract import CACHE, DTYPE, Reading, sizes_of
+from gpuexplore.features.transfer.analysis.link import Path, interpolated
+from gpuexplore.features.transfer.analysis.span import Span, measured_span
+from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, Reading, sizes_of
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.analysis.transfer.link import LINKS, OWN, SHARES, Memory
 from gpuexplore.devices import ACCELERATORS, TORCH_KINDS, target_named
-from gpuexplore.measure.transfer.contract import sizes_of
+from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Memory
+from gpuexplore.features.transfer.measure.contract import sizes_of
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
 from gpuexplore.ui import url_widgets

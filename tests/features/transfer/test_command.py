@@ -5,7 +5,8 @@ import pytest
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, transfer_command
 from gpuexplore.serialization import encode
 from tests.analysis.made import device
-from tests.analysis.transfer.made import observed
+from tests.cli.conftest import answered, home
+from tests.features.transfer.analysis.made import observed
 
 
 @pytest.fixture

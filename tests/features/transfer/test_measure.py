@@ -11,13 +11,13 @@ import pytest
 from gpuexplore.activity import kind_named
 from gpuexplore.devices.pcie import Link, link_of
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
-from gpuexplore.measure import transfer
+from gpuexplore.features.transfer import measure as transfer
+from gpuexplore.features.transfer.measure import cpu_moves, perform
+from gpuexplore.features.transfer.measure.calls import IN_A_ROW, _awaited
+from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Observed, Reading, sizes_of, timed, work_sizes_of
+from gpuexplore.features.transfer.measure.way import Way
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.transfer import cpu_moves, perform
-from gpuexplore.measure.transfer.calls import IN_A_ROW, _awaited
-from gpuexplore.measure.transfer.contract import SIZES_BYTES, Observed, Reading, sizes_of, timed, work_sizes_of
-from gpuexplore.measure.transfer.way import Way
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import decode
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeWork, candidate, measurement
@@ -155,7 +155,7 @@ def test_memory_copies_copy():
 
 COPIES = """
 import numpy as np
-from gpuexplore.measure.transfer.numba_copies import copies_by_numba
+from gpuexplore.features.transfer.measure.numba_copies import copies_by_numba
 
 for name, moved, (run, is_right) in copies_by_numba(np.arange(1, 300, dtype=np.float32), "cuda:0"):
     before = is_right()
@@ -189,7 +189,7 @@ def test_what_is_moved_to_a_gpu_arrives():
     if not torch.cuda.is_available():
         pytest.skip("torch finds no GPU")
     from gpuexplore.devices import discover
-    from gpuexplore.measure.transfer import cuda_moves
+    from gpuexplore.features.transfer.measure import cuda_moves
 
     gpu = next(device for device in discover() if device.kind == "cuda")
     found = list(cuda_moves.moves(65536, gpu, FakeClock()))

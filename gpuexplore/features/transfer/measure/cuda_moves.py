@@ -12,8 +12,8 @@ import numpy.typing as npt
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock
-from gpuexplore.measure.transfer.contract import Reading
-from gpuexplore.measure.transfer.way import Way, way
+from gpuexplore.features.transfer.measure.contract import Reading
+from gpuexplore.features.transfer.measure.way import Way, way
 from gpuexplore.model import Device
 
 ITEMSIZE_BYTES = 4
@@ -58,6 +58,6 @@ def _torch_copy(target: Any, source: Any, place: Any) -> Built:
 
 
 def _by_numba(values: Floats, device: str) -> Iterator[tuple[str, int, Built]]:
-    from gpuexplore.measure.transfer.numba_copies import copies_by_numba
+    from gpuexplore.features.transfer.measure.numba_copies import copies_by_numba
 
     return copies_by_numba(values, device)

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.transfer.break_even import BreakEven
-from gpuexplore.analysis.transfer.comparison import SizePoint
-from gpuexplore.analysis.transfer.span import Span
-from gpuexplore.analysis.transfer.stack import StackPart
 from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label, x_value, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.measure.transfer.contract import Reading
+from gpuexplore.features.transfer.analysis.break_even import BreakEven
+from gpuexplore.features.transfer.analysis.comparison import SizePoint
+from gpuexplore.features.transfer.analysis.span import Span
+from gpuexplore.features.transfer.analysis.stack import StackPart
+from gpuexplore.features.transfer.measure.contract import Reading
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_seconds
 
 HEIGHT, STACK_HEIGHT = 320, 260

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from gpuexplore.features.transfer.ui.choice import choose
+from gpuexplore.features.transfer.ui.view import show_transfers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
-from gpuexplore.ui.transfer.choice import choose
-from gpuexplore.ui.transfer.view import show_transfers
 
 st.title("Transfers")
 st.caption(
