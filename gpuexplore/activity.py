@@ -129,7 +129,6 @@ KINDS: Mapping[str, ActivityKind] = MappingProxyType(
         "mistake": ActivityKind("gpuexplore.mistakes.perform", "Timing mistake", "timing-mistakes"),
         "strided-read": ActivityKind("gpuexplore.measure.strided.strided_read", "Strided read", "tensors"),
         "provoke": ActivityKind("gpuexplore.measure.provoke", "Error", "errors"),
-        "train": ActivityKind("gpuexplore.measure.training", "Training", "training"),
     }
     | {name: kind for feature in features() for name, kind in feature.activities.items()}
 )

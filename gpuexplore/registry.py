@@ -15,6 +15,7 @@ from gpuexplore.served import PAGES
 FEATURES: tuple[str, ...] = (
     "trace",
     "transfer",
+    "training",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

@@ -36,7 +36,6 @@ CORE: Mapping[str, str] = {
     "mistake": "a measuring mistake made on purpose, beside the right way",
     "lesson": "the lessons: list them, check a file, run one here, print a sheet",
     "room": "rooms for a class: open one, say something to everybody in it, list, show, close, delete",
-    "train": "train a small model in several precisions in turns: losses, phases, processes",
     "tensor": "shape, strides, views, copies and writes of an expression, step by step",
     "selftest": "whether what is measured and computed on this machine is right, and a report to send",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",

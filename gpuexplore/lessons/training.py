@@ -16,12 +16,9 @@ from dataclasses import replace
 from math import hypot
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.analysis.training import ratio_doubts, time_doubts
-from gpuexplore.lessons.blocks import Train
-from gpuexplore.lessons.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
-from gpuexplore.lessons.quantities import Row
-from gpuexplore.measure.training import DEFAULTS, activity_of, joined, read_setup
-from gpuexplore.measure.training.contract import (
+from gpuexplore.features.training.analysis import ratio_doubts, time_doubts
+from gpuexplore.features.training.measure import DEFAULTS, activity_of, joined, read_setup
+from gpuexplore.features.training.measure.contract import (
     PHASES,
     ModeReport,
     PhaseTime,
@@ -31,8 +28,11 @@ from gpuexplore.measure.training.contract import (
     Underflow,
     largest_difference,
 )
-from gpuexplore.measure.training.recorder import report_of
-from gpuexplore.measure.training.setup import MODES
+from gpuexplore.features.training.measure.recorder import report_of
+from gpuexplore.features.training.measure.setup import MODES
+from gpuexplore.lessons.blocks import Train
+from gpuexplore.lessons.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
+from gpuexplore.lessons.quantities import Row
 from gpuexplore.model import Device, Origin
 from gpuexplore.statistics import median, widened
 

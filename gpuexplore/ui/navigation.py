@@ -50,16 +50,6 @@ CORE = (
         terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
     ),
     Page(
-        "training",
-        "Training",
-        "Measure",
-        6,
-        "model_training",
-        "Small models learn here in fp32, bf16 and fp16, or in several processes: losses and phases.",
-        reads="model widths batch steps data modes optimizer rate processes seed device activity",
-        terms=("Phase", "MFU", "Mixed precision"),
-    ),
-    Page(
         "atlas",
         "Atlas",
         "Understand",

@@ -31,7 +31,7 @@ NOT_RUN = {
     "sass": "needs NVIDIA's disassembler, or a file: tests/cli/test_sass.py",
     "selftest": "measures for minutes: tests/selftest",
     "trace": "needs a trace: tests/features/trace/test_command.py",
-    "train": "measures for seconds and more: tests/cli/test_train.py",
+    "train": "measures for seconds and more: tests/features/training/test_command.py",
     "transfer": "measures: tests/features/transfer/test_command.py",
     "worker": "needs a Dask cluster: tests/cli/test_worker.py",
 }

@@ -12,7 +12,7 @@ from gpuexplore.lessons.rehearsal import rehearse
 from gpuexplore.lessons.work import tasks_of
 from gpuexplore.serialization import encode
 from tests.analysis.made import device
-from tests.measure.made_training import fp16, mode, processes, report
+from tests.features.training.made_training import fp16, mode, processes, report
 
 CPU = replace(device(), cores=2)
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'

@@ -14,7 +14,7 @@ from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
-from tests.measure.made_training import mode, processes, report, timing
+from tests.features.training.made_training import mode, processes, report, timing
 from tests.pages.conftest import OWNER, texts, told
 
 LESSON = "how-long"

@@ -19,7 +19,7 @@ from gpuexplore.units import UNKNOWN, format_gigabytes
 if TYPE_CHECKING:
     import torch
 
-TRACKER = "gpuexplore.measure.training.tracker"  # loads torch
+TRACKER = "gpuexplore.features.training.measure.tracker"  # loads torch
 FITS = {True: "fits", False: "does not fit", None: UNKNOWN}
 
 

@@ -16,8 +16,11 @@ from gpuexplore.analysis.tensors import StepRefused, evaluate
 from gpuexplore.analysis.tensors.explain import words
 from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.charts.tensor import can_draw, tensor_picture
-from gpuexplore.charts.training import losses
 from gpuexplore.devices import accelerator_named, readings
+from gpuexplore.features.training.chart import losses
+from gpuexplore.features.training.measure import joined
+from gpuexplore.features.training.ui.choice import query_of
+from gpuexplore.features.training.ui.findings import show_findings
 from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
 from gpuexplore.lessons.evidence import STAND_IN, Measured, computed_rows, stand_ins
 from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
@@ -27,7 +30,6 @@ from gpuexplore.lessons.quantities import HERE, Row
 from gpuexplore.lessons.tensor_block import read_rows
 from gpuexplore.lessons.training import arguments_of
 from gpuexplore.lessons.work import Task, request_of
-from gpuexplore.measure.training import joined
 from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
@@ -37,8 +39,6 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.table import UNITS, shown_row
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.training.choice import query_of
-from gpuexplore.ui.training.findings import show_findings
 
 READERS: Mapping[str, str] = {"loop": "a loop in row order", "copy": "torch's copy"}
 LAUNCH_WORDS = {"share": "elements outside whole blocks", "last_wave": "blocks in the last wave"}

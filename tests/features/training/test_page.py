@@ -1,7 +1,7 @@
 import pytest
 import streamlit as st
 
-from gpuexplore.measure.training import activity_of
+from gpuexplore.features.training.measure import activity_of
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from gpuexplore.ui import session
@@ -9,8 +9,8 @@ from gpuexplore.ui.activity import view
 from gpuexplore.ui.shared.pace import Pace
 from tests.analysis.made import device
 from tests.devices.torch_answers import found_on
-from tests.measure.made_training import fp16, mode, processes, report
-from tests.pages.conftest import OWNER, texts, told
+from tests.features.training.made_training import fp16, mode, processes, report
+from tests.pages.conftest import OWNER, beat, compiler, home, page, store, texts, told
 
 pytestmark = pytest.mark.long
 DEFAULTS = {"model": "3-10-2", "steps": "100", "modes": "fp32,bf16", "data": "rule", "optimizer": "sgd"}

@@ -10,12 +10,12 @@ import torch
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
+from gpuexplore.features.training.measure.checks import gradient_error, underflow
+from gpuexplore.features.training.measure.learner import Learner
+from gpuexplore.features.training.measure.network import Batches
+from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Course, Recorder
+from gpuexplore.features.training.measure.setup import Setup
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.training.checks import gradient_error, underflow
-from gpuexplore.measure.training.learner import Learner
-from gpuexplore.measure.training.network import Batches
-from gpuexplore.measure.training.recorder import REPORT_EVERY_S, Course, Recorder
-from gpuexplore.measure.training.setup import Setup
 from gpuexplore.model import Device
 from gpuexplore.operations.torch_steps import allow_tf32
 from gpuexplore.units import format_seconds

@@ -4,8 +4,8 @@ from collections.abc import Hashable
 
 import streamlit as st
 
-from gpuexplore.analysis.training import conclusions
-from gpuexplore.measure.training.contract import ModeReport, Processes, Report, Timing
+from gpuexplore.features.training.analysis import conclusions
+from gpuexplore.features.training.measure.contract import ModeReport, Processes, Report, Timing
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from gpuexplore.errors import Cancelled, GpuExploreError
-from gpuexplore.measure.training.turns import MOST_SECONDS
+from gpuexplore.features.training.measure.turns import MOST_SECONDS
 from gpuexplore.model import Device
 from gpuexplore.serialization import encode
 
@@ -68,7 +68,7 @@ def _command(count: int, directory: Path) -> list[str]:
     launcher = [sys.executable, "-P", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={count}"]
     # port 0: the launcher takes a free one and tells the others
     meeting = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--max-restarts=0"]
-    return [*launcher, *meeting, "-m", "gpuexplore.measure.training.rank", str(directory)]
+    return [*launcher, *meeting, "-m", "gpuexplore.features.training.measure.rank", str(directory)]
 
 
 def _environment(device: Device) -> dict[str, str]:

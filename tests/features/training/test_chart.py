@@ -1,7 +1,8 @@
 """Losses lie over each other with the loss of guessing, phases add up to a step, and scales are steps."""
 
-from gpuexplore.charts.training import describe_losses, describe_phases, describe_scales, losses, phases, scales
-from tests.measure.made_training import fp16, mode, report
+from gpuexplore.features.training.chart import describe_losses, describe_phases, describe_scales, losses, phases, scales
+from tests.charts.conftest import _checked_once
+from tests.features.training.made_training import fp16, mode, report
 
 
 def rows(chart, columns):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpuexplore.analysis.training import conclusions, ratio_doubts, time_doubts
 from gpuexplore.analysis.verdict.doubts import LEFT_IN_A_RATIO
-from gpuexplore.measure.training.contract import Timing
-from tests.measure.made_training import mode, processes, report
+from gpuexplore.features.training.analysis import conclusions, ratio_doubts, time_doubts
+from gpuexplore.features.training.measure.contract import Timing
+from tests.features.training.made_training import mode, processes, report
 
 WIDE, FASTER, SLOWER = Timing(1.1, (0.9, 1.3), 9), Timing(1.1, (1.08, 1.12), 9), Timing(0.5, (0.49, 0.51), 9)
 

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from gpuexplore.features.training.ui.view import show_training
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
-from gpuexplore.ui.training.view import show_training
 
 st.title("Training")
 st.caption(

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from gpuexplore.backends.timer import Clock
-from gpuexplore.measure.training.network import Network, loss_of
-from gpuexplore.measure.training.setup import MODES, Setup
+from gpuexplore.features.training.measure.network import Network, loss_of
+from gpuexplore.features.training.measure.setup import MODES, Setup
 
 Tensor = torch.Tensor
 Optimizer = Callable[[Sequence[Tensor], float], torch.optim.Optimizer]

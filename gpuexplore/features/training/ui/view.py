@@ -5,16 +5,16 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.charts.training import losses, phases, scales
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.training import Report, activity_of, joined
+from gpuexplore.features.training.chart import losses, phases, scales
+from gpuexplore.features.training.measure import Report, activity_of, joined
+from gpuexplore.features.training.ui.choice import choose, gpu_count_of
+from gpuexplore.features.training.ui.findings import show_findings
 from gpuexplore.ui.activity.offer import offer, started_or_newest
 from gpuexplore.ui.activity.view import show_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
-from gpuexplore.ui.training.choice import choose, gpu_count_of
-from gpuexplore.ui.training.findings import show_findings
 from gpuexplore.ui.url_widgets import device, show_problem
 from gpuexplore.units import format_percent
 

@@ -25,12 +25,8 @@ from typing import Any
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.devices import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.measure.check.guard import check_memory
-from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.conditions.memory import free_bytes
-from gpuexplore.measure.training.contract import Report, joined
-from gpuexplore.measure.training.setup import (
+from gpuexplore.features.training.measure.contract import Report, joined
+from gpuexplore.features.training.measure.setup import (
     DEFAULTS,
     MODES,
     PRESETS,
@@ -39,6 +35,10 @@ from gpuexplore.measure.training.setup import (
     most_processes,
     read_setup,
 )
+from gpuexplore.measure.check.guard import check_memory
+from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.model import Device
 
 __all__ = [
@@ -131,12 +131,12 @@ def _train(
     time: Timekeeper,
 ) -> None:
     environment = describe_environment(device, ("torch",), threads=None)
-    turns: Any = import_module("gpuexplore.measure.training.turns")
+    turns: Any = import_module("gpuexplore.features.training.measure.turns")
     recorder, stopped = turns.train(setup, device, turns.Watch(report, cancelled, time))
     environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
     report(recorder.last_payload(environment, stopped=stopped))
 
 
 def _launch(arguments: Mapping[str, str], device: Device, setup: Setup, **how: Any) -> None:
-    launch: Any = import_module("gpuexplore.measure.training.launch")
+    launch: Any = import_module("gpuexplore.features.training.measure.launch")
     launch.train_in_processes(arguments, device, setup.processes, **how)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from gpuexplore.measure.training.contract import (
+from gpuexplore.features.training.measure.contract import (
     PHASES,
     ModeReport,
     PhaseTime,
@@ -13,7 +13,7 @@ from gpuexplore.measure.training.contract import (
     Timing,
     Underflow,
 )
-from gpuexplore.measure.training.setup import MODES, Setup
+from gpuexplore.features.training.measure.setup import MODES, Setup
 from gpuexplore.model import Device, Environment
 from gpuexplore.serialization import encode
 from gpuexplore.statistics import median

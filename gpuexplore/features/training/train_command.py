@@ -4,15 +4,15 @@ import argparse
 import sys
 
 from gpuexplore.activity import Payload
-from gpuexplore.analysis.training import conclusions
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import device_named, discover
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.training import DEFAULTS, MODES, PRESETS, Report, activity_of, joined
-from gpuexplore.measure.training.contract import ModeReport, Processes, Timing
-from gpuexplore.measure.training.setup import DATA, OPTIMIZERS
+from gpuexplore.features.training.analysis import conclusions
+from gpuexplore.features.training.measure import DEFAULTS, MODES, PRESETS, Report, activity_of, joined
+from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing
+from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
 from gpuexplore.serialization import encode
 from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
 

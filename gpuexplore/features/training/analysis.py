@@ -6,7 +6,7 @@ from math import hypot
 
 from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare
 from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
-from gpuexplore.measure.training.contract import Report, Timing
+from gpuexplore.features.training.measure.contract import Report, Timing
 from gpuexplore.model import Flag
 from gpuexplore.statistics import widened
 from gpuexplore.units import format_ratio

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from gpuexplore.measure.training import DEFAULTS, MODES, PRESETS, most_processes
-from gpuexplore.measure.training.setup import DATA, OPTIMIZERS
+from gpuexplore.features.training.measure import DEFAULTS, MODES, PRESETS, most_processes
+from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
 from gpuexplore.model import Device
 from gpuexplore.ui.url_widgets import segments, select, several, text
 

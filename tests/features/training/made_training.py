@@ -1,6 +1,6 @@
 """Reports of a training with round numbers."""
 
-from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
+from gpuexplore.features.training.measure.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
 from tests.analysis.made import environment
 
 MS = 1e-3

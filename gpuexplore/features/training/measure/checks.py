@@ -5,10 +5,10 @@ from math import expm1, log
 import torch
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.training.contract import Underflow
-from gpuexplore.measure.training.learner import Learner
-from gpuexplore.measure.training.network import Batches, Network, loss_of
-from gpuexplore.measure.training.setup import Setup
+from gpuexplore.features.training.measure.contract import Underflow
+from gpuexplore.features.training.measure.learner import Learner
+from gpuexplore.features.training.measure.network import Batches, Network, loss_of
+from gpuexplore.features.training.measure.setup import Setup
 
 # norm of the difference to float64 over its norm: 16-bit formats round each result of each layer
 TOLERANCES = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}

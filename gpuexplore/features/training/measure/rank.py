@@ -1,4 +1,4 @@
-"""One of several processes that train together: ``torch.distributed.run -m gpuexplore.measure.training.rank DIR``.
+"""One of several processes that train together: ``torch.distributed.run -m gpuexplore.features.training.measure.rank DIR``.
 
 Rank 0 also trains alone, on the whole batch, while the others wait: one process and several take turns, from the same
 batches, so that the speedup is paired and the losses can be compared step by step.
@@ -20,15 +20,15 @@ import torch.distributed as dist
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
+from gpuexplore.features.training.measure.checks import gradient_error
+from gpuexplore.features.training.measure.contract import Processes, Timing, largest_difference
+from gpuexplore.features.training.measure.launch import JOB, REPORTS, STOP
+from gpuexplore.features.training.measure.learner import Learner, Part, Step
+from gpuexplore.features.training.measure.network import Batches, Network
+from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Recorder
+from gpuexplore.features.training.measure.setup import Setup, read_setup
+from gpuexplore.features.training.measure.turns import MOST_SECONDS, count_zeros, is_counted
 from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.measure.training.checks import gradient_error
-from gpuexplore.measure.training.contract import Processes, Timing, largest_difference
-from gpuexplore.measure.training.launch import JOB, REPORTS, STOP
-from gpuexplore.measure.training.learner import Learner, Part, Step
-from gpuexplore.measure.training.network import Batches, Network
-from gpuexplore.measure.training.recorder import REPORT_EVERY_S, Recorder
-from gpuexplore.measure.training.setup import Setup, read_setup
-from gpuexplore.measure.training.turns import MOST_SECONDS, count_zeros, is_counted
 from gpuexplore.model import Device
 from gpuexplore.operations.torch_steps import allow_tf32
 from gpuexplore.serialization import decode

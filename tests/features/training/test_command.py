@@ -5,7 +5,8 @@ import pytest
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, train_command
 from gpuexplore.serialization import encode
 from tests.analysis.made import device
-from tests.measure.made_training import processes, report
+from tests.cli.conftest import answered, home
+from tests.features.training.made_training import processes, report
 
 
 @pytest.fixture

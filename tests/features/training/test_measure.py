@@ -10,15 +10,15 @@ import pytest
 
 from gpuexplore.devices.cpu_times import Account, CpuTimes
 from gpuexplore.errors import Cancelled, GpuExploreError, InvalidInput
-from gpuexplore.measure import training
+from gpuexplore.features.training import measure as training
+from gpuexplore.features.training.measure import MODES, PRESETS, activity_of, joined, needed_bytes, perform, read_setup
+from gpuexplore.features.training.measure.recorder import Recorder, warm_up
+from gpuexplore.features.training.measure.setup import OPTIMIZERS, most_processes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.training import MODES, PRESETS, activity_of, joined, needed_bytes, perform, read_setup
-from gpuexplore.measure.training.recorder import Recorder, warm_up
-from gpuexplore.measure.training.setup import OPTIMIZERS, most_processes
 from gpuexplore.serialization import encode
 from gpuexplore.statistics import median
 from tests.analysis.made import device
-from tests.measure.made_training import MS, fp16, mode, report
+from tests.features.training.made_training import MS, fp16, mode, report
 
 CPU = replace(device(), cores=2)
 
@@ -286,7 +286,7 @@ def test_processes_end_when_they_are_cancelled():
 
 def test_weights_and_batches_come_from_the_seed_alone():
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from gpuexplore.measure.training.network import Batches, initial_parameters
+    from gpuexplore.features.training.measure.network import Batches, initial_parameters
 
     first, again, other = (read_setup({"seed": seed}, 1) for seed in ("1", "1", "2"))
     batches = [Batches(setup).of_step(3)[0] for setup in (first, again, other)]

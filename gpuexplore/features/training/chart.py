@@ -7,7 +7,7 @@ import pandas as pd
 
 from gpuexplore.charts.axes import powers_of_two, si_label
 from gpuexplore.charts.reference_lines import labelled_rule
-from gpuexplore.measure.training.contract import PHASES, ModeReport, Report
+from gpuexplore.features.training.measure.contract import PHASES, ModeReport, Report
 from gpuexplore.units import UNKNOWN, format_seconds
 
 LOSS_HEIGHT, PHASES_HEIGHT, ROW_HEIGHT, SCALE_HEIGHT = 360, 130, 40, 240

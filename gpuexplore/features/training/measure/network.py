@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
-from gpuexplore.measure.training.setup import Model, Setup
+from gpuexplore.features.training.measure.setup import Model, Setup
 
 Tensor = torch.Tensor
 SEPARATION = 5.0  # of two classes' patterns, in standard deviations of the noise
