@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 
 from benchmarks.server import Served, measuring, opened, serve
 from benchmarks.visitor import Visitor
-from gpuexplore.analysis.memory.models import models
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.features.memory.analysis.models import models
 from gpuexplore.lessons.catalog import catalog
 from gpuexplore.operations import OPERATIONS
 from scripts.app_server import ROOT

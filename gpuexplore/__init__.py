@@ -30,7 +30,7 @@ __all__ = [
     "specs",
     "which_gpu",
 ]
-_HOMES = {"memory_of": "gpuexplore.analysis.memory.own_module", "operation": "gpuexplore.operations.declared"}
+_HOMES = {"memory_of": "gpuexplore.features.memory.analysis.own_module", "operation": "gpuexplore.operations.declared"}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ FEATURES: tuple[str, ...] = (
     "trace",
     "transfer",
     "training",
+    "memory",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

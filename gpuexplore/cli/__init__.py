@@ -29,7 +29,6 @@ CORE: Mapping[str, str] = {
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
     "atlas": "what GPUs were measured to do, by whom, and which GPU suits a call",
     "check": "whether a time that somebody states is possible on a GPU: above its roof, or as good as known",
-    "memory": "how much memory training or serving a model needs, when, and what fits where",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",

@@ -1,12 +1,12 @@
 """The quantities of a `memory`: what a training step needs, when most, and the largest batch that fits."""
 
-from gpuexplore.analysis.memory.fits import Fit, fits_of, gpus_named
-from gpuexplore.analysis.memory.memory_model import KINDS_OF_MEMORY
-from gpuexplore.analysis.memory.models import model_named
-from gpuexplore.analysis.memory.request import Question
-from gpuexplore.analysis.memory.setup import Training
-from gpuexplore.analysis.memory.training import Memory, training_memory
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.memory.analysis.fits import Fit, fits_of, gpus_named
+from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
+from gpuexplore.features.memory.analysis.models import model_named
+from gpuexplore.features.memory.analysis.request import Question
+from gpuexplore.features.memory.analysis.setup import Training
+from gpuexplore.features.memory.analysis.training import Memory, training_memory
 from gpuexplore.lessons import blocks
 from gpuexplore.lessons.figure import SIZE, Figure, exact
 from gpuexplore.lessons.quantities import Row

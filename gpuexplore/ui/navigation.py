@@ -81,16 +81,6 @@ CORE = (
         terms=("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
     ),
     Page(
-        "memory",
-        "Memory",
-        "Understand",
-        5,
-        "stacked_bar_chart",
-        "What training or serving a model needs, when it needs most, and the largest batch that fits.",
-        reads="model widths layers mode batch tokens dtype optimizer mixed checkpoints accumulate kv gpu reserve",
-        terms=("Peak moment", "Activations", "Checkpoints", "Largest batch"),
-    ),
-    Page(
         "lessons",
         "Lessons",
         "Learn",

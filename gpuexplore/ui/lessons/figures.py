@@ -8,8 +8,6 @@ import streamlit as st
 from gpuexplore import charts
 from gpuexplore.analysis.fact_check.claim import claims_of
 from gpuexplore.analysis.fact_check.judge import judge
-from gpuexplore.analysis.memory.fits import gpus_named
-from gpuexplore.analysis.memory.models import model_named, models
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.tensors import StepRefused, evaluate
@@ -17,6 +15,8 @@ from gpuexplore.analysis.tensors.explain import words
 from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.charts.tensor import can_draw, tensor_picture
 from gpuexplore.devices import accelerator_named, readings
+from gpuexplore.features.memory.analysis.fits import gpus_named
+from gpuexplore.features.memory.analysis.models import model_named, models
 from gpuexplore.features.training.chart import losses
 from gpuexplore.features.training.measure import joined
 from gpuexplore.features.training.ui.choice import query_of

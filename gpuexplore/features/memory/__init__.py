@@ -1,0 +1,21 @@
+"""Memory: what training or serving a model needs, when it needs most, and what fits where."""
+
+from pathlib import Path
+
+from gpuexplore.registry import Feature, Page
+
+FEATURE = Feature(
+    "memory",
+    page=Page(
+        "memory",
+        "Memory",
+        "Understand",
+        5,
+        "stacked_bar_chart",
+        "What training or serving a model needs, when it needs most, and the largest batch that fits.",
+        reads="model widths layers mode batch tokens dtype optimizer mixed checkpoints accumulate kv gpu reserve",
+        terms=("Peak moment", "Activations", "Checkpoints", "Largest batch"),
+        script=Path(__file__).with_name("page.py"),
+    ),
+    commands={"memory": "how much memory training or serving a model needs, when, and what fits where"},
+)

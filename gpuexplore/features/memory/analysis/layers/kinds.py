@@ -1,0 +1,291 @@
+"""The kinds of layers: how each is typed, what it computes, and what PyTorch keeps of it for the backward pass.
+
+A closed set: each has a row in KINDS, whose `build` records its steps on a tape.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from gpuexplore.features.memory.analysis.layers.size import Size
+from gpuexplore.features.memory.analysis.layers.tape import FULL_BYTES, How, Tape, Value
+
+INDEX_BYTES = 8  # PyTorch's indices are int64
+MASK_BYTES = 1  # a dropout mask on a GPU is bool
+
+
+class LayerLike(Protocol):
+    """What a builder reads of a layer."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers behind its name."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, int]:
+        """By name."""
+        ...
+
+
+class WrongShape(Exception):
+    """The layer cannot follow the one before it; the text says what it needs."""
+
+
+Build = Callable[[Tape, LayerLike, Value], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a kind of layer is typed and what it does.
+
+    Attributes:
+        syntax: an example of a line.
+        keeps: what stays until the backward pass, in words.
+        build: records its steps and returns its result.
+        size_counts: how many numbers may follow its name.
+        settings: the defaults of what may be set; None where it must be.
+    """
+
+    syntax: str
+    keeps: str
+    build: Build
+    size_counts: tuple[int, ...] = (0,)
+    settings: Mapping[str, int | None] = field(default_factory=dict, hash=False)
+
+
+def _map_of(value: Value) -> tuple[int, int, int]:
+    if len(value.shape) != 3:
+        raise WrongShape(f"an input of channels x height x width; here it is {_shown(value)}")
+    channels, height, width = value.shape
+    return channels, height, width
+
+
+def _shown(value: Value) -> str:
+    return "x".join(map(str, value.shape))
+
+
+def _window(layer: LayerLike, value: Value, kernel: int) -> tuple[int, int]:
+    _, height, width = _map_of(value)
+    stride, padding = layer.settings["stride"] or kernel, layer.settings["padding"]
+    if min(height, width) + 2 * padding < kernel or kernel < 1:
+        raise WrongShape(f"a kernel from 1 to the size of the map; here the map is {_shown(value)}")
+    return (height + 2 * padding - kernel) // stride + 1, (width + 2 * padding - kernel) // stride + 1
+
+
+def _conv(tape: Tape, layer: LayerLike, value: Value) -> Value:
+    channels, _, _ = _map_of(value)
+    (out,), kernel, groups = layer.sizes, layer.settings["kernel"], layer.settings["groups"]
+    if not layer.settings["stride"]:
+        raise WrongShape("a stride from 1")
+    height, width = _window(layer, value, kernel)
+    if not groups or channels % groups or out % groups:
+        raise WrongShape(f"groups that divide {channels} and {out}")
+    weight = tape.weight(out * channels // groups * kernel**2)
+    biases = [tape.weight(out)] if layer.settings["bias"] else []
+    narrow = tape.cast(value, "narrow")
+    how = How(keeps="inputs", weights=[weight, *biases], is_product=True, keeps_weights=True)
+    return tape.record([narrow], (out, height, width), how)
+
+
+def _linear_to(tape: Tape, value: Value, features: int, *, bias: bool, tied: bool = False) -> Value:
+    narrow = tape.cast(value, "narrow")
+    *rest, last = value.shape
+    weight = 0 if tied else tape.weight(features * last)
+    biases = [tape.weight(features)] if bias else []
+    return tape.record([narrow], (*rest, features), How(keeps="inputs", weights=[weight, *biases], is_product=True))
+
+
+def _linear(tape: Tape, layer: LayerLike, value: Value) -> Value:
+    tied = bool(layer.settings["tied"])
+    if tied and (not tape.weights or tape.weights[0] != layer.sizes[0] * value.shape[-1]):
+        raise WrongShape("tied=no, or as many features as the embedding has entries")
+    return _linear_to(tape, value, layer.sizes[0], bias=bool(layer.settings["bias"]), tied=tied)
+
+
+def _max_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
+    channels, _, _ = _map_of(value)
+    shape = (channels, *_window(layer, value, layer.sizes[0]))
+    indices = tape.extra(Size(0, prod(shape) * INDEX_BYTES))
+    return tape.record([value], shape, How(keeps="inputs", extras=[indices]))
+
+
+def _avg_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
+    channels, _, _ = _map_of(value)
+    shape = (channels, layer.sizes[0], layer.sizes[0])
+    return tape.record([value], shape, How(keeps="nothing" if layer.sizes[0] == 1 else "inputs"))
+
+
+def _keep_output(tape: Tape, _: LayerLike, value: Value) -> Value:
+    return tape.record([value], value.shape, How(keeps="output", in_place=True))
+
+
+def _keep_input(tape: Tape, _: LayerLike, value: Value) -> Value:
+    return tape.record([value], value.shape, How(keeps="inputs"))
+
+
+def _softmax(tape: Tape, _: LayerLike, value: Value) -> Value:
+    return tape.record([tape.cast(value, "full")], value.shape, How(keeps="output"))
+
+
+def _dropout(tape: Tape, _: LayerLike, value: Value) -> Value:
+    mask = tape.extra(Size(0, value.element_count * MASK_BYTES))
+    return tape.record([value], value.shape, How(extras=[mask]))
+
+
+def _flatten(_: Tape, __: LayerLike, value: Value) -> Value:
+    return Value(value.buffer, (value.element_count,), value.itemsize)
+
+
+def _batch_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+    channels = value.shape[0]
+    statistics = tape.extra(Size(2 * channels * FULL_BYTES))
+    tape.running_count += 2 * channels
+    weights = [tape.weight(channels) for _ in range(2)]
+    return tape.record([value], value.shape, How(keeps="inputs", extras=[statistics], weights=weights))
+
+
+def _normed(tape: Tape, value: Value, *, weight_count: int) -> Value:
+    *rest, width = value.shape
+    full = tape.cast(value, "full")
+    statistics = tape.extra(Size(0, weight_count * prod(rest) * FULL_BYTES))  # a mean and a deviation, or one of them
+    weights = [tape.weight(width) for _ in range(weight_count)]
+    return tape.record([full], value.shape, How(keeps="inputs", extras=[statistics], weights=weights))
+
+
+def _layer_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+    return _normed(tape, value, weight_count=2)
+
+
+def _rms_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+    return _normed(tape, value, weight_count=1)
+
+
+def _embedding(tape: Tape, layer: LayerLike, value: Value) -> Value:
+    (width,), positions = layer.sizes, layer.settings["positions"]
+    if len(value.shape) != 1 or value.itemsize != INDEX_BYTES:
+        raise WrongShape("tokens, from a first line like `input tokens=1024`")
+    tokens = value.shape[0]
+    if positions and tokens > positions:
+        raise WrongShape(f"at most {positions:,} tokens: the embedding has no more positions")
+    table = tape.weight(layer.settings["vocabulary"] * width)
+    result = tape.record([value], (tokens, width), How(keeps="inputs", weights=[table], itemsize=tape.itemsize))
+    if not positions:
+        return result
+    places = tape.weight(positions * width)
+    return tape.record([result], result.shape, How(weights=[places], passes_gradient=True))
+
+
+def _attention(tape: Tape, layer: LayerLike, value: Value) -> Value:
+    if len(value.shape) != 2:
+        raise WrongShape(f"an input of tokens x width; here it is {_shown(value)}")
+    (tokens, width), heads = value.shape, layer.settings["heads"]
+    groups, has_bias = layer.settings["kv"] or heads, bool(layer.settings["bias"])
+    head = layer.settings["head"] or width // max(1, heads)
+    if not heads or heads % groups or (not layer.settings["head"] and width % heads):
+        raise WrongShape(f"heads that divide the width {width}, and kv heads that divide the heads")
+    query = _linear_to(tape, value, heads * head, bias=has_bias)
+    key, values = (_linear_to(tape, value, groups * head, bias=has_bias) for _ in range(2))
+    if layer.settings["rotary"]:
+        query, key = (_rotate(tape, rotated) for rotated in (query, key))
+    mix = _fused if layer.settings["fused"] else _by_products
+    mixed = mix(tape, (query, key, values), heads, tokens)
+    return _linear_to(tape, mixed, width, bias=bool(layer.settings["bias"] and layer.settings["out_bias"]))
+
+
+def _rotate(tape: Tape, value: Value) -> Value:
+    """Turn queries or keys by their positions: sums of products with constants, which keep nothing."""
+    full = tape.cast(value, "full")
+    return tape.cast(tape.record([full], value.shape, How(scratch_elements=2 * value.element_count)), "narrow")
+
+
+def _fused(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: int) -> Value:
+    """As FlashAttention does it: the matrix of scores is never stored, only a number for each of its rows."""
+    statistics = tape.extra(Size(0, heads * tokens * FULL_BYTES))
+    narrow = [tape.cast(part, "narrow") for part in parts]
+    return tape.record(narrow, narrow[0].shape, How(keeps="both", extras=[statistics]))
+
+
+def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: int) -> Value:
+    """Store the scores: a product, a softmax that keeps its output, a product; of operands copied head by head.
+
+    Until it returns, Python's names hold what was copied and the scores before their softmax.
+    """
+    narrow = [tape.cast(part, "narrow") for part in parts]
+    query, key, values = (tape.record([part], part.shape) for part in narrow)
+    scores = tape.record([query, key], (heads, tokens, tokens), How(keeps="inputs"))
+    scaled = tape.record([scores], scores.shape)  # divided by the root of the head's width, masked
+    shares = tape.record([tape.cast(scaled, "full")], scores.shape, How(keeps="output"))
+    mixed = tape.record([tape.cast(shares, "narrow"), values], query.shape, How(keeps="inputs"))
+    held = sum(part.element_count for part in narrow) + scores.element_count * shares.itemsize // mixed.itemsize
+    return tape.record([mixed], mixed.shape, How(scratch_elements=held))
+
+
+def _gated(tape: Tape, layer: LayerLike, value: Value) -> Value:
+    """The SwiGLU block of Llama: silu(gate) x up, then back to the width."""
+    (features,), has_bias = layer.sizes, bool(layer.settings["bias"])
+    gate = _linear_to(tape, value, features, bias=has_bias)
+    active = tape.record([gate], gate.shape, How(keeps="inputs"))
+    up = _linear_to(tape, value, features, bias=has_bias)
+    product = tape.record([active, up], up.shape, How(keeps="inputs"))
+    return _linear_to(tape, product, value.shape[-1], bias=has_bias)
+
+
+def _passed_on(_: Tape, __: LayerLike, value: Value) -> Value:
+    return value
+
+
+_ATTENTION: Mapping[str, Any] = {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "rotary": 0, "fused": 1}
+_WINDOW = {"stride": 0, "padding": 0}
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "input": Kind("input 3x224x224, or input tokens=1024", "itself", _passed_on, (0, 1, 3), {"tokens": 0}),
+        "conv": Kind(
+            "conv 64 kernel=3 stride=1 padding=1 groups=1 bias=yes",
+            "its input",
+            _conv,
+            (1,),
+            {"kernel": None, "stride": 1, "padding": 0, "groups": 1, "bias": 1},
+        ),
+        "linear": Kind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
+        "relu": Kind("relu", "its output", _keep_output),
+        "sigmoid": Kind("sigmoid", "its output", _keep_output),
+        "tanh": Kind("tanh", "its output", _keep_output),
+        "gelu": Kind("gelu", "its input", _keep_input),
+        "silu": Kind("silu", "its input", _keep_input),
+        "softmax": Kind("softmax", "its output", _softmax),
+        "dropout": Kind("dropout", "a mask of one byte an element", _dropout),
+        "max_pool": Kind(
+            "max_pool 3 stride=2 padding=0", "its input and the place of each maximum", _max_pool, (1,), _WINDOW
+        ),
+        "avg_pool": Kind(
+            "avg_pool 1 (the size of the result)", "its input; nothing for a result of size 1: a mean", _avg_pool, (1,)
+        ),
+        "flatten": Kind("flatten", "nothing", _flatten),
+        "batch_norm": Kind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
+        "layer_norm": Kind("layer_norm", "its input, a mean and a deviation a row", _layer_norm),
+        "rms_norm": Kind("rms_norm", "its input and a deviation a row", _rms_norm),
+        "embedding": Kind(
+            "embedding 768 vocabulary=50257 positions=1024",
+            "the tokens",
+            _embedding,
+            (1,),
+            {"vocabulary": None, "positions": 0},
+        ),
+        "attention": Kind(
+            "attention heads=12 kv=12 bias=yes rotary=no fused=yes",
+            "its input, queries, keys, values and result; with fused=no also the scores",
+            _attention,
+            (0,),
+            _ATTENTION,
+        ),
+        "gated": Kind(
+            "gated 14336 bias=no", "its input, and four maps between its products", _gated, (1,), {"bias": 0}
+        ),
+        "split": Kind("split", "nothing: the residual block begins", _passed_on),
+        "shortcut": Kind("shortcut", "nothing: what follows is on the shortcut", _passed_on),
+        "add": Kind("add", "nothing", _passed_on),
+    }
+)

@@ -1,0 +1,187 @@
+"""What a forward pass computes, step by step: the buffers each step makes, what it keeps for its backward, its weights.
+
+As in PyTorch, a step keeps what its derivative needs: a product its inputs, a ReLU its output, a sum nothing. Under
+autocast products get copies of their inputs and weights in the narrow dtype; norms, softmax and the loss are in fp32.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Literal
+
+from gpuexplore.features.memory.analysis.layers.size import NOTHING, Size
+
+Precision = Literal["narrow", "full", "same"]
+FULL_BYTES = 4  # of fp32
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory of one tensor; only what depends on weights needs a gradient."""
+
+    size: Size
+    needs_gradient: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel of the forward pass, and what its backward needs.
+
+    Attributes:
+        layer: place of its layer in the tape's `layers`.
+        inputs: buffers it reads.
+        outputs: buffers it makes: the result first, then masks and statistics.
+        kept: buffers that stay until its backward.
+        weights: places of weights whose gradients its backward makes.
+        copies_weights: under autocast: a product, which computes with narrow copies of its weights.
+        keeps_copies: whether its backward needs them: that of a dense layer only for the gradient of its input.
+        scratch: further memory while it runs, in either direction.
+        passes_gradient: its backward hands its gradient on: no further buffer.
+        in_place: the result takes the memory of the input.
+    """
+
+    layer: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    kept: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
+    copies_weights: bool = False
+    keeps_copies: bool = True
+    scratch: Size = NOTHING
+    passes_gradient: bool = False
+    in_place: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor on its way through the layers: its buffer, its shape without the batch, the bytes of an element."""
+
+    buffer: int
+    shape: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def element_count(self) -> int:
+        """Elements of one sample."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a step works.
+
+    Attributes:
+        keeps: what its backward needs.
+        extras: buffers of masks and statistics it makes and keeps.
+        weights: places of its weights.
+        is_product: autocast computes it in the narrow dtype.
+        keeps_weights: as a convolution does, even where its input has no gradient.
+        itemsize: bytes of an element of the result; None for the widest of the inputs.
+        scratch_elements: of the result's dtype, per sample, in use while it runs.
+        passes_gradient, in_place: as of `Step`.
+    """
+
+    keeps: Literal["inputs", "output", "both", "nothing"] = "nothing"
+    extras: Sequence[int] = ()
+    weights: Sequence[int] = ()
+    is_product: bool = False
+    keeps_weights: bool = False
+    itemsize: int | None = None
+    scratch_elements: int = 0
+    passes_gradient: bool = False
+    in_place: bool = False
+
+
+PLAIN = How()
+
+
+@dataclass(slots=True)
+class Tape:
+    """Records the steps of a model, layer by layer.
+
+    Attributes:
+        itemsize: bytes of a parameter, and of whatever no layer turns into something else.
+        narrow_itemsize: bytes of the dtype that autocast uses; None without autocast.
+        weights: how many numbers each trained tensor has.
+        layers: the label of each layer.
+        items: the first step of each layer that a checkpoint can stand before.
+        running_count: numbers beside the parameters: running means and variances.
+        label_count: labels of a sample.
+    """
+
+    itemsize: int
+    narrow_itemsize: int | None = None
+    buffers: list[Buffer] = field(default_factory=list)
+    weights: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    layers: list[str] = field(default_factory=list)
+    items: list[int] = field(default_factory=list)
+    running_count: int = 0
+    label_count: int = 1
+
+    def begin(self, layer: str) -> None:
+        """Begin a layer: the next steps are its."""
+        self.layers.append(layer)
+
+    def begin_item(self) -> None:
+        """Note that a checkpoint can stand here."""
+        self.items.append(len(self.steps))
+
+    def source(self, shape: Sequence[int], itemsize: int | None = None) -> Value:
+        """Return the data of a batch, which nothing computes."""
+        return self._value(tuple(shape), itemsize or self.itemsize, needs_gradient=False)
+
+    def weight(self, element_count: int) -> int:
+        """Add a trained tensor and return its place."""
+        self.weights.append(element_count)
+        return len(self.weights) - 1
+
+    def extra(self, size: Size) -> int:
+        """Return a buffer for a mask or statistics: it has no gradient."""
+        return self._buffer(size, needs_gradient=False)
+
+    def cast(self, value: Value, precision: Precision) -> Value:
+        """Return `value` in the dtype that autocast uses for such a step: a copy where it has another."""
+        wanted = {"narrow": self.narrow_itemsize, "full": FULL_BYTES, "same": value.itemsize}[precision]
+        if self.narrow_itemsize is None or wanted is None or wanted == value.itemsize:
+            return value
+        copy = self._value(value.shape, wanted, needs_gradient=self.buffers[value.buffer].needs_gradient)
+        self.steps.append(Step(len(self.layers) - 1, (value.buffer,), (copy.buffer,)))
+        return copy
+
+    def record(self, inputs: Sequence[Value], shape: Sequence[int], how: How = PLAIN) -> Value:
+        """Record a step and return its result.
+
+        Args:
+            inputs: what it reads, in the dtype it computes in.
+            shape: of the result, without the batch.
+            how: what it keeps, its weights, and whether it works in place.
+        """
+        input_needs = any(self.buffers[value.buffer].needs_gradient for value in inputs)
+        needs = bool(how.weights) or input_needs
+        itemsize = how.itemsize or max(value.itemsize for value in inputs)
+        result = self._value(tuple(shape), itemsize, needs_gradient=needs)
+        read = tuple(value.buffer for value in inputs)
+        kept = {"inputs": read, "output": (result.buffer,), "both": (*read, result.buffer), "nothing": ()}[how.keeps]
+        self.steps.append(
+            Step(
+                layer=len(self.layers) - 1,
+                inputs=read,
+                outputs=(result.buffer, *how.extras),
+                kept=(*kept, *how.extras) if needs else (),
+                weights=tuple(how.weights),
+                copies_weights=how.is_product and self.narrow_itemsize is not None,
+                keeps_copies=how.keeps_weights or input_needs,
+                scratch=Size(0, how.scratch_elements * itemsize),
+                passes_gradient=how.passes_gradient,
+                in_place=how.in_place,
+            )
+        )
+        return result
+
+    def _value(self, shape: tuple[int, ...], itemsize: int, *, needs_gradient: bool) -> Value:
+        return Value(self._buffer(Size(0, prod(shape) * itemsize), needs_gradient=needs_gradient), shape, itemsize)
+
+    def _buffer(self, size: Size, *, needs_gradient: bool) -> int:
+        self.buffers.append(Buffer(size, needs_gradient))
+        return len(self.buffers) - 1

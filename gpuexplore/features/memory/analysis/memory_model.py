@@ -1,0 +1,315 @@
+"""PyTorch's memory during a training step: who allocates when, and when it is let go.
+
+Forward: a step allocates its result; an input goes with its last reader unless a backward keeps it. Backward, in the
+reverse order: a step gets the gradient of its result, allocates those of its inputs and weights, then lets go what it
+kept and the gradient it got. https://docs.pytorch.org/docs/stable/notes/autograd.html
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.memory.analysis.layers.size import NOTHING, Size
+from gpuexplore.features.memory.analysis.layers.tape import FULL_BYTES, Step, Tape
+from gpuexplore.features.memory.analysis.setup import Optimizer, Training
+
+KINDS_OF_MEMORY = (
+    "parameters",
+    "optimizer state",
+    "gradients",
+    "batch",
+    "activations",
+    "weight copies",
+    "temporary",
+)
+LABEL_BYTES = 8  # int64
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is in memory while a step runs, by kind, whatever the batch is."""
+
+    phase: str
+    place: int
+    layer: str
+    sizes: Mapping[str, Size] = field(hash=False)
+    total: Size
+
+
+@dataclass(slots=True)
+class _Gradient:
+    """Memory of a gradient on its way; several buffers may have the same."""
+
+    size: Size
+    holders: int = 1
+
+
+def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Moment]:
+    """Yield the moments of a training step in their order: forward, backward, the optimizer's step."""
+    step = _TrainingStep(tape, accumulates=setup.accumulation > 1)
+    weights = Size(sum(tape.weights) * tape.itemsize)
+    running = Size(tape.running_count * max(FULL_BYTES, tape.itemsize))
+    step.take("parameters", weights + running)
+    step.take("optimizer state", _times(weights, optimizer.state_count))
+    step.take("batch", tape.buffers[0].size + _labels(tape))
+    if setup.accumulation > 1:  # of the micro-batches before
+        step.take("gradients", weights)
+    segments = _segments(tape, setup.checkpoints)
+    yield from step.forward(segments)
+    for start, stop, is_checkpointed in reversed(segments):
+        if is_checkpointed:
+            yield from step.recompute(start, stop)
+        yield from step.backward(start, stop)
+    yield from step.optimize(_times(weights, optimizer.scratch_count))
+
+
+def _times(size: Size, count: int) -> Size:
+    return Size(size.fixed * count, size.per_sample * count)
+
+
+def _labels(tape: Tape) -> Size:
+    """Return the labels: one for each row of the logits."""
+    return Size(0, tape.label_count * LABEL_BYTES)
+
+
+def _segments(tape: Tape, count: int) -> list[tuple[int, int, bool]]:
+    """Cut the steps as `checkpoint_sequential` does: all segments but the last are recomputed."""
+    steps, items = len(tape.steps), tape.items
+    if not count:
+        return [(0, steps, False)]
+    if count > len(items):
+        raise InvalidInput.of("checkpoints", count, f"whole numbers from 0 to {len(items)}, the layers to cut between")
+    length = len(items) // count
+    cuts = [items[place * length] for place in range(count)]
+    return [(start, stop, stop != steps) for start, stop in zip(cuts, [*cuts[1:], steps], strict=True)]
+
+
+class _TrainingStep:
+    """Memory while the steps of a tape run."""
+
+    def __init__(self, tape: Tape, *, accumulates: bool) -> None:
+        self._tape = tape
+        self._sizes: dict[str, Size] = dict.fromkeys(KINDS_OF_MEMORY, NOTHING)
+        self._readers = Counter(buffer for step in tape.steps for buffer in step.inputs)
+        self._holders: Counter[int] = Counter()
+        self._gradients: dict[int, _Gradient] = {}
+        self._copies: set[int] = set()
+        self._has_gradient: set[int] = set(range(len(tape.weights))) if accumulates else set()
+        self._uses_left = Counter(weight for step in tape.steps for weight in step.weights)
+        self._summed: dict[int, bool] = {}  # weights that several steps use: whether their sum so far is a view
+
+    def take(self, kind: str, size: Size) -> None:
+        self._sizes[kind] += size
+
+    def _drop(self, kind: str, size: Size) -> None:
+        self._sizes[kind] -= size
+
+    def _moment(self, phase: str, place: int, further: Size = NOTHING) -> Moment:
+        sizes = {**self._sizes, "temporary": self._sizes["temporary"] + further}
+        layer = self._tape.layers[place] if place >= 0 else ""
+        return Moment(phase, place, layer, sizes, sum(sizes.values(), NOTHING))
+
+    def forward(self, segments: Sequence[tuple[int, int, bool]]) -> Iterator[Moment]:
+        """Run every step; of a checkpointed segment only the input stays."""
+        for start, stop, is_checkpointed in segments:
+            if is_checkpointed:
+                self._hold(self._segment_input(start))
+            yield from self._run("forward", start, stop, keeps=not is_checkpointed)
+        self._forget_copies()  # autocast ends with the forward pass
+
+    def recompute(self, start: int, stop: int) -> Iterator[Moment]:
+        """Run a checkpointed segment again, as far as its backward needs it, and keep what that is.
+
+        PyTorch stops as soon as all is there: `set_checkpoint_early_stop` of torch.utils.checkpoint.
+        """
+        last = max((place for place in range(start, stop) if self._tape.steps[place].kept), default=start - 1)
+        if last >= start:
+            yield from self._run_again(start, last)
+        self._forget_copies()
+        self._release(self._segment_input(start))
+
+    def _run_again(self, start: int, last: int) -> Iterator[Moment]:
+        """Run the steps before `last`, and that one too where what it keeps is a result of its own."""
+        step = self._tape.steps[last]
+        is_run = bool({*step.kept} & {*step.outputs})
+        stop = last + is_run
+        self._readers.update(buffer for again in self._tape.steps[start:stop] for buffer in again.inputs)
+        if not is_run:
+            self._holders.update(step.kept)
+        yield from self._run("recomputation", start, stop, keeps=True)
+        if not is_run and step.copies_weights:
+            self._copy(step.weights)
+            self._holders.update(_kept_copies(step))
+
+    def _segment_input(self, start: int) -> int:
+        return self._tape.steps[start].inputs[0]
+
+    def _run(self, phase: str, start: int, stop: int, *, keeps: bool) -> Iterator[Moment]:
+        for step in self._tape.steps[start:stop]:
+            yield self._forward_step(phase, step, keeps=keeps)
+
+    def _forward_step(self, phase: str, step: Step, *, keeps: bool) -> Moment:
+        if step.copies_weights:
+            self._copy(step.weights)
+        takes_over = step.in_place and self._is_last_reader(step.inputs[0])
+        if takes_over:
+            self._read(step)
+        self._allocate(step, keeps=keeps)
+        moment = self._moment(phase, step.layer, step.scratch + self._let_go(step, keeps=keeps))
+        if not takes_over:
+            self._read(step)
+        self._free_if_unused(step.outputs[0])
+        return moment
+
+    def _is_last_reader(self, buffer: int) -> bool:
+        return self._readers[buffer] + self._holders[buffer] == 1
+
+    def _allocate(self, step: Step, *, keeps: bool) -> None:
+        result, *extras = step.outputs
+        for buffer in (result, *(extra for extra in extras if keeps and extra in step.kept)):
+            self.take("activations", self._tape.buffers[buffer].size)
+        if keeps:
+            self._holders.update(step.kept)
+            self._holders.update(_kept_copies(step))
+
+    def _let_go(self, step: Step, *, keeps: bool) -> Size:
+        """Return masks and statistics that a step makes although nothing needs them: they go when it is done."""
+        _, *extras = step.outputs
+        unneeded = (extra for extra in extras if not (keeps and extra in step.kept))
+        return sum((self._tape.buffers[extra].size for extra in unneeded), NOTHING)
+
+    def _read(self, step: Step) -> None:
+        for buffer in step.inputs:
+            self._readers[buffer] -= 1
+            self._free_if_unused(buffer)
+
+    def _hold(self, buffer: int) -> None:
+        self._holders[buffer] += 1
+
+    def _release(self, buffer: int) -> None:
+        self._holders[buffer] -= 1
+        self._free_if_unused(buffer)
+
+    def _free_if_unused(self, buffer: int) -> None:
+        if self._readers[buffer] <= 0 and self._holders[buffer] <= 0 and buffer:  # the batch stays
+            self._drop("activations", self._tape.buffers[buffer].size)
+
+    def _copy(self, weights: Sequence[int]) -> None:
+        """Copy weights into the narrow dtype, once in each forward pass: autocast remembers the copies."""
+        for weight in weights:
+            if _copy_of(weight) not in self._copies:
+                self._copies.add(_copy_of(weight))
+                self._hold(_copy_of(weight))
+                self.take("weight copies", self._narrow(weight))
+
+    def _narrow(self, weight: int) -> Size:
+        return Size(self._tape.weights[weight] * (self._tape.narrow_itemsize or 0))
+
+    def _forget_copies(self) -> None:
+        for copy in self._copies:
+            self._release_copy(copy)
+        self._copies.clear()
+
+    def _release_copy(self, copy: int) -> None:
+        self._holders[copy] -= 1
+        if self._holders[copy] == 0:
+            self._drop("weight copies", self._narrow(-1 - copy))
+
+    def backward(self, start: int, stop: int) -> Iterator[Moment]:
+        """Run the steps backward, the last one first."""
+        for step in reversed(self._tape.steps[start:stop]):
+            if self._tape.buffers[step.outputs[0]].needs_gradient:
+                yield from self._backward_step(step)
+
+    def _backward_step(self, step: Step) -> Iterator[Moment]:
+        got = self._gradients.pop(step.outputs[0], _Gradient(NOTHING))
+        added = self._input_gradients(step, got)
+        narrow = sum((self._narrow(-1 - copy) for copy in _copies_of(step)), NOTHING)
+        fresh = NOTHING if step.copies_weights else self._weight_gradients(step)
+        yield self._moment("backward", step.layer, step.scratch + narrow + fresh)
+        for gradient in (*added, got):
+            self._leave(gradient)
+        self._forget_kept(step)
+        if step.copies_weights:
+            yield self._moment("backward", step.layer, narrow + self._weight_gradients(step))
+
+    def _input_gradients(self, step: Step, got: _Gradient) -> list[_Gradient]:
+        """Make the gradients of a step's inputs, and return those that are only added to what came before."""
+        added = []
+        for buffer in step.inputs:
+            size = self._tape.buffers[buffer].size
+            if not self._tape.buffers[buffer].needs_gradient:
+                continue
+            if step.passes_gradient and got.size == size:
+                got.holders += 1
+                gradient = got
+            else:
+                gradient = _Gradient(size)
+                self.take("temporary", size)
+            if buffer in self._gradients:
+                added.append(gradient)
+            else:
+                self._gradients[buffer] = gradient
+        return added
+
+    def _weight_gradients(self, step: Step) -> Size:
+        """Take the gradients of a step's weights; return what is only added to gradients that were there."""
+        added = NOTHING
+        for weight in step.weights:
+            size = Size(self._tape.weights[weight] * self._tape.itemsize)
+            self._uses_left[weight] -= 1
+            if weight in self._summed or self._uses_left[weight]:
+                added += self._sum_up(weight, size, is_view=not step.copies_weights)
+            if self._uses_left[weight]:
+                continue
+            if weight in self._has_gradient:
+                added += size
+            else:
+                self._has_gradient.add(weight)
+                self.take("gradients", size)
+        return added
+
+    def _sum_up(self, weight: int, size: Size, *, is_view: bool) -> Size:
+        """Add a gradient to the sum for a weight that several steps use; return what that takes for a moment.
+
+        The first one waits for the others. That of a product is transposed, a view: no sum is made in its place
+        (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp), but in a third tensor.
+        """
+        if weight not in self._summed:
+            self._summed[weight] = is_view
+            self.take("temporary", size)
+            return NOTHING
+        added = size + size if self._summed[weight] else size
+        self._summed[weight] = False
+        if not self._uses_left[weight]:
+            self._drop("temporary", size)
+        return added
+
+    def _forget_kept(self, step: Step) -> None:
+        for buffer in step.kept:
+            self._release(buffer)
+        for copy in _kept_copies(step):
+            self._release_copy(copy)
+
+    def _leave(self, gradient: _Gradient) -> None:
+        gradient.holders -= 1
+        if gradient.holders == 0:
+            self._drop("temporary", gradient.size)
+
+    def optimize(self, scratch: Size) -> Iterator[Moment]:
+        """Run the optimizer's step: what it needs for a moment comes on top of its state."""
+        yield self._moment("optimizer step", -1, scratch)
+
+
+def _copy_of(weight: int) -> int:
+    """Return the key of a weight's copy among the holders: buffers count from 0, copies from -1 down."""
+    return -1 - weight
+
+
+def _copies_of(step: Step) -> tuple[int, ...]:
+    return tuple(_copy_of(weight) for weight in step.weights) if step.copies_weights else ()
+
+
+def _kept_copies(step: Step) -> tuple[int, ...]:
+    return _copies_of(step) if step.keeps_copies else ()

@@ -1,0 +1,153 @@
+"""A training step moment by moment: what is in memory while each layer runs forward, backward, and in the optimizer.
+
+The step is one of many: the optimizer's state is there from the start. A peak is that of a moment, not the sum of what
+each kind needs at most: activations go while gradients come, and are gone in the optimizer's step.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.memory.analysis.memory_model import Moment, moments_of
+from gpuexplore.features.memory.analysis.models import Model, model_named, tape_of
+from gpuexplore.features.memory.analysis.setup import LARGEST_BATCH, OPTIMIZERS, Training, check_count
+from gpuexplore.units import format_gigabytes
+
+DEFAULT = Training()
+MOST_BYTES = 10**17  # beyond that nobody's table or chart counts
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What is in memory at one moment, in bytes by kind."""
+
+    phase: str
+    layer: str
+    bytes_by_kind: Mapping[str, int] = field(hash=False)
+
+    @property
+    def total_bytes(self) -> int:
+        """All kinds together."""
+        return sum(self.bytes_by_kind.values())
+
+    @property
+    def moment(self) -> str:
+        """Say when that is, e.g. ``backward, conv 64``."""
+        return f"{self.phase}, {self.layer}" if self.layer else self.phase
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a model needs; every bar is the most of its kind at any moment, the total is that of one moment.
+
+    Attributes:
+        model: what is trained or served.
+        batch: samples of a step.
+        parameter_count: trained numbers.
+        timeline: the moments in their order.
+    """
+
+    model: Model
+    batch: int
+    parameter_count: int
+    timeline: tuple[Point, ...] = field(repr=False)
+
+    @property
+    def peak(self) -> Point:
+        """The moment that needs most, the first of those that need the same."""
+        return max(self.timeline, key=lambda point: point.total_bytes)
+
+    @property
+    def total_bytes(self) -> int:
+        """The peak."""
+        return self.peak.total_bytes
+
+    @property
+    def peak_moment(self) -> str:
+        """When the peak is."""
+        return self.peak.moment
+
+    def most(self, kind: str) -> int:
+        """Return the most bytes of a kind at any moment."""
+        return max(point.bytes_by_kind.get(kind, 0) for point in self.timeline)
+
+    @property
+    def parameters_bytes(self) -> int:
+        """Of the parameters."""
+        return self.most("parameters")
+
+    @property
+    def gradients_bytes(self) -> int:
+        """Of the gradients of all parameters."""
+        return self.most("gradients")
+
+    @property
+    def optimizer_bytes(self) -> int:
+        """Of the optimizer's state."""
+        return self.most("optimizer state")
+
+    @property
+    def cache_bytes(self) -> int:
+        """Of keys and values of all tokens, when a language model is served."""
+        return self.most("KV cache")
+
+    @property
+    def activations_bytes(self) -> int:
+        """Of activations, at the moment that has most of them."""
+        return self.most("activations")
+
+
+def training_memory(model: Model | str, batch: int, setup: Training = DEFAULT) -> Memory:
+    """Return what a training step of `model` needs.
+
+    Args:
+        model: or its name.
+        batch: samples of a step; `setup.accumulation` divides it.
+        setup: dtype, optimizer and what saves memory.
+
+    Raises:
+        InvalidInput: unknown model, or a batch, layer or setting that cannot be.
+    """
+    asked = model_named(model) if isinstance(model, str) else model
+    micro_batch = micro_batch_of(batch, setup)
+    timeline = timeline_of(step_moments(asked, setup), micro_batch)
+    return Memory(asked, batch, sum(tape_of(asked, setup).weights), timeline)
+
+
+def micro_batch_of(batch: int, setup: Training) -> int:
+    """Return the samples that are in memory at once.
+
+    Raises:
+        InvalidInput: the batch is below 1, too large, or no multiple of the micro-batches.
+    """
+    check_count("batch", batch, 1, LARGEST_BATCH)
+    micro_batch, rest = divmod(batch, setup.accumulation)
+    if rest or not micro_batch:
+        raise InvalidInput.of("batch", batch, f"multiples of the {setup.accumulation} micro-batches of a step")
+    return micro_batch
+
+
+@lru_cache(maxsize=64)
+def step_moments(model: Model, setup: Training) -> tuple[Moment, ...]:
+    """Return every moment of a training step, for whatever batch."""
+    tape, optimizer = tape_of(model, setup), OPTIMIZERS[setup.optimizer]
+    return tuple(moments_of(tape, setup, optimizer))
+
+
+def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[Point, ...]:
+    """Return the largest moment of each layer in each phase, with `micro_batch` samples in memory.
+
+    Raises:
+        InvalidInput: together they take more than MOST_BYTES.
+    """
+    points = []
+    for (phase, _, layer), group in groupby(moments, key=lambda moment: (moment.phase, moment.place, moment.layer)):
+        largest = max(group, key=lambda moment: moment.total.at(micro_batch))
+        by_kind = {kind: size.at(micro_batch) for kind, size in largest.sizes.items()}
+        points.append(Point(phase, layer, by_kind))
+    if any(point.total_bytes > MOST_BYTES for point in points):
+        accepted = f"samples and layers that take {format_gigabytes(MOST_BYTES)} at most in all"
+        raise InvalidInput.of("batch", micro_batch, accepted)
+    return tuple(points)

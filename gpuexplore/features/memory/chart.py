@@ -1,0 +1,174 @@
+"""Memory moment by moment: what stands on top of what while layers run forward and backward, and where the peak is."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.charts.axes import si_label, y_value
+from gpuexplore.charts.reference_lines import labelled_rule, with_halo
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
+from gpuexplore.features.memory.analysis.training import Memory, Point
+from gpuexplore.units import format_gigabytes
+
+HEIGHT = 360
+MOST_MOMENTS = 240  # more would be narrower than a pixel
+STEP_SHARE = 1 / 25  # of the width, for the optimizer's step
+IN_SIGHT = (0.25, 2.0)  # times the peak: a memory beyond that would flatten the chart, one below is lost in the bars
+HEADROOM = 1.3  # above the peak: its label, and above that the names of the phases
+OVERLAP = 1 / 2000  # of the width, so that no seams show between neighbours
+NARROW_PHASE = 0.12  # of the width: no room for its name
+DRAWN_AS = {"recomputation": "backward"}  # it comes before the backward of each segment
+SERVING_KINDS = tuple("KV cache" if kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY)
+
+
+def memory_timeline(memory: Memory, capacities: Mapping[str, int]) -> alt.LayerChart:
+    """Return the bytes of each kind over the moments of a step, with the peak marked.
+
+    Args:
+        memory: of a training step, or of serving.
+        capacities: bytes by label, drawn as lines where they are near the peak.
+    """
+    points = condensed(memory.timeline)
+    edges = _edges(points)
+    bars = pd.DataFrame(list(_bars(points, edges)), columns=["x", "x2", "y", "y2", "kind", "moment", "size", "total"])
+    least, most = (share * memory.total_bytes for share in IN_SIGHT)
+    near = {label: size for label, size in capacities.items() if least <= size <= most}
+    top = HEADROOM * max(memory.total_bytes, *near.values(), 1)
+    x_scale = alt.Scale(domain=[0, edges[-1]], nice=False)
+    y_axis = alt.Axis(labelExpr=si_label("B"), tickCount=6)
+    base = alt.Chart(bars).encode(
+        x=alt.X(
+            "x:Q",
+            title=_axis_title(memory),
+            scale=x_scale,
+            axis=alt.Axis(labels=False, ticks=False, grid=False),
+        ),
+        x2=alt.X2("x2:Q"),
+        y=alt.Y("y:Q", title="Memory", scale=alt.Scale(domain=[0, top], nice=False), axis=y_axis),
+        y2=alt.Y2("y2:Q"),
+        color=alt.Color("kind:N", scale=alt.Scale(domain=_kinds(memory)), legend=_legend(bars, memory)),
+        tooltip=[
+            alt.Tooltip("moment:N", title="Moment"),
+            alt.Tooltip("kind:N", title="Kind"),
+            alt.Tooltip("size:N", title="Of it"),
+            alt.Tooltip("total:N", title="All together"),
+        ],
+    )
+    layers = [
+        base.mark_rect(strokeWidth=0),
+        *_phases(points, edges),
+        *_capacity_lines(near),
+        *_peak(memory, points, edges),
+    ]
+    description = describe_memory(memory, capacities)
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
+
+
+def describe_memory(memory: Memory, capacities: Mapping[str, int]) -> str:
+    """Return the alternative text: the peak, its moment, its largest kinds, and the memory to compare with."""
+    kinds = sorted(memory.peak.bytes_by_kind.items(), key=lambda item: -item[1])
+    largest = ", ".join(f"{kind} {format_gigabytes(size)}" for kind, size in kinds[:3] if size)
+    beside = "".join(f"; {label}: {format_gigabytes(size)}" for label, size in capacities.items())
+    return (
+        f"Memory of {memory.model.title} over a step at batch {memory.batch:,}: peak "
+        f"{format_gigabytes(memory.total_bytes)} in {memory.peak_moment}, of it {largest}{beside}."
+    )
+
+
+def condensed(points: Sequence[Point]) -> list[Point]:
+    """Return at most about MOST_MOMENTS points: of several neighbours in one phase the one that needs most."""
+    size = -(-len(points) // MOST_MOMENTS)
+    kept = []
+    for _, phase in groupby(points, key=_drawn_phase):
+        own = list(phase)
+        kept += [max(own[start : start + size], key=_total) for start in range(0, len(own), size)]
+    return kept
+
+
+def _drawn_phase(point: Point) -> str:
+    return DRAWN_AS.get(point.phase, point.phase)
+
+
+def _total(point: Point) -> int:
+    return point.total_bytes
+
+
+def _edges(points: Sequence[Point]) -> list[float]:
+    """Return where each moment begins, and the end: layers are equally wide, the optimizer's step is wider."""
+    wide = max(1.0, STEP_SHARE * len(points))
+    edges = [0.0]
+    for point in points:
+        edges.append(edges[-1] + (1.0 if point.layer else wide))
+    return edges
+
+
+def _bars(points: Sequence[Point], edges: Sequence[float]) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    overlap = OVERLAP * edges[-1]
+    for point, (start, end) in zip(points, pairwise(edges), strict=True):
+        below, total = 0, format_gigabytes(point.total_bytes)
+        for kind, size in point.bytes_by_kind.items():
+            if size:
+                told = (point.moment, format_gigabytes(size), total)
+                rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *told))
+            below += size
+    return rows
+
+
+def _axis_title(memory: Memory) -> str:
+    return "Tokens of each sequence" if memory.cache_bytes else "Moments of a step, layer by layer"
+
+
+def _kinds(memory: Memory) -> list[str]:
+    return list(SERVING_KINDS if memory.cache_bytes else KINDS_OF_MEMORY)
+
+
+def _legend(bars: pd.DataFrame, memory: Memory) -> alt.Legend:
+    present = [kind for kind in _kinds(memory) if kind in set(bars["kind"])]
+    return alt.Legend(title=None, orient="top", values=present, columns=3, symbolType="square")
+
+
+def _phases(points: Sequence[Point], edges: Sequence[float]) -> list[alt.Chart]:
+    """Return a line where a phase begins, and its name where there is room."""
+    names = [_drawn_phase(point) for point in points]
+    starts = [place for place, name in enumerate(names) if not place or names[place - 1] != name]
+    ends = [*starts[1:], len(points)]
+    rows = [
+        {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": names[start]}
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    named = [row for row, start, end in zip(rows, starts, ends, strict=True) if _is_wide(edges, start, end)]
+    lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
+    words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
+    placed = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
+    return [lines.encode(x=alt.X("x:Q")), *with_halo(placed)]
+
+
+def _is_wide(edges: Sequence[float], start: int, end: int) -> bool:
+    return edges[end] - edges[start] >= NARROW_PHASE * edges[-1]
+
+
+def _capacity_lines(near: Mapping[str, int]) -> list[alt.Chart]:
+    return [layer for label, size in near.items() for layer in labelled_rule(size, label)]
+
+
+def _peak(memory: Memory, points: Sequence[Point], edges: Sequence[float]) -> list[alt.Chart]:
+    place = max(range(len(points)), key=lambda index: points[index].total_bytes)
+    middle = (edges[place] + edges[place + 1]) / 2
+    label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak_moment}"
+    row = {"x": middle, "y": memory.total_bytes, "label": label}
+    base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))
+    at_left = middle > edges[-1] / 2
+    point = base.mark_point(shape="triangle-down", filled=True, size=110, color=NEUTRAL, opacity=1, yOffset=-7)
+    words = base.mark_text(
+        align="right" if at_left else "left",
+        dx=-10 if at_left else 10,
+        dy=-12,
+        fontSize=13,
+        fontWeight=600,
+        color=NEUTRAL,
+    )
+    return [point, *with_halo(words.encode(text=alt.Text("label:N")))]

@@ -1,0 +1,192 @@
+"""`gpuexplore memory`: how much memory training or serving a model needs, when, and what fits where."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.streams import say
+from gpuexplore.devices import readings
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.memory.analysis import own_module
+from gpuexplore.features.memory.analysis.fits import WELL_KNOWN, Fit, fits_of, gpus_named
+from gpuexplore.features.memory.analysis.layers.kinds import KINDS
+from gpuexplore.features.memory.analysis.layers.text import read_layers_file
+from gpuexplore.features.memory.analysis.models import Model, model_named, model_reading, models
+from gpuexplore.features.memory.analysis.report import memory_json
+from gpuexplore.features.memory.analysis.request import Question, memory_of, reserve_words
+from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
+from gpuexplore.features.memory.analysis.training import Memory
+from gpuexplore.measure.candidates.failure import describe_error
+from gpuexplore.operations.of_users import module_of, split_source
+from gpuexplore.shapes import split
+from gpuexplore.units import UNKNOWN, format_gigabytes
+
+FORM = "FILE.py[:FUNCTION]"
+OF_A_MODULE = "--optimizer, --gpu and --json"
+NOT_OF_A_MODULE = (
+    "model",
+    "layers",
+    "batch",
+    "dtype",
+    "mixed",
+    "checkpoint",
+    "accumulate",
+    "tokens",
+    "serve",
+    "cache_dtype",
+    "reserve",
+)
+FITS = {True: "yes", False: "no", None: UNKNOWN}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `memory`; values stay text."""
+    add = parser.add_argument
+    add("model", nargs="*", metavar="MODEL", help=f"{', '.join(models())}, or an MLP by its widths: 784-512-10")
+    add("--layers", metavar="FILE", help=f"a text file instead of MODEL, a layer a line: {', '.join(KINDS)}")
+    add(
+        "--module",
+        default="",
+        metavar=FORM,
+        help="instead of MODEL: your file, whose FUNCTION (default: model) returns "
+        f"an nn.Module and what it is called with; of the options it takes {OF_A_MODULE}",
+    )
+    add("--batch", default="", metavar="N", help="samples of a step (default: a usual one of the model)")
+    add("--dtype", default="", metavar="NAME", help=f"{', '.join(ITEMSIZES)}; with --serve {', '.join(SERVED)}")
+    add("--optimizer", default="", metavar="NAME", help=f"{', '.join(OPTIMIZERS)} (default: sgd)")
+    add("--mixed", default="", metavar="NAME", help=f"autocast over fp32 parameters: {', '.join(MIXED)}")
+    add("--checkpoint", default="", metavar="N", help="segments whose activations are computed again (default: 0)")
+    add("--accumulate", default="", metavar="N", help="micro-batches a step, which divide the batch (default: 1)")
+    add("--tokens", default="", metavar="N", help="of a sequence (default: the model's own)")
+    add("--serve", action="store_true", help="weights and KV cache of a language model, instead of training")
+    add("--cache-dtype", default="", metavar="NAME", help="with --serve: of keys and values (default: the weights')")
+    add("--gpu", default=",".join(WELL_KNOWN), metavar="LIST", help="names of `specs`, a memory like 12GB, or all")
+    add("--reserve", default="", metavar="GB", help="memory that tensors cannot have (default: 1.3 GB and 7 %%)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the peak with its moment, the timeline's main points, and what fits where."""
+    arguments.model = " ".join(arguments.model)
+    if arguments.module:
+        return _of_own_module(arguments)
+    question = Question(
+        batch=arguments.batch,
+        dtype=arguments.dtype,
+        optimizer=arguments.optimizer,
+        mixed=arguments.mixed,
+        checkpoints=arguments.checkpoint,
+        accumulation=arguments.accumulate,
+        tokens=arguments.tokens,
+        cache_dtype=arguments.cache_dtype,
+        reserve=arguments.reserve,
+        serves=arguments.serve,
+    )
+    model, setup, reserve = _model(arguments), question.setup(), question.reserve_of()
+    gpus = gpus_named(split(arguments.gpu))
+    memory = memory_of(model, question.batch_of(model), setup)
+    fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
+    if arguments.json:
+        read = [*filter(None, [model_reading(arguments.model)]), *readings(split(arguments.gpu))]
+        print_json(memory_json(memory, setup, fits, reserve) | {"readings": read})
+    else:
+        if reading := model_reading(arguments.model):
+            say(f"gpuexplore: {reading}")
+        say_readings(split(arguments.gpu))
+        _print(memory, setup, fits)
+        print(f"\nLargest batch: within the memory less {reserve_words(reserve)}.")
+    return EXIT_OK
+
+
+def _model(arguments: argparse.Namespace) -> Model:
+    if bool(arguments.model) == bool(arguments.layers):
+        raise InvalidInput("give exactly one of MODEL, --layers FILE and --module FILE")
+    if arguments.layers:
+        return Model(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
+    return model_named(arguments.model)
+
+
+def _of_own_module(arguments: argparse.Namespace) -> int:
+    """Print what torch tracks of a step of a module of one's own, beside arithmetic."""
+    for name in NOT_OF_A_MODULE:
+        if value := getattr(arguments, name):
+            option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
+            said = option if value is True else f"{option} {value!r}"
+            raise InvalidInput(f"{said} does not go with --module, whose file decides: accepted are {OF_A_MODULE}")
+    module, inputs = _own_module(arguments.module)
+    memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
+    if arguments.json:
+        told = {"peak_bytes": memory.peak_bytes, "readings": list(readings(split(arguments.gpu)))}
+        print_json({**asdict(memory), **told})
+    else:
+        say_readings(split(arguments.gpu))
+        print(memory)
+    return EXIT_OK
+
+
+def _own_module(source: str) -> tuple[Any, Any]:
+    """Return the module and its inputs that a function of a user's file returns.
+
+    Raises:
+        InvalidInput: there is no such file or function, it fails, or it returns something else.
+    """
+    path, function = split_source(source)
+    if path.suffix != ".py" or not path.is_file():
+        raise InvalidInput.of("module", source, f"{FORM}, a file that is there")
+    name = function or "model"
+    with _told(f"module {source!r}: the file failed"):
+        file = module_of(path.resolve())
+    if not callable(making := getattr(file, name, None)):
+        raise InvalidInput.of("module", source, f"{FORM}, and it has no function {name}")
+    with _told(f"module {source!r}: its function {name} failed"):
+        made = making()
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise InvalidInput.of(f"what {name} of {source} returns", type(made).__name__, "a module and its inputs")
+    return made
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Turn whatever a user's code raises into a refusal."""
+    try:
+        yield
+    except SystemExit as error:
+        raise InvalidInput(f"{what}: it ended itself with {error.code!r}") from error
+    except Exception as error:
+        raise InvalidInput(f"{what}: {describe_error(error)}") from error
+
+
+def _print(memory: Memory, setup: Training | Serving, fits: Sequence[Fit]) -> None:
+    print(f"{memory.model.title}: {memory.parameter_count:,} parameters, batch {memory.batch:,}")
+    print(_setup_words(memory, setup))
+    print(f"Peak: {format_gigabytes(memory.total_bytes)}, in: {memory.peak_moment}\n")
+    peak = memory.peak.bytes_by_kind
+    rows = [(kind, format_gigabytes(memory.most(kind)), format_gigabytes(size)) for kind, size in peak.items()]
+    print_columns([("", "at most", "at the peak"), *(row for row in rows if memory.most(row[0]))], one_unit=False)
+    print()
+    print_columns([("gpu", "memory", "fits", "largest batch"), *map(_columns, fits)])
+
+
+def _setup_words(memory: Memory, setup: Training | Serving) -> str:
+    """Return what the figures hold for, and the options that change it."""
+    tokens = setup.tokens or memory.model.tokens
+    if isinstance(setup, Serving):
+        how, options = (
+            f"Serving: weights in {setup.dtype}, cache in {setup.cache_dtype or setup.dtype}",
+            "--cache-dtype",
+        )
+    else:
+        mixed = "" if setup.mixed == "none" else f", autocast to {setup.mixed}"
+        how = f"Training in {setup.dtype}{mixed} with {OPTIMIZERS[setup.optimizer].title}"
+        options = "--optimizer, --mixed"
+    sequences = f", sequences of {tokens:,} tokens" if tokens else ""
+    return f"{how}{sequences} (--dtype, {options}, --batch{', --tokens' if tokens else ''} change it)"
+
+
+def _columns(fit: Fit) -> tuple[str, ...]:
+    largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
+    return (fit.gpu.name, format_gigabytes(fit.gpu.memory_bytes), FITS[fit.fits], largest)

@@ -1,0 +1,31 @@
+"""Memory: what training or serving a model needs, moment by moment, and what fits where."""
+
+import streamlit as st
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.memory.ui.choice import choose, reset
+from gpuexplore.features.memory.ui.view import show_countings, show_kinds, show_memory
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.url_widgets import show_problem
+
+st.title("Memory")
+st.caption(
+    "What training or serving a model needs, by arithmetic on its layers: the peak, the moment it falls in, and the "
+    "largest batch that fits. Nothing is measured.",
+    help=page_help("memory"),
+)
+open_page("memory")
+asked, answer = st.container(border=True), st.container()
+try:
+    with asked:
+        question = choose()
+    with answer:
+        show_memory(question)
+except InvalidInput as error:
+    with answer:
+        show_problem(error)
+        st.info("Nothing was computed: correct the value above, or reset all choices.")
+        st.button("Reset to default", type="primary", on_click=reset)
+show_kinds()
+show_countings()

@@ -1,0 +1,43 @@
+import pytest
+
+from gpuexplore.features.memory.analysis.countings import DISCLAIMER, countings
+from gpuexplore.features.memory.analysis.layer_table import layer_rows
+from gpuexplore.features.memory.analysis.models import model_named, tape_of
+from gpuexplore.features.memory.analysis.setup import Training
+
+GB = {
+    "alexnet-2012": [1.108, 1.352, 1.596, 0.400, 0.888, 1.185, 1.225, 1.288],
+    "vgg-16": [10.505, 11.058, 11.611, 7.725, 8.831, 12.120, 15.772, 16.556],
+}
+
+
+@pytest.mark.parametrize("name", GB)
+def test_each_counting_is_what_its_rule_says(name):
+    found = [counting.bytes_by_model[name] / 1e9 for counting in countings()]
+
+    assert found == pytest.approx(GB[name], abs=6e-4)
+
+
+def test_none_is_exactly_what_the_notebook_says():
+    vgg = [counting.bytes_by_model["vgg-16"] for counting in countings()]
+
+    assert min(abs(size - 14e9) for size in vgg) > 1e9
+    assert "none of these is claimed" in DISCLAIMER
+
+
+def test_vgg_has_15_million_outputs_an_image():
+    outputs = next(counting for counting in countings() if counting.rule.endswith("once"))
+
+    assert outputs.bytes_by_model["vgg-16"] / 4 / 128 / 1e6 == pytest.approx(15.09, abs=0.005)
+
+
+@pytest.mark.parametrize("name", ["vgg-16", "resnet-50", "gpt2"])
+def test_the_rows_of_layers_add_up_to_parameters_and_what_is_kept(name):
+    model, setup = model_named(name), Training()
+    tape = tape_of(model, setup)
+    kept = {buffer for step in tape.steps for buffer in step.kept} - {0}
+
+    rows = layer_rows(model, setup, 2)
+
+    assert sum(row.parameter_count for row in rows) == sum(tape.weights)
+    assert sum(row.kept_bytes for row in rows) == sum(tape.buffers[buffer].size.at(2) for buffer in kept)
