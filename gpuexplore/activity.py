@@ -126,7 +126,6 @@ def kind_named(name: str) -> ActivityKind:
 
 KINDS: Mapping[str, ActivityKind] = MappingProxyType(
     {
-        "mistake": ActivityKind("gpuexplore.mistakes.perform", "Timing mistake", "timing-mistakes"),
         "strided-read": ActivityKind("gpuexplore.measure.strided.strided_read", "Strided read", "tensors"),
         "provoke": ActivityKind("gpuexplore.measure.provoke", "Error", "errors"),
     }

@@ -17,6 +17,7 @@ FEATURES: tuple[str, ...] = (
     "transfer",
     "training",
     "memory",
+    "mistakes",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

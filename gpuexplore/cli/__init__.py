@@ -32,7 +32,6 @@ CORE: Mapping[str, str] = {
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
-    "mistake": "a measuring mistake made on purpose, beside the right way",
     "lesson": "the lessons: list them, check a file, run one here, print a sheet",
     "room": "rooms for a class: open one, say something to everybody in it, list, show, close, delete",
     "tensor": "shape, strides, views, copies and writes of an expression, step by step",

@@ -8,6 +8,7 @@ from gpuexplore.activity import Payload
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.prediction.request import Question, predictions
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.features.mistakes.catalog.contract import Observation, Quantity
 from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, Style
 from gpuexplore.lessons.format import Step
@@ -16,7 +17,6 @@ from gpuexplore.lessons.quantities import Row, StepNames, claim_rows, facts_of, 
 from gpuexplore.lessons.tensor_block import read_rows, tensor_rows
 from gpuexplore.lessons.training import training_rows, untrained_row
 from gpuexplore.lessons.work import Task
-from gpuexplore.mistakes.contract import Observation, Quantity
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results

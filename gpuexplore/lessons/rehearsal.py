@@ -7,6 +7,7 @@ from functools import partial
 
 from gpuexplore.analysis.utilization.rates import byte_count, flop_count
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Guess, Mistake, Predict, Run, Say, Tensor, Train
 from gpuexplore.lessons.evidence import QUANTITY_OF, computed_rows
 from gpuexplore.lessons.expression import Expression, Value, evaluate
@@ -30,7 +31,6 @@ from gpuexplore.lessons.quantities import Row, StepNames, case_labels, facts_of,
 from gpuexplore.lessons.tensor_block import LAYOUTS, WAYS
 from gpuexplore.lessons.training import made_up_rows
 from gpuexplore.lessons.work import device_of, request_of, tasks_of
-from gpuexplore.mistakes import mistake_named
 from gpuexplore.model import Device, Origin
 from gpuexplore.request import resolve
 

@@ -7,10 +7,10 @@ from jinja2 import Environment
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.lessons.blocks import CANNOT_TELL, NO_IDEA, with_colon
 from gpuexplore.lessons.format import Lesson
 from gpuexplore.lessons.judged_step import JudgedStep
-from gpuexplore.mistakes import mistake_named
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 TEMPLATE = Path(__file__).with_name("sheet.html.jinja")

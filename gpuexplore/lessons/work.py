@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from gpuexplore.activity import Activity
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.mistakes.catalog import EXPECTED_S, activity_of
 from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Tensor, Train
 from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.tensor_block import read_of
 from gpuexplore.lessons.training import training_of
-from gpuexplore.mistakes import EXPECTED_S, activity_of
 from gpuexplore.model import Device, Experiment
 from gpuexplore.request import Request, resolve
 

@@ -101,16 +101,6 @@ CORE = (
         terms=("Room", "Lesson", "Run"),
     ),
     Page(
-        "timing-mistakes",
-        "Timing mistakes",
-        "Learn",
-        3,
-        "timer_off",
-        "Ways to get a wrong number, each made here beside the right one, and what gives it away.",
-        reads="mistake activity",
-        terms=("Mistake", "Flag", "Sample"),
-    ),
-    Page(
         "fact-check",
         "Fact check",
         "Learn",

@@ -21,7 +21,7 @@ NOT_RUN = {
     "backup": "run by tests/deploy/test_documents.py",
     "compare": "needs two runs",
     "import": "needs a file",
-    "mistake": "measures: tests/cli/test_mistake.py",
+    "mistake": "measures: tests/features/mistakes/test_command.py",
     "prune": "run by tests/deploy/test_documents.py",
     "record": "measures for minutes: tests/cli/test_record.py",
     "repeatability": "measures in fresh processes",

@@ -8,14 +8,14 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device
 from gpuexplore.dtypes import dtype_named
+from gpuexplore.features.mistakes.catalog import mistake_named
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
 from gpuexplore.features.training.measure import read_setup
 from gpuexplore.features.training.measure.contract import ModeReport, PhaseTime, Processes, Timing, Underflow
 from gpuexplore.features.training.measure.recorder import report_of
 from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say, Tensor, Train
 from gpuexplore.lessons.quantities import result_row
 from gpuexplore.lessons.work import request_of
-from gpuexplore.mistakes import mistake_named
-from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Accuracy, Environment, Flag, Measurement, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.request import resolve

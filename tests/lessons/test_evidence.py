@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
 from gpuexplore.lessons import evidence
 from gpuexplore.lessons.evidence import names_of
 from gpuexplore.lessons.expression import evaluate, parse
 from gpuexplore.lessons.format import parse_lesson
 from gpuexplore.lessons.quantities import facts_of
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Accuracy, Flag
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, failed, ok

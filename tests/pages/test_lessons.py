@@ -7,9 +7,9 @@ import pytest
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends.host import installed_versions
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
 from gpuexplore.lessons.catalog import catalog, own_folder
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok

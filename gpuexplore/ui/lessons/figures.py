@@ -12,11 +12,12 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.tensors import StepRefused, evaluate
 from gpuexplore.analysis.tensors.explain import words
-from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.charts.tensor import can_draw, tensor_picture
 from gpuexplore.devices import accelerator_named, readings
 from gpuexplore.features.memory.analysis.fits import gpus_named
 from gpuexplore.features.memory.analysis.models import model_named, models
+from gpuexplore.features.mistakes.catalog.contract import Observation
+from gpuexplore.features.mistakes.chart import wrong_and_right
 from gpuexplore.features.training.chart import losses
 from gpuexplore.features.training.measure import joined
 from gpuexplore.features.training.ui.choice import query_of
@@ -30,7 +31,6 @@ from gpuexplore.lessons.quantities import HERE, Row
 from gpuexplore.lessons.tensor_block import read_rows
 from gpuexplore.lessons.training import arguments_of
 from gpuexplore.lessons.work import Task, request_of
-from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
 from gpuexplore.serialization import decode

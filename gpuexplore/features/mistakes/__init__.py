@@ -1,0 +1,24 @@
+"""Timing mistakes: ways to get a wrong number, each made beside the right one, and what gives it away."""
+
+from pathlib import Path
+
+from gpuexplore.registry import ActivityKind, Feature, Page
+
+FEATURE = Feature(
+    "mistakes",
+    page=Page(
+        "timing-mistakes",
+        "Timing mistakes",
+        "Learn",
+        3,
+        "timer_off",
+        "Ways to get a wrong number, each made here beside the right one, and what gives it away.",
+        reads="mistake activity",
+        terms=("Mistake", "Flag", "Sample"),
+        script=Path(__file__).with_name("page.py"),
+    ),
+    commands={"mistake": "a measuring mistake made on purpose, beside the right way"},
+    activities={
+        "mistake": ActivityKind("gpuexplore.features.mistakes.catalog.perform", "Timing mistake", "timing-mistakes")
+    },
+)

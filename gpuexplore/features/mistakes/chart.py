@@ -1,0 +1,100 @@
+"""The wrong value of a mistake beside the right one, each with its interval, on one axis."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.features.mistakes.catalog.contract import UNITS, Observation, Quantity, Reading
+from gpuexplore.units import format_interval
+
+ROW_HEIGHT, AXIS_HEIGHT = 58, 56
+MOST_TICKS = 7
+SI_UNITS: dict[Quantity, str] = {"time": "s", "compute rate": "FLOP/s", "memory rate": "B/s"}
+LABELS: dict[Quantity, str] = {
+    "share": "format(datum.value, '.3~%')",
+    "error": "datum.value == 0 ? '0' : format(datum.value, '.1~e')",
+    "count": "format(datum.value, ',')",
+    "sum": "format(datum.value, ',')",
+    "ratio": "format(datum.value, '.3~r') + '×'",
+}
+TITLES: dict[Quantity, str] = {"error": "Relative error", "share": "Share"}
+
+
+def wrong_and_right(observation: Observation) -> alt.LayerChart:
+    """Return a point for each of the two ways, with its 95 % interval and its value in words."""
+    frame = _frame(observation)
+    base = alt.Chart(frame).encode(
+        y=alt.Y(
+            "way:N", sort=["Wrong", "Right"], title=None, scale=alt.Scale(padding=0.6), axis=alt.Axis(labelFontSize=13)
+        )
+    )
+    x = _axis(observation, frame)
+    intervals = base.mark_rule(color=NEUTRAL, strokeWidth=3, opacity=0.6).encode(x=x, x2=alt.X2("high:Q"))
+    shape = alt.Shape("way:N", scale=alt.Scale(domain=["Wrong", "Right"], range=["cross", "circle"]), legend=None)
+    points = base.mark_point(filled=True, size=130, opacity=1).encode(
+        x=alt.X("value:Q"), shape=shape, tooltip=[alt.Tooltip(f"{name}:N") for name in ("way", "shown", "interval")]
+    )
+    words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text=alt.Text("shown:N"))
+    unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=x_value(6), text=alt.Text("unknown:N"))
+    chart = alt.LayerChart(layer=[intervals, points, words, unknown])
+    sized: alt.LayerChart = chart.properties(
+        width="container", height=2 * ROW_HEIGHT + AXIS_HEIGHT, description=describe_observation(observation)
+    )
+    return sized
+
+
+def describe_observation(observation: Observation) -> str:
+    """Return the alternative text."""
+    said = "; ".join(_told(observation, way, reading) for way, reading in _ways(observation))
+    return f"{_title(observation)} of {observation.what}, {observation.origin}: {said}."
+
+
+def _told(observation: Observation, way: str, reading: Reading) -> str:
+    interval = f", 95 % interval {format_interval(reading.ci95, observation.format)}" if reading.ci95 else ""
+    return f"{way.lower()} {observation.words(reading)}{interval}"
+
+
+def _ways(observation: Observation) -> tuple[tuple[str, Reading], ...]:
+    return (("Wrong", observation.wrong), ("Right", observation.right))
+
+
+def _frame(observation: Observation) -> pd.DataFrame:
+    columns = ["way", "value", "low", "high", "shown", "interval", "unknown"]
+    rows = []
+    for way, reading in _ways(observation):
+        low, high = reading.ci95 or (reading.value, reading.value)
+        interval = format_interval(reading.ci95, observation.format) if reading.ci95 else ""
+        shown = observation.words(reading)
+        rows.append((way, reading.value, low, high, shown, interval, shown if reading.value is None else ""))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _axis(observation: Observation, frame: pd.DataFrame) -> alt.X:
+    values = [value for name in ("low", "value", "high") for value in frame[name].dropna()]
+    unit = SI_UNITS.get(observation.quantity)
+    label = si_label(unit) if unit else LABELS[observation.quantity]
+    title = _title(observation)
+    if values and min(values) > 0 and max(values) / min(values) > WIDE:
+        ticks = _few(log_ticks(values))
+        scale = alt.Scale(type="log", nice=False, domain=[min(values) / 1.6, max(values) * 1.6])
+        axis = alt.Axis(values=ticks, labelExpr=label, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
+        return alt.X("low:Q", title=title, axis=axis, scale=scale)
+    scale = alt.Scale(domain=[0, 1.15 * max([*values, 1e-300])], nice=False)
+    axis = alt.Axis(labelExpr=label, tickCount=5, labelLimit=LABEL_LIMIT, labelOverlap="greedy")
+    return alt.X("low:Q", title=title, axis=axis, scale=scale)
+
+
+def _few(ticks: Sequence[float]) -> list[float]:
+    """Return the ticks, of many only powers of ten."""
+    decades = [tick for tick in ticks if f"{tick:e}".startswith("1.000")]
+    return list(ticks) if len(ticks) <= MOST_TICKS else decades
+
+
+def _title(observation: Observation) -> str:
+    """Return what the axis measures, with the unit where its labels do not carry it."""
+    name = TITLES.get(observation.quantity, observation.quantity.capitalize())
+    unit = UNITS[observation.quantity]
+    return f"{name} ({unit})" if observation.quantity in SI_UNITS else name

@@ -1,0 +1,108 @@
+"""`gpuexplore mistake`: a measuring mistake made on purpose, beside the right way."""
+
+import argparse
+from typing import Any
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.activity_run import perform
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.features.mistakes.analysis import difference
+from gpuexplore.features.mistakes.catalog import MISTAKES, activity_of, mistake_named
+from gpuexplore.features.mistakes.catalog.contract import UNITS, Mistake, Observation
+from gpuexplore.serialization import decode, encode
+from gpuexplore.units import format_interval, format_multiple
+
+TEXTS = (
+    "name",
+    "title",
+    "rows",
+    "wrong",
+    "right",
+    "wrong_code",
+    "right_code",
+    "why",
+    "gives_away",
+    "why_none",
+    "live_on",
+    "elsewhere",
+    "quantity",
+)
+FOUND = {True: "given away", False: "not given away", None: "undecided"}
+NO_SIGN = "nothing gives it away"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `mistake`."""
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="the mistake to make, like no-synchronise; without it, a list")
+    add("--device", default="cpu", metavar="NAME", help="where: cpu or cuda:0 (default: cpu)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """List the mistakes, or make one and print the wrong value beside the right one."""
+    if arguments.name is None:
+        _list(MISTAKES.values(), as_json=arguments.json)
+        return EXIT_OK
+    mistake = mistake_named(arguments.name)
+    observation = run_here(mistake.name, arguments.device)
+    if arguments.json:
+        print_json(_told(mistake) | _seen(observation))
+    else:
+        _print(mistake, observation)
+    return EXIT_OK
+
+
+def run_here(name: str, device_id: str) -> Observation:
+    """Return what is observed of the mistake `name` in a worker of this machine."""
+    payloads = perform(activity_of(name, device_id))
+    return decode(Observation, payloads[-1])
+
+
+def _list(mistakes: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"mistakes": [_told(mistake) for mistake in mistakes]})
+        return
+    rows = [(mistake.name, " ".join(mistake.rows), str(mistake.gives_away or "nothing")) for mistake in mistakes]
+    print_columns([("mistake", "rows", "given away by"), *rows])
+
+
+def _told(mistake: Mistake) -> dict[str, Any]:
+    """Return what is written of a mistake; the ways are apart from the values of an observation."""
+    texts = {name: encode(getattr(mistake, name)) for name in TEXTS}
+    ways = {"wrong_way": texts.pop("wrong"), "right_way": texts.pop("right")}
+    return texts | ways | {"unit": UNITS[mistake.quantity]}
+
+
+def _seen(observation: Observation) -> dict[str, Any]:
+    """Return what was observed."""
+    found = encode(observation)
+    verdict = difference(observation)
+    return {
+        **{name: found[name] for name in ("what", "wrong", "right", "factor", "rounds", "note", "source")},
+        "within_noise": verdict.told is None if verdict else None,
+        "verdict": verdict and verdict.statement,
+        "detected": observation.detection.found,
+        "evidence": observation.detection.evidence,
+        "origin": observation.origin,
+        "environment": found["environment"],
+    }
+
+
+def _print(mistake: Mistake, observation: Observation) -> None:
+    print(f"{mistake.title}\n{mistake.why}\n\n{observation.what} ({observation.origin})")
+    readings = (("wrong", mistake.wrong, observation.wrong), ("right", mistake.right, observation.right))
+    rows = [
+        (name, observation.words(reading), format_interval(reading.ci95, observation.format), way)
+        for name, way, reading in readings
+    ]
+    print_columns([("", mistake.quantity, "95 % interval", "how"), *rows])
+    if observation.factor:
+        verdict = difference(observation)
+        told = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
+        print(f"\nthe wrong value over the right one: {told}")
+    found = FOUND[observation.detection.found] if mistake.gives_away else NO_SIGN
+    print(f"{found}: {observation.detection.evidence}")
+    for text in (observation.note, observation.source):
+        if text:
+            print(text)

@@ -1,0 +1,16 @@
+"""Timing mistakes: the usual ways to get a wrong number, each made here beside the right one."""
+
+import streamlit as st
+
+from gpuexplore.features.mistakes.ui.view import show_mistakes
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+
+st.title("Timing mistakes")
+st.caption(
+    "Ways to get a wrong number, most of them from five teaching notebooks. Each is made here on purpose beside the "
+    "right way, in turns; the wrong number is shown, and never becomes a result.",
+    help=page_help("timing-mistakes"),
+)
+open_page("timing-mistakes")
+show_mistakes()

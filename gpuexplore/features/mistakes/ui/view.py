@@ -1,0 +1,154 @@
+"""The page Timing mistakes: a table, and the chosen one: code, explanation and the wrong beside the right figure."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.activity import ActivityRun
+from gpuexplore.features.mistakes.analysis import difference
+from gpuexplore.features.mistakes.catalog import KIND, MISTAKES, activity_of
+from gpuexplore.features.mistakes.catalog.contract import Mistake, Observation
+from gpuexplore.features.mistakes.chart import wrong_and_right
+from gpuexplore.features.mistakes.ui.state import NAME, observation_for, seen_in
+from gpuexplore.model import Device
+from gpuexplore.ui import link
+from gpuexplore.ui.activity.view import PARAMETER as ACTIVITY
+from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.url_widgets import select
+from gpuexplore.units import format_multiple
+
+NO_SIGN = ":gray-badge[no sign]"
+VERDICTS = {
+    True: ":green-badge[given away]",
+    False: ":orange-badge[not given away]",
+    None: ":gray-badge[undecided]",
+}
+PARAMETER = "mistake"
+NOTHING = "nothing"
+NAME_WIDTH, QUESTION_WIDTH, ROWS_WIDTH = 150, 330, 90  # pixels
+
+
+def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | None) -> None:
+    """Show what is known of a mistake on a device, and the button that makes it.
+
+    Args:
+        asked: what the link names.
+    """
+    run = observation_for(mistake.name, device, asked)
+    is_live = device.kind in mistake.live_on
+    again = "again " if run and run.payloads else ""
+    label = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
+    waits = run is not None and run.active
+    if st.button(label, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
+        start_activity(activity_of(mistake.name, device.id))
+    if run is None:
+        st.caption("Nothing was observed here in the last hour. Wrong and right take turns, for a few seconds.")
+    else:
+        show_activity(run, lambda run: _show_seen(seen_in(run), mistake))
+
+
+def _show_seen(observation: Observation, mistake: Mistake) -> None:
+    st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
+    show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
+    st.markdown(_factor(observation))
+    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else NO_SIGN
+    st.markdown(f"{verdict} {plain(observation.detection.evidence)}.")
+    notes = [
+        observation.note,
+        observation.source and f"Source: {observation.source}",
+        _rounds(observation),
+        _elsewhere(observation, mistake),
+    ]
+    st.caption("  \n".join(plain(note) for note in notes if note))
+
+
+def _factor(observation: Observation) -> str:
+    """Return how far the wrong value is off, with its interval and the verdict on it."""
+    factor = observation.factor
+    if factor is None:
+        wrong, right = (plain(observation.words(reading)) for reading in (observation.wrong, observation.right))
+        return f"Wrong: **{wrong}**, right: **{right}**."
+    verdict = difference(observation)
+    if verdict is None:
+        return f"The wrong value is **{format_multiple(factor.ratio)} times** the right one."
+    return f"The wrong value over the right one: **{verdict.statement}**."
+
+
+def _rounds(observation: Observation) -> str | None:
+    return f"{observation.rounds} rounds in turns; medians with 95 % intervals." if observation.rounds else None
+
+
+def _elsewhere(observation: Observation, mistake: Mistake) -> str | None:
+    """Return why a value comes from elsewhere."""
+    if observation.how != "published" or mistake.elsewhere is None:
+        return None
+    return f"Not measured here: {mistake.elsewhere}"
+
+
+def show_mistakes() -> None:
+    """Show every mistake in a table, and the one that is chosen."""
+    show_table(
+        lambda: [_row(mistake) for mistake in MISTAKES.values()],
+        "mistakes",
+        {},
+        alt=f"Table of {len(MISTAKES)} measuring mistakes, the rows of the notebooks that make them and their signs",
+        config={
+            "Mistake": st.column_config.TextColumn(width=NAME_WIDTH),
+            "Question": st.column_config.TextColumn(width=QUESTION_WIDTH),
+            "Notebooks": st.column_config.TextColumn(width=ROWS_WIDTH),
+            "Given away by": st.column_config.TextColumn(width="large"),
+        },
+    )
+    asked = started_activity(KIND)
+    _show(MISTAKES[_chosen(asked)], known_devices(), asked)
+
+
+def _chosen(asked: ActivityRun | None) -> str:
+    """Return the mistake that is chosen: by default the one whose activity the link names, which another one drops."""
+    if asked is not None and PARAMETER not in link.parameters():
+        link.write(PARAMETER, asked.arguments[NAME])
+    name = select("Mistake", PARAMETER, list(MISTAKES), shown=lambda name: f"{name}: {MISTAKES[name].title}")
+    if asked is not None and asked.arguments[NAME] != name:
+        link.write(ACTIVITY, None)
+    return name
+
+
+def _show(mistake: Mistake, devices: Sequence[Device], asked: ActivityRun | None) -> None:
+    st.subheader(mistake.title, anchor="mistake")
+    wrong, right = st.columns(2, gap="medium")
+    with wrong:
+        st.markdown(f":material/close: **Wrong.** {plain(mistake.wrong)}")
+        st.code(mistake.wrong_code, language="python")
+    with right:
+        st.markdown(f":material/check: **Right.** {plain(mistake.right)}")
+        st.code(mistake.right_code, language="python")
+    st.markdown(plain(mistake.why))
+    st.markdown(_sign(mistake))
+    _show_observation(mistake, _device_for(mistake, devices), asked)
+
+
+def _sign(mistake: Mistake) -> str:
+    """Return what gives it away, or why nothing does."""
+    if mistake.gives_away is None:
+        return f"**Nothing gives it away.** {plain(mistake.why_none or '')}."
+    name = mistake.gives_away.name
+    told = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
+    return f"**Given away by** the {mistake.gives_away.kind} {told}."
+
+
+def _device_for(mistake: Mistake, devices: Sequence[Device]) -> Device:
+    """Return the device to make it on: the first one on which it is live, else the first."""
+    return next((device for device in devices if device.kind in mistake.live_on), devices[0])
+
+
+def _row(mistake: Mistake) -> dict[str, object]:
+    return {
+        "Mistake": mistake.name,
+        "Question": mistake.title,
+        "Notebooks": ", ".join(mistake.rows),
+        "Given away by": str(mistake.gives_away or NOTHING),
+    }

@@ -1,0 +1,71 @@
+"""Stages whose clock only passes when work spends time on it, and subjects whose calls last as long as a test says."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+
+from gpuexplore.backends import numpy as numpy_backend
+from gpuexplore.backends.timer import HostTimer
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading, Stage
+from gpuexplore.features.mistakes.catalog.subject import Subject
+from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.measure.check.group import Group
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.model import Case, Options, Peak
+from gpuexplore.operations import operation_named
+from tests.measure.fakes import CPU, FakeClock, environment
+
+
+def stage(clock=None, device=CPU, cancelled=lambda: False):
+    keeper = Timekeeper(clock or FakeClock(), wait_for_idle_threads=lambda: None, isolate_core=nullcontext)
+    return Stage(device, keeper, cancelled)
+
+
+def with_peak(flop_per_s, device=CPU):
+    """Return the made-up device with one compute peak for fp32, on either kind of unit."""
+    units = ("matrix", "vector")
+    return replace(device, peaks=tuple(Peak("fp32", unit, flop_per_s, "datasheet", "a leaflet") for unit in units))
+
+
+class Lasting:
+    """A call that lasts as long as `seconds` says of its number, from 0."""
+
+    def __init__(self, clock, seconds):
+        self.clock = clock
+        self.seconds = seconds if callable(seconds) else lambda _: seconds
+        self.numbers = count()
+
+    def __call__(self):
+        self.clock.spend(self.seconds(next(self.numbers)))
+
+
+def subject(run, *, operation="matmul", size=100, on=CPU, implementation="numpy", threads=None, **options):
+    """Return a subject whose call is `run`; it is about as long as its first seconds."""
+    shape = operation_named(operation).shape_of_size(size)
+    case = Case(operation, shape, "fp32", implementation, on.id, Options(threads=threads, **options))
+    dtype = dtype_named("fp32")
+    clock = run.clock
+    keeper = stage(clock, on).time
+    group = Group(operation_named(operation), dtype, shape, on, environment(on, threads=threads), "normal", keeper)
+    candidate = Candidate(case, on, numpy_backend, dtype, run, np.zeros(1, np.float32), HostTimer(clock), None)
+    return Subject(candidate, group, run.seconds(0))
+
+
+def observation(**about):
+    """Return an observation with round numbers: twice too fast, given away."""
+    seen = Observation(
+        mistake="first-call",
+        quantity="time",
+        what="a made-up computation",
+        how="measured",
+        wrong=Reading(2e-3, (1.9e-3, 2.1e-3)),
+        right=Reading(1e-3, (0.9e-3, 1.1e-3)),
+        detection=Detection(True, "it shows"),
+        factor=Factor(2.0, (1.8, 2.2)),
+        rounds=10,
+        environment=environment(),
+    )
+    return replace(seen, **about)

@@ -1,0 +1,128 @@
+"""Every mistake is listed, told in full, and cheap to read."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from tests.mistakes.conftest import made_observation
+
+import gpuexplore.features.mistakes.catalog
+from gpuexplore.analysis.model import DiagnosisKind
+from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.features.mistakes.catalog import FILES, MISTAKES, mistake_named
+from gpuexplore.features.mistakes.catalog.contract import FORMATS, UNITS, Factor, Mistake, Quantity, Reading
+from gpuexplore.model import FlagName, Status
+from tests.architecture.imports import libraries_loaded_by
+from tests.features.mistakes.catalog.made import stage
+from tests.measure.fakes import GPU
+
+ROOT = Path(gpuexplore.features.mistakes.catalog.__file__).parent
+NAMED = {
+    "flag": get_args(FlagName),
+    "diagnosis": get_args(DiagnosisKind),
+    "status": [status.value for status in Status],
+}
+EACH = pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
+
+
+def test_every_file_that_holds_a_mistake_is_listed():
+    files = {path for path in ROOT.rglob("*.py") if "\nMISTAKE = Mistake(" in path.read_text(encoding="utf-8")}
+
+    assert {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files} == set(FILES)
+    assert len(MISTAKES) == len(FILES)
+
+
+def test_a_mistake_is_called_as_its_file():
+    assert list(MISTAKES) == [file.rpartition(".")[2].replace("_", "-") for file in FILES]
+
+
+@EACH
+def test_a_mistake_is_told_in_full(mistake):
+    sentences = (mistake.wrong, mistake.right, mistake.why)
+
+    assert mistake.title.endswith("?")
+    assert all(sentence.endswith(".") for sentence in sentences)
+    assert len(re.findall(r"\.(?: |$)", mistake.why)) == 2
+    assert mistake.rows
+    assert all(re.fullmatch("[A-E][1-7]", row) for row in mistake.rows)
+    assert mistake.wrong_code != mistake.right_code
+
+
+@EACH
+def test_code_fits_half_a_page(mistake):
+    lines = f"{mistake.wrong_code}\n{mistake.right_code}".splitlines()
+
+    assert max(map(len, lines)) <= 44
+
+
+@EACH
+def test_a_mistake_has_a_sign_that_exists_or_the_reason_why_it_has_none(mistake):
+    sign = mistake.gives_away
+
+    assert (sign is None) == bool(mistake.why_none)
+    assert sign is None or sign.kind == "check" or sign.name in NAMED[sign.kind]
+
+
+@EACH
+def test_a_mistake_says_where_it_cannot_be_made_and_why(mistake):
+    assert set(mistake.live_on) <= {"cpu", "cuda"}
+    assert len(mistake.live_on) != 1 or mistake.elsewhere
+
+
+@pytest.mark.parametrize("quantity", get_args(Quantity))
+def test_every_quantity_has_a_unit_and_words(quantity):
+    assert UNITS[quantity]
+    assert FORMATS[quantity](0.5)
+
+
+def test_no_mistake_is_made_on_a_device_that_torch_alone_finds():
+    device = replace(GPU, id="rocm:0", kind="rocm")
+
+    for mistake in MISTAKES.values():
+        with pytest.raises(Unsupported, match=f"the mistake {mistake.name} needs a CPU or an NVIDIA GPU, and rocm:0"):
+            mistake.observe(stage(device=device))
+
+
+def test_most_mistakes_are_made_live_on_a_cpu():
+    assert sum("cpu" in mistake.live_on for mistake in MISTAKES.values()) >= 17
+
+
+def test_a_mistake_without_sign_and_reason_is_refused():
+    told = {name: getattr(MISTAKES["flops-n3"], name) for name in Mistake.__slots__}
+
+    with pytest.raises(InvalidInput, match="either what gives it away, or why nothing can"):
+        Mistake(**told | {"why_none": None})
+
+
+def test_an_unknown_name_is_named_with_the_accepted_ones():
+    with pytest.raises(InvalidInput, match=r"'no-clock': accepted are no-synchronise, first-call"):
+        mistake_named("no-clock")
+
+
+def test_a_mistake_that_cannot_be_made_on_a_device_says_why():
+    with pytest.raises(Unsupported, match="fp16-overflow is not measured on cuda devices: the format ends"):
+        MISTAKES["fp16-overflow"].observe(stage(device=GPU))
+
+
+@pytest.mark.parametrize(
+    ("ci95", "expected"), [(None, False), ((0.9, 1.1), True), ((1.1, 1.2), False), ((0.8, 0.9), False)]
+)
+def test_a_factor_is_within_noise_when_its_interval_holds_1(ci95, expected):
+    assert Factor(1.0, ci95).is_within_noise == expected
+
+
+@pytest.mark.parametrize(
+    ("reading", "words"), [(Reading(2e-3), "2.00 ms"), (Reading(None, text="inf"), "inf"), (Reading(None), "—")]
+)
+def test_a_reading_is_told_in_words(reading, words, made_observation):
+    assert made_observation.words(reading) == words
+
+
+@pytest.mark.long
+def test_reading_about_mistakes_loads_no_measuring_library_and_no_office_library():
+    loaded = libraries_loaded_by("import gpuexplore.features.mistakes.catalog.perform")
+
+    assert "numpy" in loaded
+    assert not loaded & {"altair", "cuda", "cupy", "llvmlite", "numba", "pandas", "sqlalchemy", "streamlit", "torch"}

@@ -1,0 +1,142 @@
+"""Mistakes in what is timed: each gives the wrong number, and its sign where it has one."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from gpuexplore.analysis.diagnosis.cpu import too_few_threads
+from gpuexplore.features.mistakes.catalog.subject import flag_of
+from gpuexplore.features.mistakes.catalog.work import (
+    one_thread_baseline,
+    result_allocated,
+    tiny_size,
+    transfer_counted,
+    unused_result,
+    warm_cache,
+)
+from tests.analysis.made import alone, ok
+from tests.features.mistakes.catalog.made import Lasting, stage, subject, with_peak
+from tests.measure.fakes import CPU, FakeClock
+
+TWO_CORES = replace(CPU, cores=2)
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+def test_copies_are_part_of_the_wrong_time_and_no_sign_tells(clock):
+    made = subject(Lasting(clock, 1e-3), operation="vector_add")
+
+    seen = transfer_counted.observe(made, stage(clock), Lasting(clock, 2e-3), Lasting(clock, 1e-3))
+
+    assert (seen.wrong.value, seen.right.value) == pytest.approx((4e-3, 1e-3))
+    assert seen.factor.ratio == pytest.approx(4)
+    assert seen.detection.found is None
+    assert "transfer_dominates" in seen.detection.evidence
+
+
+def test_copies_on_a_cpu_are_called_emulated(clock):
+    seen = transfer_counted.demonstrate(stage(FakeClock(tick_ns=10_000_000)))
+
+    assert seen.how == "emulated"
+    assert "stand in for it" in seen.note
+
+
+def test_allocation_is_part_of_the_wrong_time_and_no_sign_tells(clock):
+    seen = result_allocated.observe(
+        subject(Lasting(clock, 1e-3), operation="vector_add"), stage(clock), Lasting(clock, 3e-3)
+    )
+
+    assert (seen.wrong.value, seen.right.value) == pytest.approx((3e-3, 1e-3))
+    assert seen.detection.found is None
+    assert "only the code shows it" in seen.detection.evidence
+
+
+def test_overhead_scales_with_the_flops_of_a_size_that_is_not_tiny(clock):
+    tiny, large = (subject(Lasting(clock, seconds), size=size) for seconds, size in ((1e-6, 10), (1e-3, 100)))
+
+    seen = tiny_size.observe(tiny, large, stage(clock), overhead_s=1e-6)
+
+    assert (seen.wrong.value, seen.right.value) == pytest.approx((1e-3, 1e-3))
+    assert tiny_size.observe(tiny, subject(Lasting(clock, 1e-4), size=100), stage(clock), 1e-6).factor.ratio == (
+        pytest.approx(10)
+    )
+
+
+def test_a_tiny_size_is_launch_bound_and_a_large_one_is_not(clock):
+    tiny, large = (subject(Lasting(clock, seconds), size=size) for seconds, size in ((2e-6, 10), (1e-4, 100)))
+
+    seen = tiny_size.observe(tiny, large, stage(clock), overhead_s=1e-6)
+
+    assert seen.detection.found is True
+    assert seen.detection.evidence == "a call on one element already takes 1.00 µs"
+    assert flag_of(large, (1e-4,) * 10, "launch_bound", overhead_s=1e-6).found is False
+
+
+def test_a_warm_rate_told_as_the_memorys_carries_the_flag_warm(clock):
+    warm = subject(Lasting(clock, 1e-4), operation="vector_add", size=1000, cache="warm")
+    cold = subject(Lasting(clock, 1e-3), operation="vector_add", size=1000, cache="cold")
+
+    seen = warm_cache.observe(warm, cold, stage(clock))
+
+    assert (seen.wrong.value, seen.right.value) == pytest.approx((12_000 / 1e-4, 12_000 / 1e-3))
+    assert seen.detection.found is True
+    assert flag_of(cold, (1e-3,) * 10, "warm").found is False
+
+
+def pinned(clock, seconds, threads):
+    """Return a subject on `threads` threads, and the counts that its library was pinned to."""
+    made, asked = subject(Lasting(clock, seconds), on=TWO_CORES, threads=threads), []
+    backend = SimpleNamespace(set_threads=asked.append, synchronize=lambda _: None)
+    return replace(made, candidate=replace(made.candidate, backend=backend)), asked
+
+
+def test_one_of_two_cores_takes_twice_as_long_and_is_given_away(clock):
+    (one_core, asked_one), (all_cores, asked_all) = pinned(clock, 2e-3, 1), pinned(clock, 1e-3, 2)
+
+    seen = one_thread_baseline.observe(one_core, all_cores, stage(clock, TWO_CORES))
+
+    assert seen.factor.ratio == pytest.approx(2)
+    assert seen.detection.found is True
+    assert (set(asked_one), set(asked_all)) == ({1}, {2})
+    assert len(asked_one) == len(asked_all) == seen.rounds
+
+
+@pytest.mark.parametrize(("threads", "detected"), [(1, True), (2, False)])
+def test_the_diagnosis_of_a_result_says_the_same_of_its_threads(clock, threads, detected):
+    made, _ = pinned(clock, 1e-3, threads)
+    result = ok(implementation="numpy")
+    seen = alone(replace(result, environment=replace(made.environment, device=TWO_CORES)))
+
+    detection = one_thread_baseline._detection(made)
+
+    assert detection.found is detected
+    assert (too_few_threads(seen) is not None) == detected
+    assert too_few_threads(seen) is None or too_few_threads(seen).evidence == detection.evidence
+
+
+def test_a_loop_that_was_removed_passes_the_peak_and_one_that_was_not_does_not(clock):
+    device = with_peak(1e7)
+    made = subject(Lasting(clock, 1.0), operation="reduce_sum", size=1000, on=device)
+
+    seen = unused_result.observe(made, stage(clock, device), Lasting(clock, 1e-6), Lasting(clock, 1.0))
+
+    assert (seen.wrong.value, seen.right.value) == pytest.approx((1e12, 1e6))
+    assert seen.detection.found is True
+    assert flag_of(made, (1.0,) * 10, "over_peak").found is False
+
+
+@pytest.mark.long
+def test_numba_really_removes_the_loop_whose_sum_is_not_used():
+    import numpy as np
+
+    x, out = np.ones(1000, np.float32), np.zeros(1, np.float32)
+    unused, used = unused_result._compiled(x, out)
+
+    assert unused() is None
+    assert out[0] == 0
+    used()
+    assert out[0] == 1000

@@ -1,0 +1,66 @@
+"""Wrong and right stand on one axis, with their intervals and in words."""
+
+import pytest
+
+from gpuexplore.features.mistakes.catalog.contract import Reading
+from gpuexplore.features.mistakes.chart import describe_observation, wrong_and_right
+from tests.charts.conftest import _checked_once
+from tests.features.mistakes.catalog.made import observation
+
+
+def drawn(**about):
+    return wrong_and_right(observation(**about)).to_dict()
+
+
+def rows(chart):
+    (data,) = chart["datasets"].values()
+    return data
+
+
+def axis(chart):
+    return chart["layer"][0]["encoding"]["x"]
+
+
+def test_both_values_have_their_interval_and_their_words():
+    wrong, right = rows(drawn())
+
+    assert (wrong["way"], wrong["low"], wrong["value"], wrong["high"]) == ("Wrong", 1.9e-3, 2e-3, 2.1e-3)
+    assert (right["way"], right["shown"], right["interval"]) == ("Right", "1.00 ms", "0.900 ms to 1.10 ms")
+
+
+def test_near_values_stand_on_an_axis_from_zero():
+    chart = drawn()
+
+    assert axis(chart)["scale"]["domain"][0] == 0
+    assert axis(chart)["title"] == "Time (s)"
+
+
+def test_values_far_apart_stand_on_a_log_axis_with_few_ticks():
+    chart = drawn(wrong=Reading(1e-6), right=Reading(1.0))
+
+    assert axis(chart)["scale"]["type"] == "log"
+    assert axis(chart)["axis"]["values"] == [10.0**power for power in range(-6, 1)]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "label"), [("error", ".1~e"), ("share", ".3~%"), ("count", "','"), ("compute rate", "FLOP/s")]
+)
+def test_labels_carry_the_unit(quantity, label):
+    assert label in axis(drawn(quantity=quantity))["axis"]["labelExpr"]
+
+
+def test_a_zero_beside_an_error_stands_on_an_axis_from_zero():
+    assert axis(drawn(quantity="error", wrong=Reading(0.0), right=Reading(3e-3)))["scale"]["domain"][0] == 0
+
+
+def test_what_is_no_number_is_told_and_has_no_point():
+    wrong, _ = rows(drawn(quantity="sum", wrong=Reading(None, text="inf"), right=Reading(65_536)))
+
+    assert (wrong["value"], wrong["unknown"]) == (None, "inf")
+
+
+def test_the_alternative_text_tells_both_values_and_where_they_come_from():
+    assert describe_observation(observation()) == (
+        "Time (s) of a made-up computation, measured here: wrong 2.00 ms, 95 % interval 1.90 ms to 2.10 ms; "
+        "right 1.00 ms, 95 % interval 0.900 ms to 1.10 ms."
+    )
