@@ -126,7 +126,6 @@ def kind_named(name: str) -> ActivityKind:
 
 KINDS: Mapping[str, ActivityKind] = MappingProxyType(
     {
-        "strided-read": ActivityKind("gpuexplore.measure.strided.strided_read", "Strided read", "tensors"),
         "provoke": ActivityKind("gpuexplore.measure.provoke", "Error", "errors"),
     }
     | {name: kind for feature in features() for name, kind in feature.activities.items()}

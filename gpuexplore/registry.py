@@ -18,6 +18,7 @@ FEATURES: tuple[str, ...] = (
     "training",
     "memory",
     "mistakes",
+    "tensors",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

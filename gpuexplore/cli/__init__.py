@@ -34,7 +34,6 @@ CORE: Mapping[str, str] = {
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     "lesson": "the lessons: list them, check a file, run one here, print a sheet",
     "room": "rooms for a class: open one, say something to everybody in it, list, show, close, delete",
-    "tensor": "shape, strides, views, copies and writes of an expression, step by step",
     "selftest": "whether what is measured and computed on this machine is right, and a report to send",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "backup": "copy what cannot be made again to a file, while everybody goes on",

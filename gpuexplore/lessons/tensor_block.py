@@ -5,11 +5,11 @@ from math import hypot
 from typing import Any
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.analysis.tensors import Chain, StepRefused, evaluate
-from gpuexplore.analysis.tensors.reading import activity_of
 from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
 from gpuexplore.analysis.verdict.estimate import Doubt
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.reading import activity_of
 from gpuexplore.lessons.blocks import Tensor
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
 from gpuexplore.lessons.quantities import WRONG, Row
@@ -20,7 +20,7 @@ from gpuexplore.statistics import widened
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})
 LAYOUTS = ("contiguous", "strided")
-WAYS = ("loop", "copy")  # as `gpuexplore.measure.strided.strided_candidates` names them, which loads torch
+WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure.strided_candidates` names them, which loads torch
 
 
 def tensor_rows(block: Tensor) -> Iterator[Row]:

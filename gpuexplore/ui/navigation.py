@@ -111,16 +111,6 @@ CORE = (
         terms=("Claim", "Peak"),
     ),
     Page(
-        "tensors",
-        "Tensors",
-        "Learn",
-        5,
-        "grid_on",
-        "Storage, strides, offset: what views, copies and writes do, what strided reads cost.",
-        reads="expression show dtype device activity",
-        terms=("Storage", "Stride", "Offset", "View", "Contiguous"),
-    ),
-    Page(
         "errors",
         "Errors",
         "Learn",

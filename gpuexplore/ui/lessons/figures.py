@@ -10,14 +10,14 @@ from gpuexplore.analysis.fact_check.claim import claims_of
 from gpuexplore.analysis.fact_check.judge import judge
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.tensors import StepRefused, evaluate
-from gpuexplore.analysis.tensors.explain import words
-from gpuexplore.charts.tensor import can_draw, tensor_picture
 from gpuexplore.devices import accelerator_named, readings
 from gpuexplore.features.memory.analysis.fits import gpus_named
 from gpuexplore.features.memory.analysis.models import model_named, models
 from gpuexplore.features.mistakes.catalog.contract import Observation
 from gpuexplore.features.mistakes.chart import wrong_and_right
+from gpuexplore.features.tensors.analysis import StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.explain import words
+from gpuexplore.features.tensors.chart import can_draw, tensor_picture
 from gpuexplore.features.training.chart import losses
 from gpuexplore.features.training.measure import joined
 from gpuexplore.features.training.ui.choice import query_of

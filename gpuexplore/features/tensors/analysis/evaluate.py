@@ -7,15 +7,15 @@ from math import prod
 from string import ascii_uppercase
 from typing import Any
 
-from gpuexplore.analysis.tensors.chain import MOST_LISTED, Chain, Step, Write
-from gpuexplore.analysis.tensors.expression.grammar import read_expression
-from gpuexplore.analysis.tensors.expression.syntax import Call, Index, Name, Statement
-from gpuexplore.analysis.tensors.indexing import indexed
-from gpuexplore.analysis.tensors.layout import has_overlap
-from gpuexplore.analysis.tensors.operations import METHODS
-from gpuexplore.analysis.tensors.outcome import Outcome, ViewRefused
-from gpuexplore.analysis.tensors.value import Storage, TensorView, row_order
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.chain import MOST_LISTED, Chain, Step, Write
+from gpuexplore.features.tensors.analysis.expression.grammar import read_expression
+from gpuexplore.features.tensors.analysis.expression.syntax import Call, Index, Name, Statement
+from gpuexplore.features.tensors.analysis.indexing import indexed
+from gpuexplore.features.tensors.analysis.layout import has_overlap
+from gpuexplore.features.tensors.analysis.operations import METHODS
+from gpuexplore.features.tensors.analysis.outcome import Outcome, ViewRefused
+from gpuexplore.features.tensors.analysis.value import Storage, TensorView, row_order
 
 Values = list[float] | None
 MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what a laptop can hold

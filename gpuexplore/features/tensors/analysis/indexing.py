@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gpuexplore.analysis.tensors.expression.syntax import Item, NewAxis, Rest, Slice
-from gpuexplore.analysis.tensors.value import TensorView
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.expression.syntax import Item, NewAxis, Rest, Slice
+from gpuexplore.features.tensors.analysis.value import TensorView
 
 
 def indexed(view: TensorView, items: Sequence[Item]) -> TensorView:

@@ -6,11 +6,11 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.analysis.tensors.indexing import narrowed, selected, with_axis
-from gpuexplore.analysis.tensors.layout import Barrier, filled_in, kept_strides, merged_strides
-from gpuexplore.analysis.tensors.outcome import Outcome, ViewRefused, axis_of, copied
-from gpuexplore.analysis.tensors.value import TensorView, row_order
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.indexing import narrowed, selected, with_axis
+from gpuexplore.features.tensors.analysis.layout import Barrier, filled_in, kept_strides, merged_strides
+from gpuexplore.features.tensors.analysis.outcome import Outcome, ViewRefused, axis_of, copied
+from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 
 ANY_NUMBER = 8  # of arguments: as many as axes
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuexplore.analysis.tensors.layout import Barrier
-from gpuexplore.analysis.tensors.value import TensorView, row_order
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.layout import Barrier
+from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 
 Kind = Literal["start", "same", "view", "copy", "result"]
 

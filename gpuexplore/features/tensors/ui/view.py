@@ -8,12 +8,18 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.analysis.tensors import Chain, Step, StepRefused, Storage, TensorView, evaluate
-from gpuexplore.analysis.tensors.explain import reading_sentences, repairs, why_view_fails, words, write_sentences
-from gpuexplore.analysis.tensors.reading import activity_of, reading
-from gpuexplore.analysis.tensors.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, storage_type
-from gpuexplore.charts.tensor import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis import Chain, Step, StepRefused, Storage, TensorView, evaluate
+from gpuexplore.features.tensors.analysis.explain import (
+    reading_sentences,
+    repairs,
+    why_view_fails,
+    words,
+    write_sentences,
+)
+from gpuexplore.features.tensors.analysis.reading import activity_of, reading
+from gpuexplore.features.tensors.analysis.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, storage_type
+from gpuexplore.features.tensors.chart import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.ui import link
 from gpuexplore.ui.activity.offer import offer, started_or_newest
 from gpuexplore.ui.activity.view import show_activity

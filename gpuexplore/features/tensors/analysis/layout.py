@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from gpuexplore.analysis.tensors.value import TensorView, row_order
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.tensors import Storage, TensorView
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.features.tensors.analysis import Storage, TensorView
 
 ROW_OF_CELLS = 16  # cells beside each other: two digits of each fit a phone
 MOST_CELLS = 256

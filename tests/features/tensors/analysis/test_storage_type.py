@@ -3,9 +3,9 @@ import warnings
 import pytest
 import torch
 
-from gpuexplore.analysis.tensors import evaluate
-from gpuexplore.analysis.tensors.storage_type import STORED, printed, storage_type
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis import evaluate
+from gpuexplore.features.tensors.analysis.storage_type import STORED, printed, storage_type
 
 
 @pytest.mark.parametrize("dtype", STORED)

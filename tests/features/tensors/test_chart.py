@@ -1,5 +1,6 @@
-from gpuexplore.analysis.tensors import evaluate
-from gpuexplore.charts.tensor import COLORS, can_draw, tensor_picture
+from gpuexplore.features.tensors.analysis import evaluate
+from gpuexplore.features.tensors.chart import COLORS, can_draw, tensor_picture
+from tests.charts.conftest import _checked_once
 
 
 def drawn(expression):

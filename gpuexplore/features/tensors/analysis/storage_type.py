@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpuexplore.analysis.tensors.value import Storage, TensorView
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.value import Storage, TensorView
 
 UNTYPED_CLASS = "torch.storage.UntypedStorage"
 DEVICES: Mapping[str, str] = MappingProxyType(

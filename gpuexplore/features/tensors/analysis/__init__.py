@@ -3,8 +3,8 @@
 Pure arithmetic: neither torch nor NumPy is needed.
 """
 
-from gpuexplore.analysis.tensors.chain import Chain, Seen, Step, Write
-from gpuexplore.analysis.tensors.evaluate import StepRefused, evaluate
-from gpuexplore.analysis.tensors.value import Storage, TensorView
+from gpuexplore.features.tensors.analysis.chain import Chain, Seen, Step, Write
+from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.value import Storage, TensorView
 
 __all__ = ["Chain", "Seen", "Step", "StepRefused", "Storage", "TensorView", "Write", "evaluate"]

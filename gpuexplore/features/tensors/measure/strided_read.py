@@ -11,6 +11,7 @@ from typing import Any
 from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.measure.strided_candidates import COPY, ITEMSIZE_BYTES, LOOPS, WAYS, Layout, readers
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment
@@ -18,7 +19,6 @@ from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.in_turns import measurement_of, sample_all, warmed
-from gpuexplore.measure.strided.strided_candidates import COPY, ITEMSIZE_BYTES, LOOPS, WAYS, Layout, readers
 from gpuexplore.model import Device, Measurement
 from gpuexplore.serialization import encode
 from gpuexplore.statistics import ratio_of_turns

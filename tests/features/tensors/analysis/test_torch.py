@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 import torch
 
-from gpuexplore.analysis.tensors import StepRefused, evaluate
-from gpuexplore.analysis.tensors.chain import MOST_LISTED
-from tests.analysis.tensors.chains import facts, random_chain, run_step
+from gpuexplore.features.tensors.analysis import StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.chain import MOST_LISTED
+from tests.features.tensors.analysis.chains import facts, random_chain, run_step
 
 CHAINS = 10_000
 

@@ -1,8 +1,8 @@
 import pytest
 
-from gpuexplore.analysis.tensors import StepRefused, evaluate
-from gpuexplore.analysis.tensors.explain import reading_sentences, repairs, why_view_fails, write_sentences
-from gpuexplore.analysis.tensors.reading import reading
+from gpuexplore.features.tensors.analysis import StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.explain import reading_sentences, repairs, why_view_fails, write_sentences
+from gpuexplore.features.tensors.analysis.reading import reading
 
 
 def refused(expression):

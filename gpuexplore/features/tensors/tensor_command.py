@@ -3,10 +3,10 @@
 import argparse
 from typing import Any
 
-from gpuexplore.analysis.tensors import Chain, evaluate
-from gpuexplore.analysis.tensors.explain import words, write_sentences
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.features.tensors.analysis import Chain, evaluate
+from gpuexplore.features.tensors.analysis.explain import words, write_sentences
 
 HEADING = ("step", "is", "storage", "shape", "strides", "offset", "contiguous")
 

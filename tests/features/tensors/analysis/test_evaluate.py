@@ -1,8 +1,8 @@
 import pytest
 
-from gpuexplore.analysis.tensors import StepRefused, evaluate
-from gpuexplore.analysis.tensors.expression.tokens import MOST_STATEMENTS
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis import StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.expression.tokens import MOST_STATEMENTS
 
 SIX = "x = tensor([[1, 2, 3], [4, 5, 6]])"
 

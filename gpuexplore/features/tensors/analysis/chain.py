@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
-from gpuexplore.analysis.tensors.outcome import Kind
-from gpuexplore.analysis.tensors.value import Indices, Storage, TensorView
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.outcome import Kind
+from gpuexplore.features.tensors.analysis.value import Indices, Storage, TensorView
 
 MOST_LISTED = 1024  # elements that are looked at one by one: anybody may send an expression
 

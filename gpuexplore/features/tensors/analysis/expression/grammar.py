@@ -12,7 +12,7 @@ A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; met
 from collections.abc import Callable, Collection
 from typing import NoReturn, TypeVar
 
-from gpuexplore.analysis.tensors.expression.syntax import (
+from gpuexplore.features.tensors.analysis.expression.syntax import (
     Argument,
     Call,
     Index,
@@ -23,7 +23,7 @@ from gpuexplore.analysis.tensors.expression.syntax import (
     Slice,
     Statement,
 )
-from gpuexplore.analysis.tensors.expression.tokens import LARGEST_NUMBER, SEPARATOR, Token, refused, tokens_of
+from gpuexplore.features.tensors.analysis.expression.tokens import LARGEST_NUMBER, SEPARATOR, Token, refused, tokens_of
 from gpuexplore.units import read_number, read_whole
 
 FUNCTIONS = ("arange", "zeros", "ones", "tensor")

@@ -1,12 +1,12 @@
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.analysis.tensors import evaluate
-from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
+from gpuexplore.features.tensors.analysis import evaluate
+from gpuexplore.features.tensors.analysis.reading import EXPECTED_S, KIND, arguments_of
+from gpuexplore.features.tensors.ui.view import DEFAULT, EXAMPLES
 from gpuexplore.model import RunState
-from gpuexplore.ui.tensors.view import DEFAULT, EXAMPLES
 from tests.analysis.made import device
-from tests.pages.conftest import OWNER, texts, told
+from tests.pages.conftest import OWNER, beat, compiler, home, page, store, texts, told
 
 LARGE = EXAMPLES["2000 × 2000"]
 BUSY = [{"name": "contended", "evidence": "other work took 60 % of the CPU meanwhile"}]

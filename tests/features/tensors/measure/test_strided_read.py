@@ -5,11 +5,11 @@ import pytest
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge, Unsupported
+from gpuexplore.features.tensors.measure import strided_candidates, strided_read
+from gpuexplore.features.tensors.measure.strided_candidates import Layout, Reader, readers
+from gpuexplore.features.tensors.measure.strided_read import layout_of, perform
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.strided import strided_candidates, strided_read
-from gpuexplore.measure.strided.strided_candidates import Layout, Reader, readers
-from gpuexplore.measure.strided.strided_read import layout_of, perform
 from gpuexplore.model import Device
 from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from gpuexplore.analysis.tensors.chain import Chain, Seen, Write
-from gpuexplore.analysis.tensors.outcome import ViewRefused
-from gpuexplore.analysis.tensors.reading import FETCHING, Reading
-from gpuexplore.analysis.tensors.value import TensorView
+from gpuexplore.features.tensors.analysis.chain import Chain, Seen, Write
+from gpuexplore.features.tensors.analysis.outcome import ViewRefused
+from gpuexplore.features.tensors.analysis.reading import FETCHING, Reading
+from gpuexplore.features.tensors.analysis.value import TensorView
 from gpuexplore.units import format_bytes, format_multiple
 
 MOST_ELEMENTS_NAMED = 8

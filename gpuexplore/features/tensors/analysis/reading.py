@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpuexplore.activity import Activity, of_kind
-from gpuexplore.analysis.tensors.value import TensorView
+from gpuexplore.features.tensors.analysis.value import TensorView
 from gpuexplore.kernels.geometry import WARP
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 
@@ -130,7 +130,7 @@ def activity_of(view: TensorView, device_id: str) -> Activity | None:
 
 
 def arguments_of(view: TensorView) -> dict[str, str] | None:
-    """Return what `gpuexplore.measure.strided.strided_read` takes for a tensor; None for one it cannot read."""
+    """Return what `gpuexplore.features.tensors.measure.strided_read` takes for a tensor; None for one it cannot read."""
     if not 0 < view.axes <= AXES or not 0 < max(view.span, view.element_count) <= MOST_CELLS:
         return None
     return {"shape": ",".join(map(str, view.shape)), "strides": ",".join(map(str, view.strides))}
