@@ -125,8 +125,5 @@ def kind_named(name: str) -> ActivityKind:
 
 
 KINDS: Mapping[str, ActivityKind] = MappingProxyType(
-    {
-        "provoke": ActivityKind("gpuexplore.measure.provoke", "Error", "errors"),
-    }
-    | {name: kind for feature in features() for name, kind in feature.activities.items()}
+    {} | {name: kind for feature in features() for name, kind in feature.activities.items()}
 )

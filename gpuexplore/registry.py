@@ -19,6 +19,7 @@ FEATURES: tuple[str, ...] = (
     "memory",
     "mistakes",
     "tensors",
+    "errors",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

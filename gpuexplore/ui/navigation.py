@@ -111,16 +111,6 @@ CORE = (
         terms=("Claim", "Peak"),
     ),
     Page(
-        "errors",
-        "Errors",
-        "Learn",
-        6,
-        "error",
-        "Errors people meet in torch, provoked here: its words, what they mean, and what to do.",
-        reads="error device activity",
-        terms=("Device", "Dtype"),
-    ),
-    Page(
         "devices",
         "Devices",
         "Server",

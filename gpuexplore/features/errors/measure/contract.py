@@ -33,7 +33,7 @@ class CommonError:
     @property
     def code(self) -> str:
         """What provokes it: the very lines that run."""
-        text = (files("gpuexplore.measure.provoke") / f"{self.module}.py").read_text(encoding="utf-8")
+        text = (files("gpuexplore.features.errors.measure") / f"{self.module}.py").read_text(encoding="utf-8")
         body = text.partition("def provoke(")[2]
         return dedent(body.split('"""\n', 1)[1]).strip()
 

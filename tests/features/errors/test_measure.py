@@ -10,9 +10,9 @@ import pytest
 
 from gpuexplore.activity import kind_named
 from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.features.errors.measure import ERRORS, error_named, perform, provoked
+from gpuexplore.features.errors.measure.contract import Provoked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.provoke import ERRORS, error_named, perform, provoked
-from gpuexplore.measure.provoke.contract import Provoked
 from gpuexplore.serialization import decode
 from tests.analysis.made import device
 
@@ -75,7 +75,7 @@ def test_warnings_stay_with_the_one_who_provoked_them():
 
 def test_an_error_that_this_machine_cannot_show_says_why(monkeypatch):
     quiet = replace(error_named("no-cuda"), module="quiet")
-    monkeypatch.setitem(sys.modules, "gpuexplore.measure.provoke.quiet", type("Quiet", (), {"provoke": len}))
+    monkeypatch.setitem(sys.modules, "gpuexplore.features.errors.measure.quiet", type("Quiet", (), {"provoke": len}))
 
     found = provoked(quiet, CPU)
     assert (found.said, found.reason) == ((), "this machine has CUDA, so the call succeeds")

@@ -1,11 +1,11 @@
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.measure.provoke import ERRORS
-from gpuexplore.measure.provoke.contract import Message, Provoked
+from gpuexplore.features.errors.measure import ERRORS
+from gpuexplore.features.errors.measure.contract import Message, Provoked
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
-from tests.pages.conftest import OWNER, texts, told
+from tests.pages.conftest import OWNER, compiler, home, page, store, texts, told
 
 VIEW = "view-of-a-transpose"
 WORDS = "RuntimeError: view size is not <b>compatible</b>"

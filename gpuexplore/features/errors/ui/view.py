@@ -5,8 +5,8 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun, of_kind
-from gpuexplore.measure.provoke import ERRORS
-from gpuexplore.measure.provoke.contract import CommonError, Message, Provoked
+from gpuexplore.features.errors.measure import ERRORS
+from gpuexplore.features.errors.measure.contract import CommonError, Message, Provoked
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
 from gpuexplore.ui.activity.offer import offer, started_or_newest

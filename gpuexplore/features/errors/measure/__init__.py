@@ -11,8 +11,8 @@ from typing import Any
 
 from gpuexplore.backends.host import version_of
 from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.features.errors.measure.contract import CommonError, Message, Provoked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.provoke.contract import CommonError, Message, Provoked
 from gpuexplore.model import Device
 from gpuexplore.serialization import encode
 from gpuexplore.typed_text import readable
@@ -134,7 +134,7 @@ def perform(
 
 def provoked(error: CommonError, device: Device) -> Provoked:
     """Return what torch says when `error` is provoked on `device`."""
-    run: Callable[[str], None] = import_module(f"gpuexplore.measure.provoke.{error.module}").provoke
+    run: Callable[[str], None] = import_module(f"gpuexplore.features.errors.measure.{error.module}").provoke
     said = _said(lambda: run(device.id))
     reason = None if said else error.otherwise or "torch said nothing"
     return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)
