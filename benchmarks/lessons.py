@@ -16,9 +16,9 @@ from contextlib import nullcontext
 from typing import Any
 
 from benchmarks.bias import busy_loop
-from gpuexplore.lessons.blocks import CANNOT_TELL
-from gpuexplore.lessons.catalog import catalog
-from gpuexplore.lessons.outcome import Outcome
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL
+from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.features.lessons.lesson.outcome import Outcome
 
 AT_MOST = 0.1  # of the steps
 

@@ -14,8 +14,8 @@ from benchmarks.visitor import Visitor
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.memory.analysis.models import models
-from gpuexplore.lessons.catalog import catalog
 from gpuexplore.operations import OPERATIONS
 from scripts.app_server import ROOT
 

@@ -20,6 +20,8 @@ FEATURES: tuple[str, ...] = (
     "mistakes",
     "tensors",
     "errors",
+    "lessons",
+    "selftest",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

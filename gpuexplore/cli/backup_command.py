@@ -7,7 +7,7 @@ from pathlib import Path
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.database_file import database_file
 from gpuexplore.cli.output import print_json
-from gpuexplore.lessons.catalog import own_folder
+from gpuexplore.features.lessons.lesson.catalog import own_folder
 from gpuexplore.store.backup import Contents, back_up
 from gpuexplore.units import format_bytes
 

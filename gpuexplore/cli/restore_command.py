@@ -9,7 +9,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.backup_command import said
 from gpuexplore.cli.database_file import check_unsupervised, database_file
 from gpuexplore.cli.output import print_json
-from gpuexplore.lessons.catalog import own_folder
+from gpuexplore.features.lessons.lesson.catalog import own_folder
 from gpuexplore.store.backup import contents_of, files_of, restore
 
 INSTEAD = "pg_restore --clean --if-exists --single-transaction {file}"

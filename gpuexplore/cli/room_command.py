@@ -8,8 +8,8 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.goals import KINDS, goal_of
-from gpuexplore.lessons.catalog import catalog
 from gpuexplore.room_report.export import FORMATS
 from gpuexplore.room_report.facts import RoomFacts, runs_of
 from gpuexplore.rooms import (

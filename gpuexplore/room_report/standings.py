@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from gpuexplore.features.lessons.lesson.blocks import Check
+from gpuexplore.features.lessons.lesson.outcome import Outcome
 from gpuexplore.goals import Judged, judge
 from gpuexplore.goals.judge import is_better
-from gpuexplore.lessons.blocks import Check
-from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.room_report.facts import Column, RoomFacts, RoomRun
 from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer

@@ -81,16 +81,6 @@ CORE = (
         terms=("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
     ),
     Page(
-        "lessons",
-        "Lessons",
-        "Learn",
-        1,
-        "school",
-        "Guess, measure here, see why: fourteen lessons of ten minutes, and a tour.",
-        reads="lesson step view key",
-        terms=("Lesson", "Outcome", "Interval", "Flag"),
-    ),
-    Page(
         "rooms",
         "Rooms",
         "Learn",

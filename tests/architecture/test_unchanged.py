@@ -71,8 +71,8 @@ def test_a_test_rests_on_what_it_imports_at_any_distance_and_on_the_data_beside_
 
 
 def test_all_below_a_package_may_be_meant():
-    found = rests_on(AGREEMENT, ("gpuexplore.selftest.*",))[0]
-    below = set((ROOT / "gpuexplore/selftest").rglob("*.py"))
+    found = rests_on(AGREEMENT, ("gpuexplore.features.selftest.suite.*",))[0]
+    below = set((ROOT / "gpuexplore/features/selftest/suite").rglob("*.py"))
 
     assert below <= found
     assert not below & rests_on(AGREEMENT)[0]

@@ -8,8 +8,8 @@ import pytest
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.cli.ages import read_age, utc_before
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.lessons.lesson.catalog import own_folder
 from gpuexplore.jobs.locks import supervisor_lock
-from gpuexplore.lessons.catalog import own_folder
 from gpuexplore.model import Experiment
 from gpuexplore.store import Description, open_store
 from gpuexplore.store.database import database_url

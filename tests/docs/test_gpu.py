@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.backends.cuda_driver import LEAST_DRIVERS
+from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.recorded import catalog
-from gpuexplore.selftest.checks import CHECKS
 from scripts import expected_gpus, verified_gpus
 from scripts.verified_gpus import FILE, page, table
 from tests.analysis.made import ok

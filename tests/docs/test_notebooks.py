@@ -7,8 +7,8 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, activity_run, main, run_command
 from gpuexplore.devices import discover
+from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.lessons.catalog import catalog
 from gpuexplore.ui.navigation import pages
 
 ROWS = [

@@ -7,8 +7,8 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import discover
+from gpuexplore.features.selftest.suite.bench import Bench
 from gpuexplore.measure import GPU_NUMBERING
-from gpuexplore.selftest.bench import Bench
 
 LIMIT_S = 300.0
 

@@ -12,6 +12,8 @@ import pytest
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.devices import is_cut_into_instances
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.features.selftest.suite.checks import clock, flush, ladder, registers, survival, timer
+from gpuexplore.features.selftest.suite.contract import Verdict
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.driver_device import device_for
@@ -20,8 +22,6 @@ from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import validate
-from gpuexplore.selftest.checks import clock, flush, ladder, registers, survival, timer
-from gpuexplore.selftest.contract import Verdict
 
 pytestmark = pytest.mark.gpu
 MATMUL, VECTOR_ADD = OPERATIONS["matmul"], OPERATIONS["vector_add"]

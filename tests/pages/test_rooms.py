@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpuexplore.features.lessons.ui.view import FOLLOWED
 from gpuexplore.goals import KINDS, goal_of
 from gpuexplore.rooms import ALL_STEPS, LESSON, WrongCodes
 from gpuexplore.rooms.wrong_codes import MOST_OF_ONE
-from gpuexplore.ui.lessons.view import FOLLOWED
 from gpuexplore.ui.rooms import found, known
 from tests.pages.conftest import OWNER, texts
 

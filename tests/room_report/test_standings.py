@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.lessons.blocks import Check, Guess
-from gpuexplore.lessons.catalog import catalog
+from gpuexplore.features.lessons.lesson.blocks import Check, Guess
+from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.room_report.export import COLUMNS, FORMATS
 from gpuexplore.room_report.facts import RoomFacts, columns_of, runs_of
 from gpuexplore.room_report.points import measured_for

@@ -6,9 +6,9 @@ from functools import partial
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.goals import KINDS, goal_of
 from gpuexplore.goals.kinds import Kind, Setting
-from gpuexplore.lessons.catalog import catalog
 from gpuexplore.room_report.facts import Column
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask
 from gpuexplore.ui.markdown import plain

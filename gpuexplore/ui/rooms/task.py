@@ -6,8 +6,8 @@ from threading import Lock
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.features.lessons.lesson.outcome import Outcome
 from gpuexplore.goals import read_guess
-from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.room_report.facts import Column, columns_of
 from gpuexplore.room_report.standings import Standing, State, truth_of
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomTask

@@ -9,14 +9,14 @@ import streamlit as st
 
 from gpuexplore.charts import room as charts
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
-from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Guess
-from gpuexplore.lessons.figure import Figure
-from gpuexplore.lessons.judged_step import JudgedStep
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, Guess
+from gpuexplore.features.lessons.lesson.figure import Figure
+from gpuexplore.features.lessons.lesson.judged_step import JudgedStep
+from gpuexplore.features.lessons.ui.teacher import of_this_machine
 from gpuexplore.room_report.facts import Column, RoomFacts
 from gpuexplore.room_report.points import measured_for
 from gpuexplore.room_report.standings import State, latest_answers, truth_of
 from gpuexplore.rooms import Room, spoken
-from gpuexplore.ui.lessons.teacher import of_this_machine
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.present.view import for_the_back_row
 from gpuexplore.ui.rooms import found, known

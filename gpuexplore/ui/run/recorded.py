@@ -8,7 +8,7 @@ import streamlit as st
 from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.devices.identity import is_namesake, why_other_device
 from gpuexplore.errors import InvalidInput
-from gpuexplore.lessons.quantities import DOUBTS
+from gpuexplore.features.lessons.lesson.quantities import DOUBTS
 from gpuexplore.model import Device, Origin, Result, Run
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (

@@ -130,7 +130,7 @@ def activity_of(view: TensorView, device_id: str) -> Activity | None:
 
 
 def arguments_of(view: TensorView) -> dict[str, str] | None:
-    """Return what `gpuexplore.features.tensors.measure.strided_read` takes for a tensor; None for one it cannot read."""
+    """Return what `measure.strided_read` takes for a tensor; None for one it cannot read."""
     if not 0 < view.axes <= AXES or not 0 < max(view.span, view.element_count) <= MOST_CELLS:
         return None
     return {"shape": ",".join(map(str, view.shape)), "strides": ",".join(map(str, view.strides))}

@@ -1,4 +1,4 @@
-"""One of several processes that train together: ``torch.distributed.run -m gpuexplore.features.training.measure.rank DIR``.
+"""One of several processes that train together, started by ``torch.distributed.run -m`` with this module and a folder.
 
 Rank 0 also trains alone, on the whole batch, while the others wait: one process and several take turns, from the same
 batches, so that the speedup is paired and the losses can be compared step by step.

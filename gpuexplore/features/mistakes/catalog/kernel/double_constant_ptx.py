@@ -1,7 +1,6 @@
 """Prints the PTX of two matrix-vector kernels as JSON: one whose sum starts at `0.`, one at a zero of its own type.
 
-A process of its own, because it loads Numba's CUDA compiler: ``python -m gpuexplore.features.mistakes.catalog.kernel.double_constant_ptx
-7.5``.
+A process of its own, because it loads Numba's CUDA compiler; its argument is a compute capability, such as 7.5.
 """
 
 import json

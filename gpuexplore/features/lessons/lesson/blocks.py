@@ -1,0 +1,265 @@
+"""The closed set of blocks of a lesson: what each may say, and what it must."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, ClassVar, get_type_hints
+
+from gpuexplore.analysis.prediction.calls import USUAL_CALLS
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.lessons.lesson.expression import FACTS, OUTCOMES, UNIT_NAMES
+from gpuexplore.features.lessons.lesson.prose import Prose
+
+UNITS: Mapping[str, float] = MappingProxyType(
+    {
+        "": 1.0, "times": 1.0, "%": 0.01, "points": 0.01,
+        "ns": 1e-9, "µs": 1e-6, "us": 1e-6, "ms": 1e-3, "s": 1.0,
+        "FLOP": 1.0, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12,
+        "FLOP/s": 1.0, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12,
+        "B": 1.0, "bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9,
+        "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "FLOP/byte": 1.0, "samples/s": 1.0,
+    }
+)  # fmt: skip
+NO_IDEA = "no idea"
+CANNOT_TELL = "can't tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """What the reader commits to before anything is measured: a number in `unit`, or one of `choices`."""
+
+    name: ClassVar[str] = "guess"
+    id: str
+    ask: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise InvalidInput.of("unit", self.unit, [unit for unit in UNITS if unit])
+        if not self.id.isidentifier() or self.id in (*FACTS, *UNIT_NAMES, *OUTCOMES):
+            taken = ", ".join((*FACTS, *UNIT_NAMES, *OUTCOMES))
+            raise InvalidInput.of("id", self.id, f"letters, digits and _, like how_long, but {taken}")
+        if len(self.choices) == 1 or len(set(self.choices)) != len(self.choices):
+            raise InvalidInput.of("choices", ", ".join(self.choices), "two or more, each once")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An experiment, in the words of the command line; `device` may also be `gpu`: this machine's, or a recording."""
+
+    name: ClassVar[str] = "run"
+    operation: str
+    size: str = ""
+    shape: str = ""
+    dtype: str = "fp32"
+    impl: str = ""
+    device: str = "cpu"
+    cache: str = ""
+    data: str = "normal"
+    threads: str = ""
+    budget: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A mistake made on purpose beside the right way: `source="wrong"` and `source="right"` of what it measures."""
+
+    name: ClassVar[str] = "mistake"
+    mistake: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Predict:
+    """A prediction, in the words of the command line."""
+
+    name: ClassVar[str] = "predict"
+    operation: str
+    gpu: str
+    size: str = ""
+    shape: str = ""
+    dtype: str = "fp32"
+    impl: str = ""
+    calls: str = USUAL_CALLS
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel launch as arithmetic: `elements` in blocks of `threads` on a GPU of the table, one's own or `here`."""
+
+    name: ClassVar[str] = "launch"
+    elements: int
+    threads: int
+    gpu: str = ""
+    cc: str = ""
+    multiprocessors: int = 0
+    registers: int = 32
+    shared: int = 0
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A chain of indexing and reshaping; with `read` the cost of reading what it gives, measured."""
+
+    name: ClassVar[str] = "tensor"
+    expression: str
+    read: bool = False
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of training a model, in the words of the command line."""
+
+    name: ClassVar[str] = "memory"
+    model: str
+    batch: int
+    dtype: str = "fp32"
+    optimizer: str = "sgd"
+    options: tuple[str, ...] = ()
+    gpu: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """A training, in the words of the command line."""
+
+    name: ClassVar[str] = "train"
+    model: str
+    batch: int
+    steps: int = 100
+    modes: tuple[str, ...] = ("fp32",)
+    processes: int = 1
+    data: str = "rule"
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of the notebooks, with the verdict of the fact check."""
+
+    name: ClassVar[str] = "claim"
+    row: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The rule that judges a guess: one of `exact`, `near`, `choice`, `option` and `reach`.
+
+    Attributes:
+        exact: an expression that arithmetic alone decides: right within half a percent.
+        near: an expression: right within `right` times its value, close within `close` times.
+        points: instead: right within so many percentage points, close within twice as many.
+        option: the choice that is right whatever was measured.
+        choice: an expression for each choice: the one that is true is right.
+        reach: an expression that any of one's own runs makes true; the guess is not needed.
+    """
+
+    name: ClassVar[str] = "check"
+    guess: str = ""
+    exact: str = ""
+    near: str = ""
+    option: str = ""
+    choice: Mapping[str, str] = field(default_factory=dict, hash=False)
+    reach: str = ""
+    right: float = 1.25
+    close: float = 2.0
+    points: float = 0.0
+
+    def __post_init__(self) -> None:
+        rules = [rule for rule in ("exact", "near", "option", "choice", "reach") if getattr(self, rule)]
+        if len(rules) != 1:
+            raise InvalidInput.of("check", ", ".join(rules) or "no rule", "one of exact, near, option, choice, reach")
+        if not self.reach and not self.guess:
+            raise InvalidInput("check: guess is missing: the id of the guess it judges")
+        if not 1 <= self.right <= self.close:
+            raise InvalidInput.of("right and close", f"{self.right:g} and {self.close:g}", "1 <= right <= close")
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """What is said after a check when `when` is true; of those of one check the first that is."""
+
+    name: ClassVar[str] = "say"
+    text: Prose
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The rule to keep."""
+
+    name: ClassVar[str] = "keep"
+    text: Prose
+
+
+@dataclass(frozen=True, slots=True)
+class Instructor:
+    """Notes for whoever teaches it; learners do not see them."""
+
+    name: ClassVar[str] = "instructor"
+    text: Prose
+
+
+def with_colon(ask: str) -> str:
+    """Return what a guess asks for with a colon behind it, unless it ends with a mark of its own."""
+    return ask if ask.endswith(("?", ":", ".")) else f"{ask}:"
+
+
+Block = Guess | Run | Mistake | Predict | Launch | Tensor | Memory | Train | Claim | Check | Say | Keep | Instructor
+KINDS: tuple[type[Any], ...] = (
+    Guess, Run, Mistake, Predict, Launch, Tensor, Memory, Train, Claim, Check, Say, Keep, Instructor,
+)  # fmt: skip
+BLOCKS: Mapping[str, type[Any]] = MappingProxyType({kind.name: kind for kind in KINDS})
+COMPUTED = (Predict, Launch, Tensor, Memory, Claim)  # at once, without a device
+MEASURED = (Run, Mistake, Train)
+TYPES: Mapping[type, str] = MappingProxyType(
+    {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts"}
+)
+
+
+def block_of(kind: str, table: Mapping[str, Any]) -> Block:
+    """Return the block that `table` describes.
+
+    Raises:
+        InvalidInput: no such kind or key, a key that is missing, or a value of another type; says what is accepted.
+    """
+    if kind not in BLOCKS:
+        raise InvalidInput.of("block", kind, BLOCKS)
+    made, hints = BLOCKS[kind], get_type_hints(BLOCKS[kind])
+    known = {row.name: row for row in fields(made)}
+    for key in table:
+        if key not in known:
+            raise InvalidInput.of(f"key of {kind}", key, known)
+    missing = [name for name, row in known.items() if _is_required(row) and name not in table]
+    if missing:
+        raise InvalidInput(f"{kind}: {', '.join(missing)} is missing")
+    block: Block = made(**{key: _value(f"{kind}.{key}", value, hints[key]) for key, value in table.items()})
+    return block
+
+
+def _is_required(row: "Field[Any]") -> bool:
+    return row.default is MISSING and row.default_factory is MISSING
+
+
+def _value(what: str, value: object, hint: Any) -> Any:
+    if hint is Prose and isinstance(value, str):
+        return Prose.of(value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    origin = getattr(hint, "__origin__", hint)
+    if origin is tuple and isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return tuple(value)
+    if origin is not tuple and isinstance(value, dict) and all(isinstance(part, str) for part in value.values()):
+        return MappingProxyType(dict(value))
+    if isinstance(hint, type) and isinstance(value, hint) and isinstance(value, bool) == (hint is bool):
+        return value
+    raise InvalidInput.of(
+        what, str(value)[:60], TYPES.get(origin, "a table of texts") if hint is not Prose else "a text"
+    )

@@ -1,0 +1,117 @@
+"""The lessons there are: those of the package in their order, then an instructor's own, read anew when they change."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from gpuexplore.devices.directories import data_directory
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.lessons.lesson.format import Lesson, Step, read_lesson, with_letters
+
+FOLDER = Path(__file__).parent
+OWN = "lessons"  # in the data directory
+MOST_OWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What was found.
+
+    Attributes:
+        lessons: by name, in the order they are listed.
+        unreadable: why a file is no lesson, by its name.
+    """
+
+    lessons: Mapping[str, Lesson]
+    unreadable: Mapping[str, str]
+
+    def lesson(self, name: str) -> Lesson:
+        """Return the lesson called `name`.
+
+        Raises:
+            InvalidInput: there is none, or its file cannot be read; says why.
+        """
+        if name in self.unreadable:
+            raise InvalidInput(self.unreadable[name])
+        if name not in self.lessons:
+            raise InvalidInput.of("lesson", name, self.lessons)
+        return self.lessons[name]
+
+
+def catalog() -> Catalog:
+    """Return the lessons there are now."""
+    return _read(tuple(_stamp(path) for path in _files()))
+
+
+def own_folder() -> Path:
+    """Return where an instructor's own lessons are looked for."""
+    return data_directory() / OWN
+
+
+def lesson_at(path: Path) -> Lesson:
+    """Return the lesson of a file anywhere, with the steps it borrows.
+
+    Raises:
+        InvalidInput: it is no lesson; names file and line, and what is accepted.
+    """
+    return _with_borrowed(read_lesson(path), catalog().lessons)
+
+
+_Stamp = tuple[Path, int, int]
+
+
+def _files() -> Sequence[Path]:
+    own = sorted(own_folder().glob("*.md"))[:MOST_OWN] if own_folder().is_dir() else []
+    return [*FOLDER.glob("*.md"), *own]
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        found = path.stat()
+    except OSError:  # it has gone meanwhile, or is a link to nowhere: reading it says so
+        return path, 0, 0
+    return path, found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=4)
+def _read(stamps: tuple[_Stamp, ...]) -> Catalog:
+    lessons: dict[str, Lesson] = {}
+    unreadable: dict[str, str] = {}
+    for path, *_ in stamps:
+        if path.stem in lessons:
+            unreadable[f"{OWN}/{path.name}"] = f"{path.name}: a lesson of gpuexplore has this name: give it another one"
+            continue
+        try:
+            lessons[path.stem] = read_lesson(path)
+        except InvalidInput as error:
+            unreadable[path.stem] = str(error)
+    return _in_order(lessons, unreadable)
+
+
+def _in_order(lessons: Mapping[str, Lesson], unreadable: dict[str, str]) -> Catalog:
+    found: dict[str, Lesson] = {}
+    for lesson in sorted(lessons.values(), key=_place):
+        try:
+            found[lesson.name] = _with_borrowed(lesson, lessons)
+        except InvalidInput as error:
+            unreadable[lesson.name] = str(error)
+    return Catalog(found, unreadable)
+
+
+def _place(lesson: Lesson) -> tuple[bool, int, str]:
+    return (lesson.order is None, lesson.order or 0, lesson.title)
+
+
+def _with_borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Lesson:
+    steps = [*_borrowed(lesson, lessons), *lesson.steps]
+    return replace(lesson, steps=with_letters(steps)) if lesson.borrows else lesson
+
+
+def _borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Iterable[Step]:
+    for place in lesson.borrows:
+        name, _, letter = place.partition("/")
+        if name not in lessons or lessons[name].borrows:
+            accepted = [f"{other.name}/{step.letter}" for other in lessons.values() for step in other.steps[:1]]
+            raise InvalidInput.of(f"{lesson.name}.md, line 1: borrows", place, accepted)
+        yield lessons[name].step(letter)

@@ -1,0 +1,179 @@
+"""Everything a step knows: what was measured for it, what stands for a device that is not here, what is computed."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from gpuexplore.activity import Payload
+from gpuexplore.analysis.model import Context
+from gpuexplore.analysis.prediction.request import Question, predictions
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.features.lessons.lesson.blocks import (
+    COMPUTED,
+    Claim,
+    Launch,
+    Memory,
+    Mistake,
+    Predict,
+    Run,
+    Tensor,
+    Train,
+)
+from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, Style
+from gpuexplore.features.lessons.lesson.format import Step
+from gpuexplore.features.lessons.lesson.memory_block import memory_rows
+from gpuexplore.features.lessons.lesson.quantities import (
+    Row,
+    StepNames,
+    claim_rows,
+    facts_of,
+    launch_row,
+    prediction_row,
+    result_row,
+)
+from gpuexplore.features.lessons.lesson.tensor_block import read_rows, tensor_rows
+from gpuexplore.features.lessons.lesson.training import training_rows, untrained_row
+from gpuexplore.features.lessons.lesson.work import Task
+from gpuexplore.features.mistakes.catalog.contract import Observation, Quantity
+from gpuexplore.model import Device, Origin, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.recorded import recorded_results
+from gpuexplore.request import Request, shapes_of
+from gpuexplore.serialization import decode
+from gpuexplore.shapes import split
+
+STAND_IN = "T4"  # the GPU of the notebooks, predicted where there is neither one nor a recording
+Measured = Sequence[Result] | Payload
+# What a lesson calls the quantities of a mistake.
+QUANTITY_OF: Mapping[Quantity, tuple[str, Dimension]] = {
+    "time": ("time", TIME),
+    "compute rate": ("rate", RATE),
+    "memory rate": ("bandwidth", BANDWIDTH),
+    "share": ("share", PLAIN),
+    "error": ("error", PLAIN),
+    "count": ("figure", PLAIN),
+    "ratio": ("figure", PLAIN),
+    "sum": ("figure", PLAIN),
+}
+
+
+def names_of(
+    step: Step, devices: Sequence[Device], measured: Mapping[int, Measured], tasks: Sequence[Task]
+) -> StepNames:
+    """Return the quantities of a step.
+
+    Args:
+        step: of a lesson.
+        devices: of this machine.
+        measured: what came of each of `tasks`, by its place; what is not there has not been measured.
+        tasks: `work.tasks_of` the step.
+
+    Raises:
+        InvalidInput: a block that is computed asks for what does not exist.
+    """
+    rows: list[Row] = []
+    for place, task in enumerate(tasks):
+        rows += _rows_of_task(task, measured.get(place), devices)
+    for block in step.of(*COMPUTED):
+        rows += computed_rows(block, devices)
+    return StepNames(tuple(rows), facts_of(devices))
+
+
+def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
+    """Return the quantities of a block that needs no device: one of `blocks.COMPUTED`."""
+    return OF_COMPUTED[type(block)](block, devices)
+
+
+def _predicted_rows(block: Predict, devices: Sequence[Device]) -> Iterable[Row]:
+    question = Question(
+        block.operation, block.gpu, block.size, block.shape, block.dtype, implementation=block.impl, calls=block.calls
+    )
+    return _predicted(question, tuple(devices), block.gpu, block.id)
+
+
+@lru_cache(maxsize=500)
+def _predicted(question: Question, devices: tuple[Device, ...], device: str, of: str) -> tuple[Row, ...]:
+    return tuple(prediction_row(prediction, device, of) for prediction in predictions(question, devices))
+
+
+def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
+    if task.work is None:
+        return OF_UNMEASURABLE[type(task.block)](task.block, devices)
+    return OF_MEASURED[type(task.block)](task.block, measured) if measured else ()
+
+
+def _result_rows(block: Run, results: Sequence[Result]) -> Iterable[Row]:
+    return [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results]
+
+
+def mistake_rows(block: Mistake, payload: Payload) -> Iterator[Row]:
+    """Yield the wrong and the right figure of a mistake, and their ratio, which was taken round by round."""
+    seen = decode(Observation, payload)
+    name, dimension = QUANTITY_OF[seen.quantity]
+    style: Style = "percent" if seen.quantity == "share" else "number"
+    sources = frozenset({seen.origin})
+    for source, reading in (("wrong", seen.wrong), ("right", seen.right)):
+        if reading.value is not None:
+            low, high = reading.ci95 or (reading.value, reading.value)
+            figure: Figure | str = Figure(reading.value, low, high, dimension, style, sources)
+        else:
+            figure = seen.words(reading)
+        yield Row({"of": block.id, "source": source}, {name: figure})
+    if seen.factor:
+        low, high = seen.factor.ci95 or (seen.factor.ratio, seen.factor.ratio)
+        yield Row(
+            {"of": block.id, "source": "factor"}, {"figure": Figure(seen.factor.ratio, low, high, sources=sources)}
+        )
+
+
+def stand_ins(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
+    """Yield what is known of a GPU where there is none: recorded results of these cases, else predictions."""
+    recorded = list(_recorded(block))
+    if recorded:
+        context = Context(origin=Origin.RECORDED)
+        found = analyze(recorded, context=context).results
+        yield from (result_row(analyzed, block.device, block.id) for analyzed in found)
+        return
+    vendor = operation_named(block.operation).vendor_library.name
+    for name in split(block.impl) or (vendor,):
+        question = Question(block.operation, STAND_IN, block.size, block.shape, block.dtype, name)
+        yield from _predicted(question, tuple(devices), block.device, block.id)
+
+
+def _recorded(block: Run) -> Iterator[Result]:
+    """Yield recorded results of the cases a block asks for, all of one recording."""
+    operation = operation_named(block.operation)
+    shapes = set(shapes_of(Request(operation.name, sizes=block.size, shapes=block.shape), operation))
+    dtypes, names = split(block.dtype), split(block.impl)
+    first = None
+    for recording, result in recorded_results():
+        case = result.case
+        fits = case.operation == operation.name and case.shape in shapes and case.dtype in dtypes and _is_of_gpu(result)
+        if fits and case.implementation in names and (first or recording.name) == recording.name:
+            first = recording.name
+            yield result
+
+
+def _is_of_gpu(result: Result) -> bool:
+    device = result.environment.device if result.environment else None
+    return device is not None and device.kind == "cuda" and result.measurement is not None
+
+
+Rows = Callable[[Any, Any], Iterable[Row]]
+OF_MEASURED: Mapping[type, Rows] = {
+    Run: _result_rows,
+    Mistake: mistake_rows,
+    Train: training_rows,
+    Tensor: read_rows,
+}
+OF_UNMEASURABLE: Mapping[type, Rows] = {  # on the devices of this machine
+    Run: stand_ins,
+    Train: lambda block, devices: [untrained_row(block, devices)],
+}
+OF_COMPUTED: Mapping[type, Rows] = {
+    Predict: _predicted_rows,
+    Launch: lambda block, devices: [launch_row(block, devices)],
+    Tensor: lambda block, _: tensor_rows(block),
+    Memory: lambda block, _: memory_rows(block),
+    Claim: lambda block, _: claim_rows(block),
+}

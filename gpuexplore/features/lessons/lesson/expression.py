@@ -1,0 +1,301 @@
+"""The closed grammar of checks and figures: arithmetic, comparisons and named quantities; nothing of it is ever run.
+
+Python's own parser makes the tree, of which only a few kinds of nodes are accepted; a figure carries its interval
+along, and a comparison of intervals that overlap is neither true nor false.
+"""
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.features.lessons.lesson.figure import (
+    LARGEST,
+    SIZE,
+    TIME,
+    WORK,
+    Figure,
+    combined,
+    exact,
+    format_figure,
+    is_less,
+    mapped,
+    raised,
+)
+
+LONGEST = 400  # characters
+DEEPEST = 20
+Value = Figure | bool | str | None  # None: true and false both fit the intervals
+Selectors = Mapping[str, str]
+SIGNS: Mapping[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+FUNCTIONS: Mapping[str, Callable[[float], float]] = {
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "round": round,
+    "sqrt": math.sqrt,
+    "log": math.log,
+}
+KEEP_UNITS = ("ceil", "floor", "round")
+CHOICES: Mapping[str, Callable[..., Figure]] = {"min": min, "max": max}
+COMPARISONS: Mapping[type, Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+# What a quantity may be asked for, and what may narrow it down; `quantities` looks each up.
+QUANTITIES = (
+    "time", "mean_time", "min_time", "first_call", "rate", "bandwidth", "mfu", "speedup", "error", "flops", "bytes",
+    "intensity", "peak", "share", "samples", "precision", "blocks", "waves", "last_wave", "warps", "occupancy",
+    "multiprocessors", "memory", "loss", "phase", "index", "figure", "verdict", "bound", "batch",
+    "peak_bandwidth", "support", "kind", "stride", "length", "count",
+)  # fmt: skip
+SELECTORS = (
+    "impl", "dtype", "size", "shape", "device", "source", "operation", "cache", "data", "threads", "of", "name",
+)  # fmt: skip
+FACTS = ("gpu", "gpus", "bf16_units", "fp16_units", "cores")
+# Units of numbers that a lesson states itself, like 16e9 * B / s.
+UNIT_NAMES: Mapping[str, Figure] = {"s": exact(1.0, TIME), "B": exact(1.0, SIZE), "FLOP": exact(1.0, WORK)}
+OUTCOMES = ("right", "close", "off", "unclear", "not_measured", "no_guess")
+
+
+class Names(Protocol):
+    """What an expression may look up; `quantities.StepNames` is one of a step."""
+
+    def quantity(self, name: str, selectors: Selectors) -> Figure | str:
+        """Return the quantity `name`, narrowed down by `selectors`.
+
+        Raises:
+            NotFound: it was not measured.
+            InvalidInput: there are several, or none can be.
+        """
+        ...
+
+    def fact(self, name: str) -> Value:
+        """Return a fact of this machine, of the guess or of its outcome."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A text that was parsed."""
+
+    text: str
+    tree: ast.expr
+
+    def quantities(self) -> Iterator[tuple[str, Selectors]]:
+        """Yield the quantities it asks for."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and _name(node.func) in QUANTITIES:
+                yield _name(node.func), _selectors(node)
+
+
+def parse(text: str, guesses: tuple[str, ...] = ()) -> Expression:
+    """Return `text` as an expression.
+
+    Args:
+        guesses: ids of guesses that may be named as well.
+
+    Raises:
+        InvalidInput: it is too long, no expression, or uses what the grammar does not have; says what is accepted.
+    """
+    if len(text) > LONGEST:
+        raise InvalidInput.of("expression", f"{len(text):,} characters", f"at most {LONGEST}")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        _check(tree, guesses, DEEPEST)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InvalidInput.of("expression", text, "arithmetic like time(size=1024) / time(size=512)") from error
+    return Expression(text.strip(), tree)
+
+
+def evaluate(expression: Expression, names: Names) -> Value:
+    """Return the value of an expression.
+
+    Raises:
+        NotFound: something it needs was not measured.
+        InvalidInput: units do not go together, or a name stands for several figures.
+    """
+    return _Evaluation(names).of(expression.tree)
+
+
+def figure_of(expression: Expression, names: Names) -> Figure:
+    """Return the figure an expression stands for.
+
+    Raises:
+        NotFound: as `evaluate`, or what was measured is no number, e.g. `inf`.
+        InvalidInput: as `evaluate`, or it is no figure.
+    """
+    value = evaluate(expression, names)
+    if isinstance(value, str):
+        raise NotFound(f"{expression.text}: came out as {value}, which is no number")
+    if not isinstance(value, Figure):
+        raise InvalidInput.of("expression", expression.text, "what gives a number")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    names: Names
+
+    def of(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else exact(float(str(node.value)))
+        if isinstance(node, ast.Name):
+            return UNIT_NAMES.get(node.id) or self.names.fact(node.id)
+        if isinstance(node, ast.UnaryOp):
+            return self._unary(node)
+        if isinstance(node, ast.BinOp):
+            return self._arithmetic(node)
+        if isinstance(node, ast.BoolOp):
+            return self._logic(node)
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        assert isinstance(node, ast.Call)
+        return self._call(node)
+
+    def _figure(self, node: ast.expr) -> Figure:
+        value = self.of(node)
+        if not isinstance(value, Figure):
+            raise InvalidInput.of("value", str(value), "numbers")
+        return value
+
+    def _unary(self, node: ast.UnaryOp) -> Value:
+        if isinstance(node.op, ast.Not):
+            value = self.of(node.operand)
+            return None if value is None else not value
+        return combined("*", exact(-1.0), self._figure(node.operand))
+
+    def _arithmetic(self, node: ast.BinOp) -> Figure:
+        left, right = self._figure(node.left), self._figure(node.right)
+        return raised(left, right) if isinstance(node.op, ast.Pow) else combined(SIGNS[type(node.op)], left, right)
+
+    def _logic(self, node: ast.BoolOp) -> bool | None:
+        decisive = isinstance(node.op, ast.Or)  # one true part decides an `or`, one false part an `and`
+        undecided = False
+        for part in node.values:
+            value = self.of(part)
+            if value is decisive:
+                return decisive
+            undecided = undecided or value is None
+        return None if undecided else not decisive
+
+    def _comparison(self, node: ast.Compare) -> bool | None:
+        (sign,), (right,) = node.ops, node.comparators
+        left_value, right_value = self.of(node.left), self.of(right)
+        if isinstance(left_value, str) or isinstance(right_value, str):
+            if not isinstance(sign, ast.Eq | ast.NotEq):
+                raise InvalidInput.of("comparison of texts", ast.unparse(node), "== and !=")
+            return (left_value == right_value) == isinstance(sign, ast.Eq)
+        if not (isinstance(left_value, Figure) and isinstance(right_value, Figure)):
+            raise InvalidInput.of("comparison", ast.unparse(node), "two numbers, or two texts")
+        return _compared(left_value, right_value, sign)
+
+    def _call(self, node: ast.Call) -> Value:
+        name = _name(node.func)
+        if name in FUNCTIONS:
+            return mapped(FUNCTIONS[name], self._figure(node.args[0]), keeps_unit=name in KEEP_UNITS)
+        if name in CHOICES:
+            return _chosen(name, [self._figure(argument) for argument in node.args])
+        return self.names.quantity(name, _selectors(node))
+
+
+def _chosen(name: str, figures: list[Figure]) -> Figure:
+    if len({figure.dimension for figure in figures}) > 1:
+        raise InvalidInput(f"{name} of {', '.join(map(format_figure, figures))}: the units differ")
+    return CHOICES[name](figures, key=lambda figure: figure.value)
+
+
+def _compared(left: Figure, right: Figure, sign: ast.cmpop) -> bool | None:
+    if isinstance(sign, ast.Eq | ast.NotEq):
+        if left.is_exact and right.is_exact:
+            same: bool | None = math.isclose(left.value, right.value, rel_tol=1e-9)
+        else:
+            same = None if left.low <= right.high and right.low <= left.high else False
+        return same if same is None else same == isinstance(sign, ast.Eq)
+    if left.is_exact and right.is_exact:
+        return COMPARISONS[type(sign)](left.value, right.value)
+    rises = isinstance(sign, ast.Lt | ast.LtE)
+    return is_less(left, right) if rises else is_less(right, left)
+
+
+def _check(node: ast.expr, guesses: tuple[str, ...], depth: int) -> None:
+    """Accept a tree of the grammar."""
+    if depth == 0:
+        raise InvalidInput.of("expression", "nested too deeply", f"at most {DEEPEST} levels")
+    if isinstance(node, ast.Constant):
+        _check_constant(node)
+    elif isinstance(node, ast.Name):
+        known = (*FACTS, *UNIT_NAMES, *OUTCOMES, *guesses)
+        if node.id not in known:
+            raise InvalidInput.of("name", node.id, known)
+    elif isinstance(node, ast.Call):
+        _check_call(node, guesses, depth)
+    else:
+        for part in _parts(node):
+            _check(part, guesses, depth - 1)
+
+
+def _check_constant(node: ast.Constant) -> None:
+    if isinstance(node.value, str):
+        return
+    if isinstance(node.value, bool) or not isinstance(node.value, int | float) or abs(node.value) > LARGEST:
+        _refuse(node)
+
+
+def _check_call(node: ast.Call, guesses: tuple[str, ...], depth: int) -> None:
+    name = _name(node.func)
+    if name in FUNCTIONS or name in CHOICES:
+        if node.keywords or (name in FUNCTIONS and len(node.args) != 1) or len(node.args) < 1:
+            raise InvalidInput.of(f"arguments of {name}", ast.unparse(node), "numbers in brackets")
+        for argument in node.args:
+            _check(argument, guesses, depth - 1)
+        return
+    if name not in QUANTITIES:
+        raise InvalidInput.of("quantity", name or ast.unparse(node)[:60], (*QUANTITIES, *FUNCTIONS, *CHOICES))
+    if node.args:
+        raise InvalidInput.of(
+            f"argument of {name}", ast.unparse(node.args[0])[:60], f"named ones: {', '.join(SELECTORS)}"
+        )
+    for selector in _selectors(node):
+        if selector not in SELECTORS:
+            raise InvalidInput.of(f"selector of {name}", selector, SELECTORS)
+
+
+def _parts(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the parts of a node; refuse one that the grammar does not have."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
+        yield node.operand
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (*SIGNS, ast.Pow)):
+        yield from (node.left, node.right)
+    elif isinstance(node, ast.BoolOp):
+        yield from node.values
+    elif (
+        isinstance(node, ast.Compare)
+        and len(node.ops) == 1
+        and isinstance(node.ops[0], (*COMPARISONS, ast.Eq, ast.NotEq))
+    ):
+        yield from (node.left, node.comparators[0])
+    else:
+        _refuse(node)
+
+
+def _refuse(node: ast.expr) -> NoReturn:
+    accepted = "numbers, names, + - * / **, comparisons, and, or, not, and quantities like time(size=512)"
+    raise InvalidInput.of("expression", ast.unparse(node)[:60], accepted)
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _selectors(node: ast.Call) -> Selectors:
+    found = {}
+    for keyword in node.keywords:
+        if keyword.arg is None or not isinstance(keyword.value, ast.Constant):
+            raise InvalidInput.of("selector", ast.unparse(node)[:60], "texts and numbers, like size=512")
+        found[keyword.arg] = str(keyword.value.value)
+    return found

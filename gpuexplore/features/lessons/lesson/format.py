@@ -1,0 +1,298 @@
+"""Reads a lesson: TOML between ``+++`` lines, steps at ``##`` headings, and in them text and fenced TOML blocks."""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.lessons.lesson.blocks import (
+    BLOCKS,
+    CANNOT_TELL,
+    NO_IDEA,
+    Block,
+    Check,
+    Guess,
+    Instructor,
+    Keep,
+    Say,
+    block_of,
+)
+from gpuexplore.features.lessons.lesson.expression import Expression, parse
+from gpuexplore.features.lessons.lesson.prose import Prose
+from gpuexplore.typed_text import check_characters, check_text
+
+LARGEST_BYTES = 200_000
+LONGEST_MINUTES = 600
+MOST_STEPS = len(ascii_lowercase)
+FENCE = "+++"
+BLOCK = re.compile(r"```(\S*)\s*")
+REQUIRED: dict[str, type] = {"title": str, "question": str, "minutes": int}
+OPTIONAL: dict[str, type] = {"rows": list, "borrows": list, "order": int}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a lesson.
+
+    Attributes:
+        letter: its place, as links name it.
+        parts: text and blocks in their order, each with the line it begins in.
+    """
+
+    letter: str
+    title: str
+    parts: tuple[tuple[int, Prose | Block], ...]
+
+    def of(self, *kinds: type[Any]) -> tuple[Any, ...]:
+        """Return its parts of these kinds, in order."""
+        return tuple(part for _, part in self.parts if isinstance(part, kinds))
+
+    @property
+    def guesses(self) -> Mapping[str, Guess]:
+        """Its guesses by id."""
+        return {guess.id: guess for guess in self.of(Guess)}
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson as it was written.
+
+    Attributes:
+        name: of its file, as links name it.
+        question: what it answers, in a reader's words.
+        minutes: it takes about.
+        rows: of the notebooks it does right.
+        borrows: steps of other lessons that come first, as ``lesson/letter``.
+        digest: of its text: answers belong to one version of a lesson.
+        order: its place among the lessons; None for an instructor's own.
+    """
+
+    name: str
+    title: str
+    question: str
+    minutes: int
+    rows: tuple[str, ...]
+    steps: tuple[Step, ...]
+    digest: str
+    borrows: tuple[str, ...] = ()
+    order: int | None = None
+
+    def step(self, letter: str) -> Step:
+        """Return the step of this letter.
+
+        Raises:
+            InvalidInput: there is none.
+        """
+        for step in self.steps:
+            if step.letter == letter:
+                return step
+        raise InvalidInput.of(f"step of {self.name}", letter, (step.letter for step in self.steps))
+
+
+def read_lesson(path: Path) -> Lesson:
+    """Return the lesson in a file.
+
+    Raises:
+        InvalidInput: names the file, the line, what is wrong there and what is accepted.
+    """
+    try:
+        if path.is_fifo():  # would wait for whoever writes into it
+            raise InvalidInput.of(f"{path.name}: file", "a pipe", "files of text")
+        with path.open("rb") as file:  # a device has no size that could be asked for
+            written = file.read(LARGEST_BYTES + 1)
+        if len(written) > LARGEST_BYTES:
+            raise InvalidInput.of(
+                f"{path.name}: file", f"more than {LARGEST_BYTES:,} bytes", f"at most {LARGEST_BYTES:,}"
+            )
+        text = written.decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path.name}: cannot be read as UTF-8 text: {error}") from error
+    return parse_lesson(text, path.stem, path.name)
+
+
+def parse_lesson(text: str, name: str, file: str = "lesson") -> Lesson:
+    """Return the lesson of a text.
+
+    Raises:
+        InvalidInput: as `read_lesson`.
+    """
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        check_characters(f"{file}, line {number}", line)
+    header, body = _front_matter(lines, file)
+    steps = _steps(lines, body, file)
+    if not steps and not header.get("borrows"):
+        raise InvalidInput(f"{file}, line {body + 1}: no step: begin each with a line like ## How long does it take?")
+    return Lesson(
+        name=name,
+        title=header["title"],
+        question=header["question"],
+        minutes=header["minutes"],
+        rows=tuple(header.get("rows", ())),
+        steps=steps,
+        digest=hashlib.sha256(text.encode()).hexdigest()[:16],
+        borrows=tuple(header.get("borrows", ())),
+        order=header.get("order"),
+    )
+
+
+def _front_matter(lines: Sequence[str], file: str) -> tuple[Mapping[str, Any], int]:
+    """Return the front matter and the index of the line behind it."""
+    ends = [index for index, line in enumerate(lines) if line.strip() == FENCE][:2]
+    if len(ends) != 2 or ends[0] != 0:
+        raise InvalidInput(f"{file}, line 1: front matter between two lines of {FENCE} is missing")
+    found = _toml(lines[1 : ends[1]], file, 2)
+    value: object
+    for key, value in found.items():
+        kind = (REQUIRED | OPTIONAL).get(key)
+        if kind is None:
+            raise InvalidInput.of(f"{file}, line 1: front matter", key, (*REQUIRED, *OPTIONAL))
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InvalidInput.of(f"{file}, line 1: {key}", value, f"a value of type {kind.__name__}")
+        if isinstance(value, list) and not all(isinstance(part, str) for part in value):
+            raise InvalidInput.of(f"{file}, line 1: {key}", value, "a list of texts")
+        if isinstance(value, str):
+            _check_heading(f"{file}, line 1: {key}", value)
+    missing = [key for key in REQUIRED if key not in found]
+    if missing:
+        raise InvalidInput(f"{file}, line 1: front matter lacks {', '.join(missing)}")
+    if not 1 <= found["minutes"] <= LONGEST_MINUTES:
+        raise InvalidInput.of(f"{file}, line 1: minutes", found["minutes"], f"1 to {LONGEST_MINUTES}")
+    if Prose.of(found["title"] + found["question"]).expressions:
+        raise InvalidInput(f"{file}, line 1: title and question hold no figures")
+    return found, ends[1] + 1
+
+
+def _check_heading(what: str, text: str) -> None:
+    if not text.strip():
+        raise InvalidInput.of(what, text, "a text that says something")
+    check_text(what, text)
+
+
+def _steps(lines: Sequence[str], body: int, file: str) -> tuple[Step, ...]:
+    starts = list(_headings(lines, body))
+    if len(starts) > MOST_STEPS:
+        raise InvalidInput.of(f"{file}: steps", len(starts), f"at most {MOST_STEPS}")
+    before = next(filter(None, map(str.strip, lines[body : starts[0] if starts else None])), "")
+    if before:
+        raise InvalidInput.of(f"{file}, line {body + 1}", before[:60], "a step first: a line like ## How long is it?")
+    ends = [*starts[1:], len(lines)]
+    return tuple(
+        _checked(Step(letter, lines[start][3:].strip(), tuple(_parts(lines, start + 1, end, file))), file, start + 1)
+        for letter, start, end in zip(ascii_lowercase, starts, ends, strict=False)
+    )
+
+
+def _headings(lines: Sequence[str], body: int) -> Iterator[int]:
+    fenced = False
+    for index in range(body, len(lines)):
+        if lines[index].startswith("```"):
+            fenced = not fenced
+        elif lines[index].startswith("## ") and not fenced:
+            yield index
+
+
+def _parts(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tuple[int, Prose | Block]]:
+    """Yield text and blocks between two lines."""
+    text_from, index = start, start
+    while index < end:
+        opened = BLOCK.fullmatch(lines[index])
+        if opened is None or not opened[1]:
+            index += 1
+            continue
+        yield from _prose(lines, text_from, index, file)
+        close = next((at for at in range(index + 1, end) if lines[at].strip() == "```"), None)
+        if close is None:
+            raise InvalidInput(
+                f"{file}, line {index + 1}: the block {opened[1]} does not end: a line of ``` is missing"
+            )
+        if opened[1] not in BLOCKS:
+            raise InvalidInput.of(f"{file}, line {index + 1}: block", opened[1], BLOCKS)
+        table = _toml(lines[index + 1 : close], file, index + 2)
+        yield index + 1, _named(partial(block_of, opened[1], table), file, index + 1)
+        text_from = index = close + 1
+    yield from _prose(lines, text_from, end, file)
+
+
+def _prose(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tuple[int, Prose]]:
+    text = "\n".join(lines[start:end]).strip()
+    if text:
+        yield start + 1, _named(partial(Prose.of, text), file, start + 1)
+
+
+def _toml(lines: Sequence[str], file: str, line: int) -> dict[str, Any]:
+    try:
+        return tomllib.loads("\n".join(lines))
+    except (ValueError, RecursionError) as error:  # ValueError: also of a number of thousands of digits
+        raise InvalidInput(f"{file}, line {line}: no TOML: {error}") from error
+
+
+def _named(make: Callable[[], Any], file: str, line: int) -> Any:
+    """Return what `make` makes; an error names the file and the line."""
+    try:
+        return make()
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}, line {line}: {error}") from error
+
+
+def _checked(step: Step, file: str, line: int) -> Step:
+    """Return `step`, whose blocks refer to what it has."""
+    guesses = step.guesses
+    if len(guesses) != len(step.of(Guess)):
+        raise InvalidInput(f"{file}, line {line}: two guesses of step {step.letter} have one id")
+    for at, part in step.parts:
+        _named(partial(_parsed, part, tuple(guesses)), file, at)
+        if isinstance(part, Check) and part.guess:
+            if part.guess not in guesses:
+                raise InvalidInput.of(
+                    f"{file}, line {at}: guess", part.guess, guesses or ("none: the step has no guess",)
+                )
+            _named(partial(_check_options, part, guesses[part.guess]), file, at)
+    return step
+
+
+def _check_options(check: Check, guess: Guess) -> None:
+    options = [*check.choice, *filter(None, [check.option])]
+    if bool(guess.choices) != bool(options):
+        kind = "choice or option" if guess.choices else "exact or near"
+        raise InvalidInput(f"check of {guess.id}: the guess {'has' if guess.choices else 'has no'} choices: use {kind}")
+    for option in options:
+        if option not in guess.choices:
+            raise InvalidInput.of(f"option of {guess.id}", option, guess.choices)
+    if NO_IDEA in guess.choices or (check.choice and CANNOT_TELL in check.choice):
+        raise InvalidInput(f"check of {guess.id}: {NO_IDEA!r} and {CANNOT_TELL!r} are always there, and need no rule")
+
+
+def expressions(part: Prose | Block, guesses: tuple[str, ...] = ()) -> Iterator[Expression]:
+    """Yield the expressions of a part.
+
+    Raises:
+        InvalidInput: one of them is none.
+    """
+    if isinstance(part, Prose):
+        yield from part.expressions
+    elif isinstance(part, Say | Keep | Instructor):
+        yield from part.text.expressions
+        if isinstance(part, Say) and part.when:
+            yield parse(part.when, guesses)
+    elif isinstance(part, Check):
+        for text in (part.exact, part.near, part.reach, *part.choice.values()):
+            if text:
+                yield parse(text, guesses)
+
+
+def _parsed(part: Prose | Block, guesses: tuple[str, ...]) -> tuple[Expression, ...]:
+    return tuple(expressions(part, guesses))
+
+
+def with_letters(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return steps with new letters, in this order."""
+    return tuple(replace(step, letter=letter) for letter, step in zip(ascii_lowercase, steps, strict=False))

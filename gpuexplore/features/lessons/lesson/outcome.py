@@ -1,0 +1,295 @@
+"""What becomes of a guess: one rule a check, judged by what was measured, never by a device's name."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, Check, Guess, Say
+from gpuexplore.features.lessons.lesson.expression import Value, evaluate, figure_of, parse
+from gpuexplore.features.lessons.lesson.figure import LARGEST, Dimension, Figure, Undefined, exact, format_with_interval
+from gpuexplore.features.lessons.lesson.format import Step
+from gpuexplore.features.lessons.lesson.quantities import StepNames
+from gpuexplore.model import Origin
+from gpuexplore.units import read_number
+
+EXACT = 0.005  # an answer that was rounded to three digits
+WIDE = 4.0  # ends of a measured interval that differ by more: the value is known to no more than a factor of two
+WHOLE = 1000  # up to here a whole number is exact or it is not
+LONGEST = 60
+THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
+LARGEST_GUESS = LARGEST / max(UNITS.values())  # expressions can compute with it in every unit
+UNKNOWN = (NotFound, Undefined)  # what it is made of was not measured, or came out so that it has no value
+
+
+class Outcome(StrEnum):
+    """What became of a guess."""
+
+    RIGHT = "right"
+    CLOSE = "close"
+    OFF = "off"
+    UNCLEAR = "unclear"
+    NOT_MEASURED = "not measured"
+    NO_GUESS = "no guess"
+
+    @property
+    def identifier(self) -> str:
+        """Its name in the expressions of a lesson."""
+        return self.value.replace(" ", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A guess with what it was judged by.
+
+    Attributes:
+        truth: the figure or the option that is right; None where it is not known.
+        why: what keeps it from being judged, where something does.
+    """
+
+    outcome: Outcome
+    truth: Figure | str | None = None
+    why: str = ""
+
+    @property
+    def answer(self) -> str:
+        """The right answer, for a reader; empty where there is none."""
+        return format_with_interval(self.truth) if isinstance(self.truth, Figure) else self.truth or ""
+
+
+def read_guess(guess: Guess, typed: str) -> str | None:
+    """Return what was typed as a guess, in one form; None for no idea.
+
+    Raises:
+        InvalidInput: it is no number above 0, or none of the choices; says what is accepted.
+    """
+    text = typed.strip()
+    if text in ("", NO_IDEA):
+        return None
+    if guess.choices:
+        options = (*guess.choices, CANNOT_TELL, NO_IDEA)
+        if text not in options:
+            raise InvalidInput.of("guess", text[:LONGEST], options)
+        return text
+    number = read_number(THOUSANDS.sub("", text)) if len(text) <= LONGEST else None
+    if number is None or not 0 <= number <= LARGEST_GUESS:
+        unit = f" in {guess.unit}" if guess.unit else ""
+        raise InvalidInput.of(
+            "guess", text[:LONGEST], f"numbers from 0 to {LARGEST_GUESS:.0e}{unit}, like 2.5 or 1e6, or {NO_IDEA!r}"
+        )
+    return f"{number:.12g}"
+
+
+def value_of(guess: Guess, answer: str) -> Value:
+    """Return a guess, as `read_guess` gave it, as the value that expressions see; its unit is that of the truth."""
+    return answer if guess.choices else exact(float(answer) * UNITS[guess.unit])
+
+
+def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: StepNames) -> Judged:
+    """Return what becomes of the guess of `check`.
+
+    Args:
+        answers: by the guess's id, as `read_guess` gave them.
+        names: what was measured.
+    """
+    given = _given(step.guesses.get(check.guess), answers.get(check.guess))
+    try:
+        return _judged(check, given, names)
+    except UNKNOWN as error:
+        return Judged(Outcome.NOT_MEASURED, why=str(error))
+
+
+def say_after(check: Check, step: Step, names: StepNames) -> Say | None:
+    """Return the first `say` behind a check whose condition holds and whose figures are known, or None.
+
+    Args:
+        names: with the outcome of the check, and the guesses.
+    """
+    return next((say for say in says_of(step, check) if _holds(say, step, names) and say.text.is_known(names)), None)
+
+
+def says_of(step: Step, check: Check) -> tuple[Say, ...]:
+    """Return what may be said after a check: the blocks `say` up to the next check."""
+    parts = step.of(Check, Say)
+    behind = parts[parts.index(check) + 1 :]
+    until = next((place for place, part in enumerate(behind) if isinstance(part, Check)), len(behind))
+    return tuple(part for part in behind[:until] if isinstance(part, Say))
+
+
+def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames, check: Check) -> StepNames:
+    """Return `names` with the guesses of a step, each in the unit of what it is compared with."""
+    values = {
+        name: _in_unit_of(check, value_of(guess, answer), names)
+        for name, guess in step.guesses.items()
+        if (answer := answers.get(name)) is not None and answer != CANNOT_TELL
+    }
+    return StepNames(names.rows, names.facts, {**names.answers, **values})
+
+
+def with_outcome(names: StepNames, judged: Judged) -> StepNames:
+    """Return `names` with the outcome of a check, by which `say` chooses; doubts are `unclear` unguessed too."""
+    outcomes = {outcome.identifier: outcome is judged.outcome for outcome in Outcome}
+    if judged.outcome is Outcome.NO_GUESS and judged.why:
+        outcomes[Outcome.UNCLEAR.identifier] = True
+    return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
+
+
+def _holds(say: Say, step: Step, names: StepNames) -> bool:
+    if not say.when:
+        return True
+    try:
+        return evaluate(parse(say.when, tuple(step.guesses)), names) is True
+    except UNKNOWN:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A guess as it was given; None for none."""
+
+    answer: str | None
+    number: float | None
+
+
+def _given(guess: Guess | None, answer: str | None) -> _Given:
+    typed = guess is not None and not guess.choices and answer is not None
+    return _Given(answer, float(answer or 0) * UNITS[guess.unit] if typed and guess else None)
+
+
+def _judged(check: Check, given: _Given, names: StepNames) -> Judged:
+    for rule, judge_by in RULES.items():
+        if getattr(check, rule):
+            return judge_by(check, given, names)
+    raise InvalidInput.of("check", "no rule", RULES)
+
+
+def _by_exact(check: Check, given: _Given, names: StepNames) -> Judged:
+    truth = figure_of(parse(check.exact), names)
+    number = given.number
+    if number is None:
+        return Judged(Outcome.NO_GUESS, truth)
+    whole = truth.value == int(truth.value) and abs(truth.value) <= WHOLE
+    if number == truth.value or (not whole and math.isclose(number, truth.value, rel_tol=EXACT)):
+        return Judged(Outcome.RIGHT, truth)
+    return Judged(Outcome.CLOSE if _within(number, truth, check.close) else Outcome.OFF, truth)
+
+
+def _by_near(check: Check, given: _Given, names: StepNames) -> Judged:
+    truth = figure_of(parse(check.near), names)
+    number = given.number
+    why = _doubt(truth)
+    right, close = _rules(check)
+    if number is None:
+        return Judged(Outcome.NO_GUESS, truth, why)
+    nearest = replace(truth, value=min(max(number, truth.low), truth.high))
+    if why and (truth.doubts or close(number, nearest)):  # what lies far outside is off, wherever the truth is inside
+        return Judged(Outcome.UNCLEAR, truth, why)
+    if right(number, truth):
+        return Judged(Outcome.RIGHT, truth)
+    return Judged(Outcome.CLOSE if close(number, truth) else Outcome.OFF, truth)
+
+
+def _by_option(check: Check, given: _Given, _names: StepNames) -> Judged:
+    if given.answer is None:
+        return Judged(Outcome.NO_GUESS, check.option)
+    return Judged(Outcome.RIGHT if given.answer == check.option else Outcome.OFF, check.option)
+
+
+def _by_choice(check: Check, given: _Given, names: StepNames) -> Judged:
+    values = {option: evaluate(parse(text), names) for option, text in check.choice.items()}
+    truth = next((option for option, value in values.items() if value is True), None)
+    doubts = frozenset().union(*(_doubts(text, names) for text in check.choice.values()))
+    if given.answer is None:
+        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL, _flagged(doubts))
+    if truth is None and given.answer == CANNOT_TELL:
+        return Judged(Outcome.RIGHT, CANNOT_TELL)
+    if truth is None or doubts:
+        return Judged(Outcome.UNCLEAR, truth or CANNOT_TELL, _flagged(doubts) or "the intervals overlap")
+    return Judged(Outcome.RIGHT if given.answer == truth else Outcome.OFF, truth)
+
+
+def _by_reach(check: Check, _given: _Given, names: StepNames) -> Judged:
+    alone = [StepNames((row,), names.facts) for row in names.rows]
+    reached = [_reached(check, each) for each in alone]
+    found = [each for each, is_reached in zip(alone, reached, strict=True) if is_reached]
+    if found:
+        doubts = min((_doubts(check.reach, each) for each in found), key=len)
+        return Judged(Outcome.UNCLEAR if doubts else Outcome.RIGHT, why=_flagged(doubts))
+    if not [value for value in reached if value is not None]:
+        return Judged(Outcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
+    return Judged(Outcome.OFF)
+
+
+def _reached(check: Check, names: StepNames) -> Value:
+    """Return whether one result makes the task's condition true; None where the condition is not about it."""
+    try:
+        return evaluate(parse(check.reach), names) is True
+    except (NotFound, InvalidInput):
+        return None
+
+
+Rule = Callable[[Check, _Given, StepNames], Judged]
+RULES: Mapping[str, Rule] = {
+    "exact": _by_exact,
+    "near": _by_near,
+    "option": _by_option,
+    "choice": _by_choice,
+    "reach": _by_reach,
+}
+
+
+def _rules(check: Check) -> tuple[Callable[[float, Figure], bool], Callable[[float, Figure], bool]]:
+    if check.points:
+        return (
+            lambda number, truth: _beside(number, truth, check.points / 100),
+            lambda number, truth: _beside(number, truth, 2 * check.points / 100),
+        )
+    return (
+        lambda number, truth: _within(number, truth, check.right),
+        lambda number, truth: _within(number, truth, check.close),
+    )
+
+
+def _within(number: float, truth: Figure, factor: float) -> bool:
+    """Return whether a number is within `factor` of the value: an interval makes no wrong guess right."""
+    sign = math.copysign(1.0, truth.value)
+    return sign * truth.value / factor <= sign * number <= sign * truth.value * factor
+
+
+def _beside(number: float, truth: Figure, distance: float) -> bool:
+    return truth.value - distance <= number <= truth.value + distance
+
+
+def _doubt(truth: Figure) -> str:
+    if truth.doubts:
+        return _flagged(truth.doubts)
+    if Origin.LIVE.label in truth.sources and truth.low > 0 and truth.high / truth.low > WIDE:
+        return f"the interval is too wide: {format_with_interval(truth)}"
+    return ""
+
+
+def _flagged(doubts: frozenset[str]) -> str:
+    return f"flagged {', '.join(sorted(doubts))}" if doubts else ""
+
+
+def _doubts(text: str, names: StepNames) -> frozenset[str]:
+    found: list[Figure | str] = []
+    for name, selectors in parse(text).quantities():
+        with suppress(*UNKNOWN):  # what an expression could do without
+            found.append(names.quantity(name, selectors))
+    return frozenset().union(*(figure.doubts for figure in found if isinstance(figure, Figure)))
+
+
+def _in_unit_of(check: Check, value: Value, names: StepNames) -> Value:
+    """Return a guessed number with the unit of the truth, so that expressions can compare the two."""
+    text = check.exact or check.near
+    if not isinstance(value, Figure) or not text:
+        return value
+    try:
+        dimension: Dimension = figure_of(parse(text), names).dimension
+    except UNKNOWN:
+        return value
+    return exact(value.value, dimension)

@@ -1,0 +1,111 @@
+"""The quantities of a `tensor`: where its elements lie, whether it is a view, and what reading it costs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import hypot
+from typing import Any
+
+from gpuexplore.activity import Activity, Payload
+from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
+from gpuexplore.analysis.verdict.estimate import Doubt
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.lessons.lesson.blocks import Tensor
+from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
+from gpuexplore.features.lessons.lesson.quantities import WRONG, Row
+from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.reading import activity_of
+from gpuexplore.model import Flag, Origin
+from gpuexplore.serialization import decode
+from gpuexplore.statistics import widened
+
+ITEMSIZE_BYTES = 4
+SOURCES = frozenset({Origin.LIVE.label})
+LAYOUTS = ("contiguous", "strided")
+WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure.strided_candidates` names them, which loads torch
+
+
+def tensor_rows(block: Tensor) -> Iterator[Row]:
+    """Yield what arithmetic says of a tensor: of the whole, then of each axis by its number.
+
+    Raises:
+        InvalidInput: the expression is not of the grammar; a step that torch refuses is a figure, not an error.
+    """
+    try:
+        chain = evaluate(block.expression)
+    except StepRefused as error:
+        yield Row({"of": block.id}, {"kind": "refused"}, str(error))
+        return
+    yield Row({"of": block.id}, _whole(chain))
+    for axis, (length, stride) in enumerate(zip(chain.shape, chain.strides, strict=True)):
+        yield Row({"of": block.id, "name": str(axis)}, {"stride": exact(float(stride)), "length": exact(float(length))})
+
+
+def _whole(chain: Chain) -> Mapping[str, Figure | str]:
+    found: dict[str, Figure | str] = {
+        "kind": _kind(chain),
+        "index": exact(float(chain.offset)),
+        "bytes": exact(float(chain.result.element_count * ITEMSIZE_BYTES), SIZE),
+    }
+    values = chain.values
+    return found | ({"figure": exact(values[0])} if values else {})
+
+
+def _kind(chain: Chain) -> str:
+    """Return whether the result looks at the storage its chain began with."""
+    if chain.steps[-1].kind == "result":
+        return "result"
+    return "view" if chain.is_view else "copy"
+
+
+def read_of(block: Tensor, device_id: str) -> Activity:
+    """Return the work that measures what reading a tensor costs.
+
+    Raises:
+        InvalidInput: it cannot be read: it is refused, has no axis, or is too large.
+    """
+    work = activity_of(evaluate(block.expression).result, device_id)
+    if work is None:
+        raise InvalidInput.of("tensor to read", block.expression, "tensors of 1 to 4 axes and up to 2^25 elements")
+    return work
+
+
+def read_rows(block: Tensor, payload: Payload) -> Iterator[Row]:
+    """Yield the times of both ways to read, contiguous and strided, and their ratios, taken round by round."""
+    for way in WAYS:
+        doubts: set[str] = set()
+        flags: list[Flag] = []
+        for source in LAYOUTS:
+            reading = payload["readings"][f"{way} {source}"]
+            found = [decode(Flag, flag) for flag in reading["flags"]]
+            flags += found
+            doubts |= WRONG.intersection(flag.name for flag in found)
+            ends = _widened(reading["median_s"], reading["ci95_s"], doubts_of(found))
+            yield Row(_labels(block, way, source), _reading(reading, ends, frozenset(doubts)))
+        ratio = payload["ratios"][way]
+        ends = _widened(ratio["median"], ratio["ci95"], doubts_of_both(flags, flags))
+        factor = _figure(ratio["median"], ends, doubts=frozenset(doubts))
+        yield Row(_labels(block, way, "factor"), {"figure": factor})
+
+
+def _labels(block: Tensor, way: str, source: str) -> Mapping[str, str]:
+    return {"of": block.id, "name": way, "source": source}
+
+
+def _widened(value: float, ends: Any, doubts: Sequence[Doubt]) -> tuple[float, float]:
+    """Return an interval with what is doubted of it."""
+    return widened(tuple(ends or (value, value)), value, hypot(*(doubt.deviation for doubt in doubts)))
+
+
+def _reading(
+    reading: Mapping[str, Any], ends: tuple[float, float], doubts: frozenset[str]
+) -> Mapping[str, Figure | str]:
+    moved = reading["bytes_per_s"] * reading["median_s"]
+    rates = sorted(moved / end for end in ends)
+    return {
+        "time": _figure(reading["median_s"], ends, TIME, doubts=doubts),
+        "bandwidth": _figure(reading["bytes_per_s"], rates, BANDWIDTH, doubts=doubts),
+    }
+
+
+def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: frozenset[str]) -> Figure:
+    low, high = ends or (value, value)
+    return Figure(value, low, high, dimension, sources=SOURCES, doubts=doubts)

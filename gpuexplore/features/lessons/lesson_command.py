@@ -1,0 +1,191 @@
+"""`gpuexplore lesson`: the lessons, whether a file is one, its steps done on this machine, and a sheet to print."""
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gpuexplore.activity import Activity
+from gpuexplore.backends.host import installed_versions
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.activity_run import perform_on
+from gpuexplore.cli.output import check_writable, print_columns, print_json
+from gpuexplore.devices import discover
+from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at, own_folder
+from gpuexplore.features.lessons.lesson.evidence import Measured, names_of
+from gpuexplore.features.lessons.lesson.format import Lesson, Step
+from gpuexplore.features.lessons.lesson.judged_step import JudgedStep, judged_by
+from gpuexplore.features.lessons.lesson.outcome import Outcome
+from gpuexplore.features.lessons.lesson.quantities import Row
+from gpuexplore.features.lessons.lesson.rehearsal import rehearse
+from gpuexplore.features.lessons.lesson.sheet import sheet
+from gpuexplore.features.lessons.lesson.work import tasks_of
+from gpuexplore.jobs.engines import batches_of
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.model import Case, Device, Experiment, Origin, Result
+
+ACTIONS = ("list", "check", "run", "print")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `lesson`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar=", ".join(ACTIONS))
+    listing = actions.add_parser("list", help="every lesson, and the files that are none")
+    check = actions.add_parser("check", help="whether a file is a lesson: file and line of what is wrong")
+    check.add_argument("file", type=Path, metavar="FILE")
+    run = actions.add_parser("run", help="measure every step of a lesson here, and say what comes out")
+    run.add_argument("name", metavar="NAME")
+    run.add_argument("--step", default="", metavar="LETTER", help="this step alone")
+    printing = actions.add_parser("print", help="write a sheet to print: HTML in one file")
+    printing.add_argument("name", metavar="NAME")
+    printing.add_argument("--out", type=Path, required=True, metavar="FILE.html")
+    printing.add_argument("--answered", action="store_true", help="with what this machine measures, for the teacher")
+    for action in (listing, check, run):
+        action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do what is asked for and return the exit code."""
+    done: int = {"list": _list, "check": _check, "run": _run, "print": _print}[arguments.action](arguments)
+    return done
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    found = catalog()
+    if arguments.json:
+        print_json(
+            {
+                "lessons": [_about(lesson) for lesson in found.lessons.values()],
+                "unreadable": dict(found.unreadable),
+                "own_folder": str(own_folder()),
+            }
+        )
+        return EXIT_OK
+    rows = [(lesson.name, f"{lesson.minutes} min", lesson.title, lesson.question) for lesson in found.lessons.values()]
+    print_columns([("lesson", "takes", "title", "question"), *rows])
+    for reason in found.unreadable.values():
+        print(f"  unreadable: {reason}")
+    return EXIT_OK
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    lesson = lesson_at(arguments.file)
+    devices: Sequence[Device] = discover()
+    rehearsed = [rehearse(step, devices, arguments.file.name) for step in lesson.steps]
+    if arguments.json:
+        print_json(_about(lesson) | {"checks": sum(rehearsed)})
+    else:
+        print(f"{arguments.file}: {len(lesson.steps)} steps, {sum(rehearsed)} checks: it is a lesson")
+    return EXIT_OK
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    lesson = catalog().lesson(arguments.name)
+    steps = [lesson.step(arguments.step)] if arguments.step else lesson.steps
+    told = []
+    with _warm_engine() as (engine, devices):
+        for judged, seconds in _judged(steps, engine, devices):
+            told.append(_json(judged, seconds))
+            if not arguments.json:
+                _print_step(told[-1])
+    if arguments.json:
+        print_json({"lesson": _about(lesson), "steps": told})
+    guessed = [check for step in told for check in step["checks"] if check["guess"]]
+    return EXIT_FAILED if any(check["outcome"] == Outcome.NOT_MEASURED for check in guessed) else EXIT_OK
+
+
+@contextmanager
+def _warm_engine() -> Iterator[tuple[LocalEngine, Sequence[Device]]]:
+    """Open an engine on the devices of this machine, the first of them with the peaks that texts name."""
+    devices = list(discover())
+    with closing(LocalEngine(devices)) as engine:
+        devices[0] = engine.warm(devices[0])
+        yield engine, devices
+
+
+def _judged(
+    steps: Sequence[Step], engine: LocalEngine, devices: Sequence[Device]
+) -> Iterator[tuple[JudgedStep, float]]:
+    """Measure and judge each step; yield it with the seconds it took. A task may be reached with what came before."""
+    own = list[Row]()
+    for step in steps:
+        started_s, tasks = time.perf_counter(), tasks_of(step, devices)
+        measured = {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
+        names = names_of(step, devices, measured, tasks)
+        own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
+        yield judged_by(step, names, {}, own), time.perf_counter() - started_s
+
+
+def _done(work: Experiment | Activity, engine: LocalEngine) -> Measured:
+    if isinstance(work, Activity):
+        return perform_on(engine, work)[-1]
+    results: dict[Case, Result] = {}
+
+    def take(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            results[event.case] = event
+
+    for batch in batches_of(work.cases()):
+        engine.measure(batch, take, lambda: False)
+    return tuple(results[case] for case in work.cases())
+
+
+def _about(lesson: Lesson) -> dict[str, Any]:
+    return {
+        "name": lesson.name,
+        "title": lesson.title,
+        "question": lesson.question,
+        "minutes": lesson.minutes,
+        "rows": list(lesson.rows),
+        "steps": [step.title for step in lesson.steps],
+        "digest": lesson.digest,
+    }
+
+
+def _json(done: JudgedStep, seconds: float) -> dict[str, Any]:
+    return {
+        "step": done.step.letter,
+        "title": done.step.title,
+        "seconds": round(seconds, 2),
+        "checks": [
+            {
+                "guess": judged.check.guess or None,
+                "ask": done.step.guesses[judged.check.guess].ask if judged.check.guess else done.step.title,
+                "outcome": str(judged.judged.outcome),
+                "answer": judged.judged.answer or None,
+                "why": judged.judged.why or None,
+                "said": judged.said or None,
+            }
+            for judged in done.checks
+        ],
+    }
+
+
+def _print_step(told: dict[str, Any]) -> None:
+    print(f"\n{told['step']}  {told['title']}  ({told['seconds']:.1f} s)")
+    for check in told["checks"]:
+        print(f"   {check['ask']}: {check['answer'] or check['why'] or check['outcome']}")
+        if check["said"]:
+            print(f"   {check['said']}")
+
+
+def _where(devices: Sequence[Device]) -> str:
+    """Return the machine, the day and the versions, as answers on paper have to say them."""
+    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
+    return f"{', '.join(device.title for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
+
+
+def _print(arguments: argparse.Namespace) -> int:
+    check_writable(arguments.out, (".html",))
+    lesson = catalog().lesson(arguments.name)
+    steps: Sequence[JudgedStep] = ()
+    where = ""
+    if arguments.answered:
+        with _warm_engine() as (engine, devices):
+            steps, where = [judged for judged, _ in _judged(lesson.steps, engine, devices)], _where(devices)
+    arguments.out.write_text(sheet(lesson, steps, where), encoding="utf-8")
+    print(f"Wrote {arguments.out}: open it in a browser, and print it")
+    return EXIT_OK

@@ -1,0 +1,15 @@
+"""Lessons: guess, measure, see the own figures, learn why, keep one rule."""
+
+import streamlit as st
+
+from gpuexplore.features.lessons.ui.view import show
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+
+st.title("Lessons")
+st.caption(
+    "Guess first, then measure on this machine: what comes out, why, and one rule to keep from each step.",
+    help=page_help("lessons"),
+)
+open_page("lessons")
+show()

@@ -1,0 +1,76 @@
+"""Every lesson with its question, its minutes and how far the visitor is; files that are none, with their reasons."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Literal
+
+import streamlit as st
+
+from gpuexplore.features.lessons.lesson.catalog import Catalog
+from gpuexplore.features.lessons.lesson.format import Lesson
+from gpuexplore.features.lessons.ui.progress import answers_to, summary
+from gpuexplore.store.answers import Answer
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import owner, store
+
+Open = Callable[[str], None]
+COLUMNS = 2
+Kind = Literal["primary", "secondary"]
+
+
+def show_lessons(found: Catalog, open_lesson: Open) -> None:
+    """Show the lessons in their order.
+
+    Args:
+        found: what there is.
+        open_lesson: called with the name of the one that is chosen.
+    """
+    first, *others = found.lessons.values()
+    _show_lesson(first, open_lesson, is_first=True)
+    for start in range(0, len(others), COLUMNS):
+        for column, lesson in zip(st.columns(COLUMNS), others[start : start + COLUMNS], strict=False):
+            with column:
+                _show_lesson(lesson, open_lesson)
+    for name, reason in found.unreadable.items():
+        st.warning(f"**{plain(name)}** cannot be read. {plain(reason)}", icon=":material/warning:")
+    _show_own_answers()
+
+
+def exported(answers: Sequence[Answer]) -> str:
+    """Return answers as JSON, without the name of the browser they belong to."""
+    return json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
+
+
+def _show_lesson(lesson: Lesson, open_lesson: Open, *, is_first: bool = False) -> None:
+    answers = answers_to(lesson)
+    said = summary(lesson, answers)
+    with st.container(border=True, height="stretch"):
+        words, button = st.columns([7, 2], vertical_alignment="center")
+        place = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
+        rows = f" · notebooks {', '.join(lesson.rows)}" if lesson.rows else ""
+        words.markdown(
+            f"**{place}{plain(lesson.title)}** · {lesson.minutes} min\n\n{plain(lesson.question)}"
+            f"\n\n:small[{plain(said) if said else f'{len(lesson.steps)} steps'}{plain(rows)}]"
+        )
+        label = "Go on" if said else "Begin"
+        kind: Kind = "primary" if is_first and not said else "secondary"
+        if button.button(label, key=f"open.{lesson.name}", type=kind, width="stretch", help=lesson.title):
+            open_lesson(lesson.name)
+
+
+def _show_own_answers() -> None:
+    answers = store().answers_of(owner())
+    if not answers:
+        return
+    with st.expander(f"Your answers: {len(answers)}"):
+        st.caption("They are kept on this server under this browser's name until you erase them.")
+        with st.container(horizontal=True):
+            st.download_button(
+                "Export", exported(answers), "gpuexplore-answers.json", "application/json", on_click="ignore"
+            )
+            with st.popover("Erase"):
+                st.markdown("Erase every answer of this browser? Measurements stay.")
+                if st.button("Erase them", type="primary"):
+                    store().erase_answers(owner())
+                    st.rerun()

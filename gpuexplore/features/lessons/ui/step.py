@@ -1,0 +1,226 @@
+"""One step of a lesson: text, guess, measurement, verdict in the reader's own figures, and the rule to keep."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.features.lessons.lesson.blocks import Check, Guess, Keep, with_colon
+from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.format import Lesson, Step
+from gpuexplore.features.lessons.lesson.judged_step import JudgedCheck, JudgedStep, judged_by
+from gpuexplore.features.lessons.lesson.outcome import Outcome
+from gpuexplore.features.lessons.lesson.prose import Prose
+from gpuexplore.features.lessons.lesson.quantities import Row, StepNames, result_row
+from gpuexplore.features.lessons.lesson.work import GPU, Task, tasks_of
+from gpuexplore.features.lessons.ui.figures import show_figures
+from gpuexplore.features.lessons.ui.guesses import ask, guessed
+from gpuexplore.features.lessons.ui.measuring import Found, age_s, alike, found_runs, submit
+from gpuexplore.model import Device, Result
+from gpuexplore.store.answers import Answer
+from gpuexplore.ui.activity.view import pending_words
+from gpuexplore.ui.glossary import help_on
+from gpuexplore.ui.known_results import measured_results
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import may_cancel
+from gpuexplore.ui.run.state import cancel
+from gpuexplore.ui.session import known_devices, note_visit, owner, store
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_whole_seconds
+
+TICK_S = 0.5
+BEGUN_BY_ANOTHER = ", begun by another visitor with exactly these settings"
+ICONS = {
+    Outcome.RIGHT: ":material/check_circle:",
+    Outcome.CLOSE: ":material/near_me:",
+    Outcome.OFF: ":material/explore_off:",
+    Outcome.UNCLEAR: ":material/help:",
+    Outcome.NOT_MEASURED: ":material/hourglass_disabled:",
+    Outcome.NO_GUESS: ":material/visibility:",
+}
+TASK_WORDS = {Outcome.RIGHT: "Done", Outcome.OFF: "Not yet"}
+
+
+def show_step(lesson: Lesson, step: Step, answer: Answer | None, *, is_closed: bool = False) -> None:
+    """Show a step as far as the reader is with it.
+
+    Args:
+        lesson: its lesson.
+        step: the step.
+        answer: the reader's last one; None for none yet.
+        is_closed: whether their room takes no answers to it any more.
+    """
+    devices = known_devices()
+    key = f"{lesson.name}.{step.letter}"
+    try:
+        tasks = tasks_of(step, devices)
+        names = names_of(step, devices, {}, tasks)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    st.subheader(f"{step.letter}. {plain(step.title)}", anchor=False)
+    _show_before(step, names)
+    if is_closed:
+        st.markdown(":material/lock: Answers to this step are closed: what is answered now does not count in the room.")
+    if answer is None:
+        _ask(lesson, step, tasks, key)
+        return
+    for guess in step.of(Guess):
+        st.markdown(f"{plain(with_colon(guess.ask))} {_committed(guess, answer)}")
+    found = found_runs(answer.runs, tasks)
+    if found.pending:
+        st.fragment(_wait, run_every=TICK_S)(answer.runs, tasks)
+        return
+    _show_problems(found)
+    _show_after(step, tasks, answer, found=found, devices=devices)
+    _again(lesson, step, tasks, answer=answer, key=key)
+
+
+def _committed(guess: Guess, answer: Answer) -> str:
+    if answer.guesses.get(guess.id) is None:
+        return "you made no guess."
+    return f"you guessed **{plain(guessed(guess, answer.guesses))}**."
+
+
+def _show_before(step: Step, names: StepNames) -> None:
+    """Show what stands before the first check, with the figures that need no measurement."""
+    for _, part in step.parts:
+        if isinstance(part, Check):
+            return
+        if isinstance(part, Prose):
+            _show_text(part.said(names))
+
+
+def _ask(lesson: Lesson, step: Step, tasks: Sequence[Task], key: str) -> None:
+    known = alike(tasks)
+    committed = ask(step, f"form.{key}.{lesson.digest}", tasks, known)
+    if committed is None:
+        return
+    guesses, reuse = committed
+    try:
+        runs = submit(tasks, known if reuse else ())
+        store().add_answer(owner(), (lesson.name, lesson.digest, step.letter), guesses=guesses, runs=runs)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    st.rerun()
+
+
+def _wait(ids: Sequence[str | None], tasks: Sequence[Task]) -> None:
+    """Show how far the measurement is, and the page again once it has ended."""
+    note_visit()
+    found = found_runs(ids, tasks)
+    if not found.pending:
+        st.rerun()
+    for run in found.pending:
+        st.markdown(f":material/hourglass_top: {pending_words(run)}{'' if run.owner == owner() else BEGUN_BY_ANOTHER}")
+    mine = [run for run in found.pending if may_cancel(run)]
+    pressed = mine and st.button("Cancel", icon=":material/stop:", key=f"cancel.{mine[0].id}")
+    if pressed and cancel(*(run.id for run in mine)):
+        st.rerun()
+
+
+def _show_problems(found: Found) -> None:
+    for run in found.failed:
+        st.warning(
+            f"The measurement ended early: {plain(run.reason or 'it was cancelled')}.", icon=":material/warning:"
+        )
+    if found.lost:
+        st.warning("What was measured for this answer is no longer stored: measure again.", icon=":material/warning:")
+
+
+def _show_after(step: Step, tasks: Sequence[Task], answer: Answer, *, found: Found, devices: Sequence[Device]) -> None:
+    """Show what was measured, the verdicts, and what stands behind them."""
+    try:
+        names = names_of(step, devices, found.measured, tasks)
+        judged = judged_by(step, names, answer.guesses, _own_rows(step, devices))
+    except InvalidInput as error:
+        show_problem(error)
+        return
+    show_figures(step, tasks, found.measured, devices=devices, key=f"{answer.lesson}.{answer.step}")
+    if found.finished_utc and (run := next(iter(found.runs.values()), None)):
+        st.caption(f"Measured {format_whole_seconds(age_s(run))} ago on this machine, run {run.id}.")
+    _note_outcomes(answer, judged)
+    _show_checked(step, answer, judged)
+
+
+def _show_checked(step: Step, answer: Answer, judged: JudgedStep) -> None:
+    checks, seen = {id(found.check): found for found in judged.checks}, False
+    for _, part in step.parts:
+        if isinstance(part, Check):
+            seen = True
+            _show_verdict(step, answer, checks[id(part)])
+        elif isinstance(part, Keep):
+            st.success(f"**Keep:** {part.text.said(judged.names)}", icon=":material/bookmark:")
+        elif isinstance(part, Prose) and seen:
+            _show_text(part.said(judged.names))
+
+
+def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
+    outcome = found.judged.outcome
+    guess = step.guesses.get(found.check.guess)
+    word = TASK_WORDS.get(outcome, "") if found.check.reach else ""
+    if word and found.said.startswith(word):  # the lesson says itself whether the task is done
+        _show_text(f"{ICONS[outcome]} {found.said}")
+        return
+    words = [f"{ICONS[outcome]} **{word or outcome.value.capitalize()}.**"]
+    if guess is not None and found.judged.answer:
+        verb = "it came out as" if outcome is Outcome.UNCLEAR else "it is"
+        told = f"{verb} **{plain(found.judged.answer)}**."
+        is_guessed = answer.guesses.get(guess.id) is not None
+        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {told}" if is_guessed else _opened(told))
+    if found.judged.why:
+        words.append(f"{plain(_opened(found.judged.why))}.")
+    st.markdown(" ".join(words))
+    if found.said:
+        _show_text(found.said)
+
+
+def _opened(text: str) -> str:
+    """Return `text` with its first letter upper; unlike `str.capitalize` it leaves the units behind it as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
+    outcomes = tuple(found.judged.outcome.value for found in judged.checks)
+    if answer.outcomes != outcomes:
+        store().set_outcomes(answer.number, outcomes)
+        st.rerun()  # the progress above counts it
+
+
+def _again(lesson: Lesson, step: Step, tasks: Sequence[Task], *, answer: Answer, key: str) -> None:
+    place = (lesson.name, lesson.digest, step.letter)
+    with st.container(horizontal=True):
+        if any(task.work for task in tasks) and st.button(
+            "Measure again", icon=":material/refresh:", key=f"{key}.again"
+        ):
+            try:
+                store().add_answer(owner(), place, guesses=answer.guesses, runs=submit(tasks, join=False))
+            except GpuExploreError as error:
+                show_problem(error)
+                return
+            st.rerun()
+        if any(check.reach for check in step.of(Check)) and st.button(
+            "Look again", icon=":material/refresh:", key=f"{key}.look"
+        ):
+            st.rerun()
+
+
+def _own_rows(step: Step, devices: Sequence[Device]) -> list[Row]:
+    """Return the reader's own results, where the step has a task that one of them may have done."""
+    if not any(check.reach for check in step.of(Check)):
+        return []
+    runs, called = defaultdict[tuple[str, str], list[Result]](list), dict[str, str]()
+    for device in devices:
+        for run_id, result in measured_results(device, owner()).found:
+            runs[run_id, result.case.operation].append(result)
+            called[result.case.device] = GPU if device.kind == "cuda" else device.kind
+    found = (analyzed for results in runs.values() for analyzed in analyze(results).results)
+    return [result_row(analyzed, called[analyzed.case.device]) for analyzed in found]
+
+
+def _show_text(text: str) -> None:
+    """Show text of a lesson, with the glossary's meaning of the terms in it as its tooltip."""
+    st.markdown(text, help=help_on(text))

@@ -1,0 +1,126 @@
+"""Do copies reach the memory's bandwidth and not more, and what share of a copy do memory-bound kernels reach?"""
+
+from collections.abc import Iterable, Sequence
+
+from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.features.selftest.suite.bench import Bench
+from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.contract import FRACTION, Figure, Finding, Verdict, ended, judged, skipped
+from gpuexplore.measure.candidates.candidate import unsupported
+from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
+from gpuexplore.operations import operation_named
+from gpuexplore.units import format_bytes_per_s, format_percent
+
+GOAL_TEXT = format_percent(0.9)  # of the best copy
+OURS = ("numba-cuda", "numba-cpu")
+MEMORY_BOUND = ("vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm")
+MAX_SHARE = 1.05  # of the peak: faster is a wrong time, or a cache
+MIN_SHARE = {"cpu": 0.2} | dict.fromkeys(
+    GPU_KINDS, 0.6
+)  # slower: others use the device, or it is not the one that is described
+COPY_S = 200e-6  # at the peak, at least: starting a kernel is timed too
+ROW = 4096
+DTYPE = DTYPES["fp32"]
+
+
+def run(bench: Bench) -> Finding:
+    """Return what copies reach, then kernels of ours."""
+    cases = _cases(bench, "copy")
+    if not cases:
+        return skipped("no library that copies runs here")
+    results = bench.measure(cases)
+    copies, problems = _rates(results), _failed(results)
+    if not copies:
+        return judged(problems, [], untried="every copy was too slow to be timed" if results else bench.no_answer())
+    best, peak = max(copies.values()), bench.device.bandwidth
+    figures = [Figure(f"copy, {case.implementation}", rate, "B/s") for case, rate in copies.items()]
+    if peak:
+        figures.append(Figure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
+    timed = (result for result in results if result.measurement)
+    if not problems and _is_slow(best, peak, bench.device) and all(map(_is_disturbed, timed)):
+        return skipped(
+            "a copy was slow, and other work disturbed every one: try again when nothing else runs", tuple(figures)
+        )
+    notes = () if peak else ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
+    copied = judged([*problems, *_problems(best, peak, bench.device)], figures, notes)
+    return copied if bench.is_quick else _with_kernels(copied, bench, best)
+
+
+def _with_kernels(copied: Finding, bench: Bench, best: float) -> Finding:
+    """Return what was found of copies, and beside it what share of the best one kernels of ours reach."""
+    cases = [case for name in MEMORY_BOUND for case in _cases(bench, name, OURS)]
+    results = bench.measure(cases)
+    shares = [
+        Figure(f"{case.operation}, {case.implementation}", rate / best, FRACTION, f"of the copy; goal {GOAL_TEXT}")
+        for case, rate in _rates(results).items()
+    ]
+    late = [case.operation for case in cases if case not in {result.case for result in results}]
+    notes = (f"Out of time for {', '.join(late)}.",) if late else ()
+    wrong = tuple(_failed(results))
+    return Finding(
+        Verdict.FAIL if wrong else copied.verdict, (*wrong, *copied.said, *notes), (*copied.figures, *shares)
+    )
+
+
+def _is_slow(best: float, peak: Bandwidth | None, device: Device) -> bool:
+    return peak is not None and best < MIN_SHARE[device.kind] * peak.bytes_per_s
+
+
+def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:
+    if peak is None:
+        return []
+    share, least = best / peak.bytes_per_s, MIN_SHARE[device.kind]
+    if least <= share <= MAX_SHARE:
+        return []
+    why = (
+        "no memory is faster than it can be"
+        if share > MAX_SHARE
+        else f"below {format_percent(least)} something is wrong"
+    )
+    rates = f"{format_bytes_per_s(best)} of {format_bytes_per_s(peak.bytes_per_s)}"
+    return [f"the best copy reaches {rates}, {format_percent(share)}: {why}"]
+
+
+def _cases(bench: Bench, name: str, only: Sequence[str] = ()) -> list[Case]:
+    """Return the cases of an operation on arrays that leave the caches."""
+    operation, device = operation_named(name), bench.device
+    rows = [
+        row
+        for row in operation.usual
+        if row.backend not in bench.unusable
+        and (not only or row.name in only)
+        and unsupported(operation, row, DTYPE, device) is None
+    ]
+    count = _copied_bytes(device) // 2 // DTYPE.itemsize_bytes
+    lengths = (count,) if len(operation.axes) == 1 else (max(1, count // ROW), ROW)
+    shape = type(operation.shape_of_size(1))(tuple(zip(operation.axes, lengths, strict=True)))
+    options = Options(cache="warm" if device.kind == "cpu" else "cold")
+    return [Case(name, shape, DTYPE.name, row.name, device.id, options) for row in rows]
+
+
+def _copied_bytes(device: Device) -> int:
+    """Return how much a copy moves: what leaves caches little of it, and lasts."""
+    lasting = device.bandwidth.bytes_per_s * COPY_S if device.bandwidth else 0.0
+    return max(CACHES_OVERFLOWN * (device.cache_bytes or ASSUMED_CACHE_BYTES), int(lasting))
+
+
+def _rates(results: Iterable[Result]) -> dict[Case, float]:
+    """Return the bytes per second of each case that was timed."""
+    return {
+        result.case: operation_named(result.case.operation).byte_count(result.case.shape, DTYPE)
+        / result.measurement.median_s
+        for result in results
+        if result.measurement
+    }
+
+
+def _failed(results: Iterable[Result]) -> list[str]:
+    return [ended(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
+
+
+def _is_disturbed(result: Result) -> bool:
+    return bool({flag.name for flag in result.flags} & DISTURBED)
+
+
+CHECK = Check("bandwidth", "Copies against the memory's peak", run, share=0.15)

@@ -1,0 +1,83 @@
+"""Does `record` write a file with provenance that `record --check` takes? It is what to send for the table of GPUs."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from signal import SIGINT
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.selftest.suite.bench import Bench
+from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.contract import Figure, Finding, ended, judged, skipped
+from gpuexplore.measure.conditions.environment import git_commit
+from gpuexplore.model import Status
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.recorded import Recording, validate
+
+COMMAND = (sys.executable, "-P", "-m", "gpuexplore")
+FILE = "recording.jsonl"
+CPU_OPERATIONS = ("matmul", "vector_add", "softmax")
+GRACE_S = 5.0
+WRONG = (Status.INCORRECT, Status.CRASHED, Status.ERROR)
+
+
+def run(bench: Bench) -> Finding:
+    """Return what was recorded: on a GPU the default sizes of every operation, as far as the time is enough."""
+    if git_commit() is None:
+        return skipped("a recording names the commit of the code, and this is no checkout of git: `record --commit`")
+    names = CPU_OPERATIONS if bench.device.kind == "cpu" else tuple(OPERATIONS)
+    (said, is_ended), path = _recorded(bench, names), bench.folder / FILE
+    if not path.exists() and not is_ended:
+        return skipped(bench.no_answer())
+    if not path.exists():
+        return judged([f"no recording came of it: {(said.splitlines() or ['nothing was said'])[-1]}"], [])
+    try:
+        return _judged(validate(path))
+    except InvalidInput as error:
+        return judged([f"`record --check` refuses it: {error}"], [])
+
+
+def _recorded(bench: Bench, names: tuple[str, ...]) -> tuple[str, bool]:
+    """Run `record` until it ends, or until the time is over; it keeps what it has.
+
+    Returns:
+        What it said, and whether it ended by itself.
+    """
+    words = ["record", *names, "--device", bench.device.id, "--by", bench.by, "--out", FILE]
+    bench.progress(" ".join(words))
+    bench.release()  # or its worker would be another process on the GPU
+    process = subprocess.Popen(
+        [*COMMAND, *words],
+        cwd=bench.folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        return process.communicate(timeout=max(0.0, bench.left_s() - GRACE_S))[1].strip(), True
+    except subprocess.TimeoutExpired:
+        process.send_signal(SIGINT)
+    try:
+        return process.communicate(timeout=GRACE_S)[1].strip(), False
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[1].strip(), False
+
+
+def _judged(recording: Recording) -> Finding:
+    counts = Counter(result.status for result in recording.results)
+    figures = [Figure(str(status), count, note="cases") for status, count in counts.most_common()]
+    figures.append(Figure("out of time for", len(recording.missing), note="cases"))
+    problems = [ended(result) for result in recording.results if result.status in WRONG]
+    none = "" if counts[Status.OK] else f"none of {len(recording.results)} cases ended ok"
+    if none and not recording.missing:
+        problems.append(none)
+    notes: tuple[str, ...] = (f"{FILE} lies beside this report.",)
+    if recording.missing:
+        notes += (f"Time was not enough for all of it: `{recording.provenance.command}` records the rest too.",)
+    return judged(problems, figures, notes, untried=none and f"out of time: {none}" if recording.missing else "")
+
+
+CHECK = Check("recording", "A recording with provenance", run, needs_s=20.0, share=0.9, in_quick=False)

@@ -1,0 +1,77 @@
+"""Does each library's timer read a kernel of known length right, cold and warm, from 5 µs on?"""
+
+from collections.abc import Sequence
+from operator import itemgetter
+
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.features.selftest.suite.bench import Bench
+from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.contract import Figure, Finding, Payload, judged, skipped
+from gpuexplore.units import format_seconds
+
+TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
+COLD_CALL_S = 30e-6  # a CPU fetches the interpreter that makes the call from memory again
+COLD_CALL_VARIES_S = 10e-6  # from a short kernel to a long one
+TOO_SHORT, TOO_SHORT_S = 0.03, 0.6e-6  # events count half microseconds
+WRONG_SLOPE = 0.05  # of the difference between the longest and the shortest kernel
+CACHES = ("warm", "cold")
+
+
+def run(bench: Bench) -> Finding:
+    """Return what every library's timer reads."""
+    problems: list[str] = []
+    figures: list[Figure] = []
+    unfinished: list[str] = []
+    for library in bench.libraries():
+        try:
+            payloads = bench.probe("timer", library=library)
+        except GpuExploreError as error:
+            problems.append(f"{library}: {error}")
+            continue
+        if not payloads or bench.is_over():
+            unfinished.append(library)
+        figures += [_figure(payload) for payload in payloads]
+        known = [payload for payload in payloads if "known_s" in payload]
+        problems += filter(None, (_problem(payload, bench.device.kind) for payload in known))
+        problems += filter(None, (_slope_problem(known, bench.device.kind, cache) for cache in CACHES))
+    if not bench.libraries():
+        return skipped("no library runs here, so there is no timer")
+    untried = f"{bench.no_answer()} for the timer of {', '.join(unfinished)}" if unfinished else ""
+    return judged(problems, figures, untried=untried)
+
+
+def _problem(payload: Payload, kind: str) -> str | None:
+    (low_s, high_s), read_s = payload["known_s"], payload["read_s"]
+    call_s = COLD_CALL_S if (kind, payload["cache"]) == ("cpu", "cold") else TOO_LONG_S
+    if low_s * (1 - TOO_SHORT) - TOO_SHORT_S <= read_s <= high_s * (1 + TOO_LONG) + call_s:
+        return None
+    return (
+        f"{payload['library']} reads {format_seconds(read_s)} for a kernel of {format_seconds(high_s)} "
+        f"({payload['cache']}): {read_s / high_s:.3g} times as long"
+    )
+
+
+def _slope_problem(known: Sequence[Payload], kind: str, cache: str) -> str | None:
+    """Return what is wrong with the difference between a long and a short kernel: starting them is not in it."""
+    read = sorted((payload for payload in known if payload["cache"] == cache), key=itemgetter("length_s"))
+    if len(read) < 2:
+        return None
+    short, long = read[0], read[-1]
+    read_s = long["read_s"] - short["read_s"]
+    low_s, high_s = long["known_s"][0] - short["known_s"][1], long["known_s"][1] - short["known_s"][0]
+    varies_s = COLD_CALL_VARIES_S if (kind, cache) == ("cpu", "cold") else 0.0
+    if low_s * (1 - WRONG_SLOPE) - varies_s <= read_s <= high_s * (1 + WRONG_SLOPE) + varies_s:
+        return None
+    long_text, short_text = (format_seconds(payload["length_s"]) for payload in (long, short))
+    lengths = f"a kernel of {long_text} reads {format_seconds(read_s)} longer than one of {short_text} ({cache})"
+    return f"{long['library']}: {lengths}, not {format_seconds(high_s)}"
+
+
+def _figure(payload: Payload) -> Figure:
+    if "known_s" not in payload:
+        return Figure(f"{payload['library']}, nothing", payload["read_s"], "s", "between two readings of the clock")
+    name = f"{payload['library']}, {format_seconds(payload['length_s'])}, {payload['cache']}"
+    return Figure(name, payload["read_s"], "s", f"known: {format_seconds(payload['known_s'][1])}")
+
+
+CHECK = Check("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)

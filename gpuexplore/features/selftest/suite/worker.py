@@ -1,0 +1,44 @@
+"""What the worker of a self-test runs: the core that measures everything, the probes, and implementations that break.
+
+The engine loads it in the device's process by its name, as it loads `gpuexplore.measure.runner` for everybody else.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.selftest.suite.breaking import add_breaking
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.runner import measure_cases, warm_up
+from gpuexplore.model import Device
+
+__all__ = ["measure_cases", "perform", "warm_up"]
+
+PROBES = ("clock", "environment", "flush", "registers", "timer")
+
+add_breaking()
+
+
+def perform(
+    arguments: Mapping[str, str],
+    device: Device,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+    time: Timekeeper,
+) -> None:
+    """Run the probe that `arguments` name, with the others as its arguments; it reports as it goes.
+
+    Raises:
+        InvalidInput: no such probe.
+    """
+    given = dict(arguments)
+    name = given.pop("probe", "")
+    if name not in PROBES:
+        raise InvalidInput.of("probe", name, PROBES)
+    probe = import_module(f"gpuexplore.features.selftest.suite.probes.{name}").probe
+    for payload in probe(device, time, **given):
+        report(payload)
+        if cancelled():
+            return

@@ -1,0 +1,128 @@
+"""A lesson is read as it was written; what is wrong is named with its file and line."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.lessons.conftest import home
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.lessons.lesson.blocks import Check, Guess, Keep, Run, Say
+from gpuexplore.features.lessons.lesson.format import LARGEST_BYTES, parse_lesson, read_lesson
+from gpuexplore.features.lessons.lesson.prose import Prose
+
+FRONT = '+++\ntitle = "Twice"\nquestion = "How much longer?"\nminutes = 3\n+++\n'
+GUESS = '```guess\nid = "factor"\nask = "How many times?"\nunit = "times"\n```\n'
+CHOICE = '```guess\nid = "which"\nask = "Which?"\nchoices = ["a", "b"]\n```\n'
+RUN = '```run\noperation = "matmul"\nsize = "512,1024"\nimpl = "torch"\n```\n'
+CHECK = '```check\nguess = "factor"\nnear = "time(size=1024) / time(size=512)"\n```\n'
+WHOLE = f"{FRONT}\n## A step\n\nSome text.\n{GUESS}{RUN}{CHECK}"
+
+
+def test_steps_have_letters_and_parts_in_their_order():
+    say = '```say\ntext = "It was {{ time(size=512) }}."\n```\n```keep\ntext = "A rule."\n```\n'
+    lesson = parse_lesson(f"{WHOLE}{say}Afterwards.\n## Another\nMore.", "mine")
+
+    assert (lesson.title, lesson.question, lesson.minutes) == ("Twice", "How much longer?", 3)
+    assert [(step.letter, step.title) for step in lesson.steps] == [("a", "A step"), ("b", "Another")]
+    assert [type(part) for _, part in lesson.steps[0].parts] == [Prose, Guess, Run, Check, Say, Keep, Prose]
+    assert lesson.step("a").guesses["factor"].unit == "times"
+
+
+def test_answers_belong_to_one_version_of_a_text():
+    digests = {parse_lesson(text, "mine").digest for text in (WHOLE, f"{WHOLE}\nMore.", WHOLE)}
+
+    assert len(digests) == 2
+
+
+def test_a_heading_inside_a_block_begins_no_step():
+    keep = '```keep\ntext = """\n## not a step\n"""\n```\n'
+
+    assert len(parse_lesson(f"{WHOLE}{keep}", "mine").steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# Title", "mine.md, line 1: front matter"),
+        ("+++\ntitle = 1\n+++\n## a", "mine.md, line 1: title '1'.*type str"),
+        ("+++\ntitle = \n+++\n## a", "mine.md, line 2: no TOML"),
+        (FRONT.replace("minutes", "hours") + "## a", "front matter 'hours': accepted are title"),
+        (FRONT.replace("minutes = 3\n", "") + "## a", "lacks minutes"),
+        (FRONT.replace("= 3", "= 0") + "## a", "mine.md, line 1: minutes '0': accepted are 1 to 600"),
+        (FRONT.replace("= 3", f"= {'1' * 5000}") + "## a", "mine.md, line 2: no TOML: .*4300 digits"),
+        (FRONT.replace('"Twice"', '" "') + "## a", "mine.md, line 1: title ' ': accepted are a text"),
+        (FRONT.replace("Twice", "x" * 201) + "## a", "mine.md, line 1: title '201 characters'.*at most 200"),
+        (FRONT + "## a\nNever \x00 seen", r"mine.md, line 7 '.x00': accepted are characters that can be shown"),
+        (FRONT, "no step"),
+        (FRONT + "Text first.\n## a", "mine.md, line 6 'Text first.'.*a step first"),
+        (WHOLE + "```gess\nid = 1\n```", "mine.md, line 24: block 'gess': accepted are guess, run"),
+        (WHOLE + "```keep\ntext = 'x'", "mine.md, line 24: the block keep does not end"),
+        (WHOLE.replace("size = ", "sise = "), "mine.md, line 15: key of run 'sise': accepted are operation, size"),
+        (WHOLE.replace('operation = "matmul"\n', ""), "mine.md, line 15: run: operation is missing"),
+        (WHOLE.replace('"512,1024"', "512"), "run.size '512': accepted are a text"),
+        (WHOLE.replace('"times"', '"miles"'), "unit 'miles': accepted are times, %"),
+        (WHOLE.replace('guess = "factor"', 'guess = "other"'), "guess 'other': accepted are factor"),
+        (WHOLE.replace("time(size=512)", "speed(size=512)"), "quantity 'speed': accepted are time"),
+        (WHOLE.replace('near = "', 'near = "import os; '), "mine.md, line 20: expression"),
+        (WHOLE.replace("near =", 'exact = "1"\nnear ='), "one of exact, near, option, choice, reach"),
+        (WHOLE + GUESS, "two guesses of step a have one id"),
+        (FRONT + "## a\n" + CHOICE + '```check\nguess = "which"\nnear = "1"\n```', "has choices: use choice or option"),
+        (
+            FRONT + "## a\n" + CHOICE + '```check\nguess = "which"\noption = "c"\n```',
+            "option of which 'c': accepted are a, b",
+        ),
+        (FRONT + "## a\n" + CHOICE.replace('"b"', '"a"'), "two or more, each once"),
+        (FRONT + "## a\nA <b>bold</b> <script>alert(1)</script>", "Markdown without HTML"),
+        (FRONT + "## a\nA {{ figure", "figures in double braces"),
+        (FRONT + "## a\n" + GUESS.replace('"factor"', '"right"'), "id 'right'"),
+        (FRONT + "\n".join(f"## step {number}" for number in range(27)), "steps '27': accepted are at most 26"),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_and_line(text, message):
+    with pytest.raises(InvalidInput, match=message):
+        parse_lesson(text, "mine", "mine.md")
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "huge.md"
+    path.write_text("+++\n" + "x" * 10_000_000)
+
+    with pytest.raises(
+        InvalidInput,
+        match=rf"huge.md: file 'more than {LARGEST_BYTES:,} bytes': accepted are at most {LARGEST_BYTES:,}",
+    ):
+        read_lesson(path)
+
+
+def test_a_file_of_other_bytes_is_refused(tmp_path):
+    path = tmp_path / "binary.md"
+    path.write_bytes(b"+++\n\xff\xfe\n+++")
+
+    with pytest.raises(InvalidInput, match=r"binary\.md: cannot be read as UTF-8"):
+        read_lesson(path)
+
+
+def test_markdown_signs_that_are_no_html_are_kept():
+    lesson = parse_lesson(FRONT + "## a\nWhen 3 < 4 and x > 2, `a < b`.", "mine")
+
+    assert lesson.steps[0].of(Prose)[0].blank == "When 3 < 4 and x > 2, `a < b`."
+
+
+def test_a_file_of_an_editor_on_windows_is_a_lesson(tmp_path):
+    path = tmp_path / "mine.md"
+    path.write_bytes(b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())
+
+    assert read_lesson(path).title == "Twice"
+
+
+def test_a_file_without_end_is_not_read_to_its_end():
+    with pytest.raises(InvalidInput, match=f"zero: file 'more than {LARGEST_BYTES:,} bytes'"):
+        read_lesson(Path("/dev/zero"))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "mine.md")
+
+    with pytest.raises(InvalidInput, match=r"mine.md: file 'a pipe': accepted are files of text"):
+        read_lesson(tmp_path / "mine.md")

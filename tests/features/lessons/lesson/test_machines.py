@@ -1,0 +1,51 @@
+"""On made-up machines each check of each lesson has one outcome, and all that may be said is said somewhere."""
+
+from random import Random
+
+import pytest
+from tests.lessons.conftest import home
+
+from gpuexplore.features.lessons.lesson.blocks import Check
+from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.judged_step import judged_by
+from gpuexplore.features.lessons.lesson.outcome import Outcome, says_of
+from gpuexplore.features.lessons.lesson.work import tasks_of
+from tests.features.lessons.lesson.machines import MACHINES, World, guesses
+
+MOST_WORLDS = 300  # of each machine, until everything was said
+LEAST_WORLDS = 5
+LESSONS = [lesson.name for lesson in catalog().lessons.values()]
+
+
+def tried(lesson, step, devices, random):
+    """Return the step judged in one world, with guesses that are now right and now wrong."""
+    tasks = tasks_of(step, devices)
+    world = World(devices, random)
+    names = names_of(step, devices, world.measured(tasks), tasks)
+    own = world.own_rows(lesson, step)
+    unguessed = judged_by(step, names, {}, own)
+    return judged_by(step, names, guesses(step, unguessed, random), own)
+
+
+def unsaid_of(lesson, step, random):
+    """Return what was never said after the checks of a step, in as many worlds as it took."""
+    unsaid = {id(say): f"{step.letter}: {say.when}" for check in step.of(Check) for say in says_of(step, check)}
+    for world in range(MOST_WORLDS):
+        for devices in MACHINES.values():
+            for found in tried(lesson, step, devices, random).checks:
+                assert found.judged.outcome in Outcome
+                silent = found.say is None and bool(says_of(step, found.check))
+                assert not silent or found.judged.outcome is Outcome.NOT_MEASURED, f"{step.letter}: {found.judged}"
+                unsaid.pop(id(found.say), None)
+        if not unsaid and world >= LEAST_WORLDS:
+            break
+    return list(unsaid.values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LESSONS)
+def test_each_check_has_one_outcome_and_every_say_is_reached(name):
+    lesson, random = catalog().lesson(name), Random(name)
+
+    assert [f"{name}/{unsaid}" for step in lesson.steps for unsaid in unsaid_of(lesson, step, random)] == []

@@ -1,0 +1,423 @@
+"""Lessons in each state: the list, a guess, waiting, judged, cancelled, reused, taught."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.activity import Activity, ActivityReport
+from gpuexplore.backends.host import installed_versions
+from gpuexplore.features.lessons.lesson.catalog import catalog, own_folder
+from gpuexplore.features.lessons.lesson.work import tasks_of
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
+from gpuexplore.model import Flag, RunState
+from gpuexplore.serialization import encode
+from tests.analysis.made import device, ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.features.training.made_training import mode, processes, report, timing
+from tests.pages.conftest import OWNER, beat, compiler, experiment, home, page, results, store, texts, told
+
+LESSON = "how-long"
+KEY = "the-key-of-who-leads"
+HERE = (device(memory_bytes=2**34),)
+NEW = '+++\ntitle = "Mine <3"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.\n'
+
+
+@pytest.fixture(autouse=True)
+def leader_key(monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_LEADER_KEY", KEY)
+
+
+def place(letter):
+    return (LESSON, catalog().lesson(LESSON).digest, letter)
+
+
+def experiment_of(letter):
+    return tasks_of(catalog().lesson(LESSON).step(letter), HERE)[0].work
+
+
+def measured(store, letter, *results):
+    return store.record(experiment_of(letter), "somebody", results=results)
+
+
+def product(seconds=2e-3, **about):
+    import gpuexplore
+
+    found = ok(seconds, size=1024, **about)
+    return replace(found, environment=replace(found.environment, app_version=gpuexplore.__version__, libraries={}))
+
+
+def buttons(app):
+    return [button.label for button in app.button]
+
+
+def test_every_lesson_is_listed_with_its_question(page):
+    app = page("lessons")
+
+    assert not app.exception
+    said = texts(app.markdown)
+    assert all(lesson.question in said for lesson in catalog().lessons.values())
+    assert buttons(app).count("Begin") == len(catalog().lessons)
+
+
+def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reason(page):
+    own_folder().mkdir()
+    (own_folder() / "mine.md").write_text(NEW)
+    (own_folder() / "broken.md").write_text("?")
+    app = page("lessons")
+
+    assert "Mine <3" in texts(app.markdown)
+    assert "broken.md, line 1: front matter" in texts(app.warning)
+
+
+@pytest.mark.parametrize("view", ["learner", "instructor"])
+@pytest.mark.parametrize("block", ['train\nmodel = "nope"\nbatch = 3', 'memory\nmodel = "nope"\nbatch = 3'])
+def test_a_step_that_asks_for_what_there_is_not_says_so_and_the_others_go_on(page, block, view):
+    own_folder().mkdir()
+    (own_folder() / "mine.md").write_text(f"{NEW}```{block}\n```\n## Second\nMore.\n")
+    app = page("lessons", lesson="mine", view=view, key=KEY)
+
+    assert not app.exception
+    assert "model 'nope': accepted are" in texts(app.error)
+    assert "Second" in texts(app.markdown) if view == "instructor" else "Skip this step" in buttons(app)
+
+
+def test_an_unknown_lesson_in_a_link_is_named_and_the_list_is_shown(page):
+    app = page("lessons", lesson="cooking")
+
+    assert "lesson 'cooking': accepted are" in texts(app.error)
+    assert "Begin" in buttons(app)
+
+
+def test_a_step_asks_before_it_measures(page):
+    app = page("lessons", lesson=LESSON)
+
+    assert "A guess in seconds" in texts(app.subheader)
+    assert app.text_input[0].label == "Time of one 1024 x 1024 fp32 product by torch (ms)"
+    assert "Run, about 1 s" in buttons(app)
+    assert "Keep" not in texts(app.success)
+
+
+@pytest.mark.parametrize("typed", ["soon", "nan", "1e999", "-3"])
+def test_a_guess_that_is_no_number_is_named_and_nothing_is_queued(page, store, typed):
+    app = page("lessons", lesson=LESSON)
+    app.text_input[0].set_value(typed)
+    next(button for button in app.button if button.label.startswith("Run")).click().run()
+
+    assert "accepted are numbers from 0 to 1e+18 in ms" in texts(app.error)
+    assert app.text_input[0].value == typed
+    assert store.queue_length() == 0
+
+
+def test_a_guess_is_kept_and_its_experiment_queued(page, store, beat):
+    beat("ready", *HERE)
+    app = page("lessons", lesson=LESSON)
+    app.text_input[0].set_value("2.5")
+    next(button for button in app.button if button.label.startswith("Run")).click().run()
+
+    (answer,) = store.answers_of(OWNER)
+    assert (answer.guesses, answer.outcomes) == ({"seconds": "2.5"}, None)
+    assert store.load_summary(answer.runs[0]).experiment == experiment_of("a")
+    assert "you guessed 2.5 ms" in texts(app.markdown).replace("**", "")
+    assert "Next in the queue" in texts(app.markdown)
+    assert "Cancel" in buttons(page("lessons", lesson=LESSON))  # it survives a reload
+
+
+def test_a_cancelled_measurement_can_be_made_again(page, store):
+    run_id = store.submit(experiment_of("a"), OWNER)
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=[run_id])
+    app = page("lessons", lesson=LESSON)
+    next(button for button in app.button if button.label == "Cancel").click().run()
+
+    assert store.load_summary(run_id).state is RunState.CANCELLED
+    assert "ended early" in texts(app.warning)
+    assert "Not measured" in texts(app.markdown)
+    next(button for button in app.button if button.label == "Measure again").click().run()
+    assert [answer.guesses for answer in store.answers_of(OWNER)] == [{"seconds": "2"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("guess", "flags", "verdict"),
+    [
+        ("2", (), "Right"),
+        ("7", (), "Close"),
+        ("70", (), "Off"),
+        ("70", ("noisy",), "Off"),
+        ("70", ("over_peak",), "Unclear"),
+        (None, (), "No guess"),
+    ],
+)
+def test_a_guess_is_judged_in_the_readers_own_figures(page, store, guess, flags, verdict):
+    run_id = measured(store, "a", product(flags=[Flag(name, "x") for name in flags]))
+    store.add_answer(OWNER, place("a"), guesses={"seconds": guess}, runs=[run_id])
+    app = page("lessons", lesson=LESSON)
+
+    assert not app.exception
+    assert f"**{verdict}.**" in texts(app.markdown)
+    assert "2.00 ms" in texts(app.markdown)
+    assert "Keep:" in texts(app.success)
+    assert store.answers_of(OWNER)[0].outcomes == (verdict.lower(),)
+    assert f"a · {verdict.lower()}" in page("lessons", lesson=LESSON).segmented_control[0].options
+
+
+def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
+    beat("ready", *HERE)
+    seen = Observation(
+        "first-call", "time", "a product", "measured", Reading(0.2), Reading(1e-3), Detection(True, "x"), Factor(200.0)
+    )
+    work = tasks_of(catalog().lesson(LESSON).step("b"), HERE)[0].work
+    run_id = store.submit_activity(work, OWNER)
+    claim = store.claim("tests", {"cpu"})
+    store.add_observation(claim, ActivityReport(encode(seen)))
+    store.finish(claim, RunState.DONE)
+    store.add_answer(OWNER, place("b"), guesses={"factor": "150"}, runs=[run_id])
+    app = page("lessons", lesson=LESSON, step="b")
+
+    assert not app.exception
+    (chart,) = app.get("vega_lite_chart")
+    assert "wrong 200 ms" in chart.proto.spec
+    assert "**Right.**" in texts(app.markdown)
+    assert "Open in Timing mistakes" in buttons(app)
+
+
+def test_what_was_measured_here_within_the_hour_is_offered_with_its_age(page, store):
+    run_id = measured(store, "a", product())
+    app = page("lessons", lesson=LESSON)
+    offered = next(button for button in app.button if button.label.startswith("Use the measurement of"))
+    app.text_input[0].set_value("2")
+    offered.click().run()
+
+    assert store.answers_of(OWNER)[0].runs == (run_id,)
+    assert store.queue_length() == 0
+    assert "**Right.**" in texts(app.markdown)
+
+
+@pytest.mark.parametrize("letter", ["a", "b"])  # an experiment, and a mistake
+def test_who_presses_run_while_another_waits_for_the_same_joins_that_measurement(page, store, beat, letter):
+    beat("ready", *HERE)
+    (task,) = tasks_of(catalog().lesson(LESSON).step(letter), HERE)
+    submit = store.submit_activity if isinstance(task.work, Activity) else store.submit
+    begun = submit(task.work, "somebody")
+    app = page("lessons", lesson=LESSON, step=letter)
+    next(button for button in app.button if button.label.startswith("Run")).click().run()
+
+    assert store.answers_of(OWNER)[0].runs == (begun,)
+    assert store.queue_length() == 1
+    assert "begun by another visitor" in texts(app.markdown)
+    assert "Cancel" not in buttons(app)
+
+
+@pytest.mark.parametrize(
+    ("versions", "offered"), [(installed_versions(), True), ({"torch": "0.1"}, False), ({}, False)]
+)
+def test_an_activity_is_offered_again_only_to_the_same_versions(page, store, beat, versions, offered):
+    beat("ready", *HERE)
+    (task,) = tasks_of(catalog().lesson(LESSON).step("b"), HERE)
+    run_id = store.submit_activity(task.work, "somebody")
+    claim = store.claim("tests", {"cpu"})
+    store.add_observation(claim, told({}, HERE[0], versions))
+    store.finish(claim, RunState.DONE)
+
+    assert store.load_activity(run_id).software == versions
+    known = [label for label in buttons(page("lessons", lesson=LESSON, step="b")) if label.startswith("Use the")]
+    assert bool(known) is offered
+
+
+@pytest.mark.parametrize("flag", ["noisy", "contended"])
+def test_a_disturbed_measurement_is_not_offered(page, store, flag):
+    measured(store, "a", product(flags=[Flag(flag, "x")]))
+
+    assert not [label for label in buttons(page("lessons", lesson=LESSON)) if label.startswith("Use the")]
+
+
+def test_a_task_is_done_with_any_own_result(page, store, experiment, results):
+    store.record(experiment, OWNER, results=results)
+    store.add_answer(OWNER, place("f"), guesses={}, runs=[])
+    app = page("lessons", lesson=LESSON, step="f")
+
+    assert not app.exception
+    assert ":material/check_circle: Done: one of your results" in texts(app.markdown)
+
+
+def test_the_way_leads_from_step_to_step_and_back_to_the_list(page):
+    app = page("lessons", lesson=LESSON)
+    app.button(key="lesson.next").click().run()
+    assert "The first call is another thing" in texts(app.subheader)
+    app.button(key="lesson.back").click().run()
+    assert "A guess in seconds" in texts(app.subheader)
+    next(button for button in app.button if button.label == "All lessons").click().run()
+    assert "Begin" in buttons(app)
+
+
+def test_progress_counts_outcomes(page, store):
+    number = store.add_answer(OWNER, place("a"), guesses={}, runs=[])
+    store.set_outcomes(number, ["right"])
+
+    assert f"1 of {len(catalog().lesson(LESSON).steps)} steps: 1 right" in texts(page("lessons").markdown)
+
+
+def test_answers_are_erased_on_request_and_nobody_elses(page, store):
+    for name in (OWNER, "somebody else"):
+        store.add_answer(name, place("a"), guesses={}, runs=[])
+    app = page("lessons")
+    next(button for button in app.button if button.label == "Erase them").click().run()
+
+    assert [len(store.answers_of(name)) for name in (OWNER, "somebody else")] == [0, 1]
+
+
+def test_the_instructor_sees_notes_this_machines_answer_and_everybodys_guesses(page, store):
+    measured(store, "a", product())
+    for name, guess in (("ada", "2"), ("bob", "4"), ("cem", "60")):
+        number = store.add_answer(name, place("a"), guesses={"seconds": guess}, runs=[None])
+        store.set_outcomes(number, ["right" if guess == "2" else "off"])
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
+
+    assert not app.exception
+    assert "3 learners in the last 6 hours" in texts(app.markdown)
+    assert [metric.value for metric in app.metric][:2] == ["4 ms", "2.00 ms (1.99 ms to 2.01 ms)"]
+    assert "off **2** · right **1**" in texts(app.markdown)
+    assert "orders of magnitude" in texts(app.info)
+
+
+def test_the_instructor_sees_numbers_by_size_and_who_had_no_idea_without_a_unit(page, store):
+    for name, guess in (("ada", "5"), ("bob", "40"), ("cem", "100"), ("dan", None)):
+        store.add_answer(name, place("a"), guesses={"seconds": guess}, runs=[None])
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
+
+    assert list(app.dataframe[0].value["Guess"]) == ["5 ms", "40 ms", "100 ms", "no idea"]
+    assert app.metric[0].value == "40 ms"
+
+
+def test_choices_made_equally_often_are_all_named(page, store):
+    for name, guess in (("ada", "too long"), ("bob", "too short")):
+        store.add_answer(name, place("e"), guesses={"side": guess}, runs=[None])
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
+
+    assert "too long, too short" in [metric.value for metric in app.metric]
+
+
+def test_a_disturbed_measurement_is_not_called_no_measurement(page, store):
+    measured(store, "a", product(flags=[Flag("contended", "x")]))
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
+
+    assert (app.metric[1].label, app.metric[1].value) == ("This machine, undisturbed, last hour", "not measured")
+
+
+def test_a_reason_keeps_the_case_of_its_units(page, store):
+    run_id = measured(store, "a", product(spread=0.9))
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "10"}, runs=[run_id])
+
+    assert "The interval is too wide: 2.00 ms" in texts(page("lessons", lesson=LESSON).markdown)
+
+
+def test_a_question_is_followed_by_no_colon_and_no_guess_is_no_guess(page, store):
+    store.add_answer(OWNER, place("c"), guesses={"figure": None}, runs=[])
+    said = texts(page("lessons", lesson=LESSON, step="c").markdown)
+
+    assert "Which figure should be reported? you made no guess." in said
+    assert "You said no idea" not in said
+
+
+def test_a_task_that_is_not_done_is_not_yet_done_and_nobody_is_off(page, store):
+    measured(store, "a", product())
+    lesson = catalog().lesson("what-limits-it")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "f"), guesses={}, runs=[])
+    app = page("lessons", lesson=lesson.name, step="f")
+
+    assert "**Off.**" not in texts(app.markdown)
+
+
+def test_what_is_computed_names_operation_shape_and_device(page, store):
+    lesson = catalog().lesson("what-limits-it")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "e"), guesses={}, runs=[])
+    said = texts(page("lessons", lesson=lesson.name, step="e").caption)
+
+    assert "matmul m=512,k=512,n=512 in fp32, torch on Tesla T4, predicted: " in said
+    assert "on H100 SXM5 80GB, predicted: " in said
+
+
+def test_a_launch_says_what_it_launches_and_where(page, store):
+    lesson = catalog().lesson("who-computes-what")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "g"), guesses={}, runs=[])
+    said = texts(page("lessons", lesson=lesson.name, step="g").caption)
+
+    assert "1,000,000 elements in blocks of 256 threads on compute capability 9.0: blocks 3,907" in said
+    assert "blocks in the last wave 739" in said
+
+
+def test_a_batch_that_does_not_fit_is_said_with_the_name_of_the_card(page, store):
+    lesson = catalog().lesson("does-it-fit")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "g"), guesses={}, runs=[])
+
+    assert "no batch fits on H100 SXM5 80GB" in texts(page("lessons", lesson=lesson.name, step="g").markdown)
+
+
+def test_learners_do_not_see_the_notes(page, store):
+    run_id = measured(store, "a", product())
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=[run_id])
+
+    assert "orders of magnitude" not in texts([*(app := page("lessons", lesson=LESSON)).info, *app.markdown])
+
+
+def test_a_lost_measurement_is_said(page, store):
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=["nothing123"])
+
+    assert "no longer stored" in texts(page("lessons", lesson=LESSON).warning)
+
+
+def test_what_is_exported_is_json(page, store):
+    store.add_answer(OWNER, place("a"), guesses={"seconds": None}, runs=[])
+    from gpuexplore.features.lessons.ui.listing import exported
+
+    (told,) = json.loads(exported(store.answers_of(OWNER)))
+    assert (told["lesson"], told["guesses"], told["owner"]) == (LESSON, {"seconds": None}, "you")
+
+
+def test_a_training_is_drawn_with_its_figures_and_goes_on_on_its_page(page, store, beat):
+    on = replace(HERE[0], cores=2)
+    beat("ready", on)
+    (task,) = tasks_of(catalog().lesson("two-workers").step("a"), [on])
+    run_id = store.submit_activity(task.work, OWNER)
+    claim = store.claim("tests", {"cpu"})
+    found = report(mode(), mode("fp32 × 2", ratio=timing(0.5)), processes=processes())
+    store.add_observation(claim, ActivityReport(encode(found)))
+    store.finish(claim, RunState.DONE)
+    digest = catalog().lesson("two-workers").digest
+    store.add_answer(OWNER, ("two-workers", digest, "a"), guesses={"factor": "2"}, runs=[run_id])
+    app = page("lessons", lesson="two-workers", step="a")
+
+    assert not app.exception
+    assert "two are slower than one" in texts(app.markdown)
+    assert "Open in Training" in [button.label for button in app.button]
+
+
+def test_text_before_a_guess_has_the_figures_that_need_no_measurement(page):
+    app = page("lessons", lesson="what-limits-it", step="b")
+
+    assert not app.exception
+    assert "This CPU computes 1.00 TFLOP/s at most" in texts(app.markdown)
+
+
+def test_a_prediction_in_place_of_a_gpu_says_of_which_one_it_is(page, store):
+    lesson = catalog().lesson("from-naive-to-library")
+    step = next(
+        step
+        for step in lesson.steps
+        if any(getattr(task.block, "device", "") == "gpu" for task in tasks_of(step, HERE))
+    )
+    store.add_answer(OWNER, (lesson.name, lesson.digest, step.letter), guesses={}, runs=[None] * 9)
+    said = texts(page("lessons", lesson=lesson.name, step=step.letter).caption)
+
+    assert "No GPU is here: " in said
+    assert "on Tesla T4, predicted: " in said
+
+
+def test_what_another_processor_of_the_same_name_measured_is_not_offered(page, store, beat):
+    beat("ready", ZEN_5)
+    measured(store, "a", measured_on(ZEN_4, product()))
+    offered = [label for label in buttons(page("lessons", lesson=LESSON, step="a")) if label.startswith("Use the")]
+    assert offered == []
+
+    measured(store, "a", measured_on(ZEN_5, product()))
+    offered = [label for label in buttons(page("lessons", lesson=LESSON, step="a")) if label.startswith("Use the")]
+    assert len(offered) == 1

@@ -1,0 +1,46 @@
+"""What a report says of the machine: no folder, user or host has a name in it."""
+
+import pytest
+
+from gpuexplore.features.selftest.suite import private
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch):
+    """Let the user be called ada, her host box.example, and her home lie where homes lie."""
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setattr(private, "getuser", lambda: "ada")
+    monkeypatch.setattr(private, "node", lambda: "box.example")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("OSError: /home/ada/x.so: wrong ELF class", "OSError: ~/x.so: wrong ELF class"),
+        ("in '/home/ada'", "in '~'"),
+        ("/home/adam/x", "/home/adam/x"),
+        ("/data/ada/x and /tmp/ray-ada/y", "/data/<user>/x and /tmp/ray-<user>/y"),
+        ("RTX 6000 Ada Generation, an adapter", "RTX 6000 Ada Generation, an adapter"),
+        ("box.example: connection refused by box", "<host>: connection refused by <host>"),
+        ("a boxed boxplot", "a boxed boxplot"),
+    ],
+)
+def test_names_are_left_out_and_words_that_hold_them_are_not(text, told):
+    assert private.without_names(text) == told
+
+
+@pytest.mark.parametrize("home", ["", "/"])
+def test_home_of_a_container_is_no_folder_to_hide(monkeypatch, home):
+    monkeypatch.setenv("HOME", home)
+
+    assert private.without_names("/opt/cuda/lib") == "/opt/cuda/lib"
+
+
+def test_host_and_user_without_a_name_hide_nothing(monkeypatch):
+    def nameless():
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr(private, "getuser", nameless)
+    monkeypatch.setattr(private, "node", lambda: "")
+
+    assert private.without_names("/data/ada/x on box") == "/data/ada/x on box"

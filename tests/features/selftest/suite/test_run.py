@@ -1,0 +1,116 @@
+"""One check after the other: each fails alone, and the time holds."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.selftest.suite import run
+from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.contract import Figure, Finding, Verdict, judged
+from gpuexplore.features.selftest.suite.run import carry_out
+from tests.measure.fakes import CPU, GPU
+
+
+class FakeBench:
+    """A device that checks can be run on without a worker, and that can be lost."""
+
+    def __init__(self, device=GPU, *, is_quick=False):
+        self.device, self.is_quick, self.allowed, self.is_lost = device, is_quick, [], False
+
+    def allow(self, seconds):
+        self.allowed.append(seconds)
+
+    def lost(self):
+        return "the driver no longer lists it" if self.is_lost else None
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return a clock that tests move on by hand."""
+    now = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: now.s))
+    return now
+
+
+def passing(name="passing", **about):
+    return Check(name, name, lambda bench: judged([], [Figure("n", 1)]), **about)
+
+
+def raising(error, name="raising"):
+    def find(bench):
+        raise error
+
+    return Check(name, name, find)
+
+
+def ended(checks, bench=None, **about):
+    heard = []
+    outcomes = carry_out(checks, bench or FakeBench(), report=heard.append, **about)
+    assert tuple(heard) == outcomes
+    return {outcome.name: outcome for outcome in outcomes}
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [(ValueError("no such thing"), "ValueError: no such thing"), (InvalidInput("size 0"), "size 0")],
+)
+def test_check_that_raises_has_failed_and_the_next_goes_on(error, sentence):
+    found = ended([raising(error), passing()])
+
+    assert (found["raising"].verdict, found["raising"].said) == (Verdict.FAIL, (sentence,))
+    assert found["passing"].verdict is Verdict.PASS
+
+
+def test_interruption_skips_what_is_left_and_keeps_what_was_found():
+    found = ended([passing("first"), raising(KeyboardInterrupt()), passing("last")])
+
+    assert [outcome.verdict for outcome in found.values()] == [Verdict.PASS, Verdict.SKIPPED, Verdict.SKIPPED]
+    assert found["last"].said == ("interrupted",)
+
+
+def test_check_gets_its_share_and_never_more_than_is_left(clock):
+    bench = FakeBench()
+
+    def find(_):
+        clock.s += 80
+        return Finding(Verdict.PASS)
+
+    slow = Check("slow", "slow", find, share=0.5)
+    ended([slow, replace(slow, name="next", share=0.9)], bench, total_s=100 + run.RESERVE_S)
+
+    assert bench.allowed == [50, 20]
+
+
+def test_check_that_no_longer_fits_is_skipped_with_the_seconds_it_needs(clock):
+    def find(_):
+        clock.s += 97
+        return Finding(Verdict.PASS)
+
+    found = ended([Check("slow", "slow", find), passing(needs_s=10)], total_s=100 + run.RESERVE_S)
+
+    assert found["passing"].verdict is Verdict.SKIPPED
+    assert found["passing"].said == ("out of time: it needs 10 s, and 3 s are left",)
+
+
+def test_check_for_gpus_is_skipped_on_a_cpu_and_one_for_the_full_test_in_a_quick_one():
+    on_cpu = ended([passing(kinds=("cuda",))], FakeBench(CPU))
+    quick = ended([passing(in_quick=False)], FakeBench(is_quick=True))
+
+    assert on_cpu["passing"].said == ("it is about cuda devices, and cpu is none",)
+    assert quick["passing"].said == ("not part of the quick test",)
+
+
+def test_loss_of_the_gpu_is_the_failure_of_the_check_in_which_it_happened():
+    bench = FakeBench()
+
+    def lose(_):
+        bench.is_lost = True
+        return Finding(Verdict.PASS)
+
+    found = ended([passing("before"), Check("during", "during", lose), passing("after")], bench)
+
+    assert [outcome.verdict for outcome in found.values()] == [Verdict.PASS, Verdict.FAIL, Verdict.SKIPPED]
+    assert found["during"].said == ("the driver no longer lists it",)
+    assert found["after"].said == ("the GPU was lost: the driver no longer lists it",)
