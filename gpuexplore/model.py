@@ -83,6 +83,7 @@ FlagName = Literal[
     "one_sample",
 ]
 DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: little rests on such
+DOUBTFUL: frozenset[FlagName] = DISTURBED | {"noisy", "over_peak", "over_physical_peak", "one_sample"}
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 LAYOUTS: tuple[Layout, ...] = ("NN", "NT", "TN")

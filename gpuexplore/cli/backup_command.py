@@ -7,7 +7,7 @@ from pathlib import Path
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.database_file import database_file
 from gpuexplore.cli.output import print_json
-from gpuexplore.features.lessons.lesson.catalog import own_folder
+from gpuexplore.devices import lessons_directory
 from gpuexplore.store.backup import Contents, back_up
 from gpuexplore.units import format_bytes
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Copy the database and one's own lessons, and say what is in the copy."""
     database = database_file(INSTEAD.format(file=arguments.file))
-    own = sorted(own_folder().glob("*.md")) if own_folder().is_dir() else ()
+    own = sorted(lessons_directory().glob("*.md")) if lessons_directory().is_dir() else ()
     contents = back_up(database, arguments.file, {path.name: path.read_bytes() for path in own})
     if arguments.json:
         print_json({"file": str(arguments.file), **asdict(contents)})

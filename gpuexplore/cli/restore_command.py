@@ -9,7 +9,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.backup_command import said
 from gpuexplore.cli.database_file import check_unsupervised, database_file
 from gpuexplore.cli.output import print_json
-from gpuexplore.features.lessons.lesson.catalog import own_folder
+from gpuexplore.devices import lessons_directory
 from gpuexplore.store.backup import contents_of, files_of, restore
 
 INSTEAD = "pg_restore --clean --if-exists --single-transaction {file}"
@@ -43,7 +43,7 @@ def _restore(arguments: argparse.Namespace) -> int:
     moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = restore(arguments.file, database, moment)
     for name, content in files.items():
-        _put_back(own_folder() / Path(name).name, content, moment)
+        _put_back(lessons_directory() / Path(name).name, content, moment)
     if arguments.json:
         print_json({"database": str(database), "kept": str(kept) if kept else None, **asdict(contents)})
         return EXIT_OK

@@ -28,7 +28,7 @@ from gpuexplore.devices.cpu_times import (
     thread_runs,
     thread_waits,
 )
-from gpuexplore.devices.directories import cache_directory, data_directory
+from gpuexplore.devices.directories import cache_directory, data_directory, lessons_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
 from gpuexplore.devices.nvml import highest_clock_hz, is_cut_into_instances, is_lost
@@ -73,6 +73,7 @@ __all__ = [
     "highest_clock_hz",
     "is_cut_into_instances",
     "is_lost",
+    "lessons_directory",
     "match",
     "memory_by_sysconf",
     "native_dtypes",

@@ -36,6 +36,11 @@ def _user_directory(function: str, variable: str, below_home: str) -> str:
     return str(getattr(platformdirs, function)("gpuexplore", appauthor=False))
 
 
+def lessons_directory() -> Path:
+    """Return where an instructor's own lessons lie, which a backup keeps."""
+    return data_directory() / "lessons"
+
+
 def _created(text: str, *below: str) -> Path:
     try:
         path = Path(text).expanduser().joinpath(*below)

@@ -25,11 +25,12 @@ from gpuexplore.rooms.typed import (
     read_title,
     read_weight,
 )
-from gpuexplore.rooms.wrong_codes import WrongCodes
+from gpuexplore.rooms.wrong_codes import HERE, WRONG_CODES, WrongCodes
 
 __all__ = [
     "ALL_STEPS",
     "CODE_LENGTH",
+    "HERE",
     "HOURS",
     "LESSON",
     "LETTERS",
@@ -43,6 +44,7 @@ __all__ = [
     "RoomGuess",
     "RoomState",
     "RoomTask",
+    "WRONG_CODES",
     "WrongCodes",
     "name_key",
     "new_code",

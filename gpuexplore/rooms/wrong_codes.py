@@ -8,6 +8,7 @@ from threading import Lock
 from gpuexplore.errors import InvalidInput
 from gpuexplore.units import format_whole_seconds
 
+HERE = "this machine"  # the address of whoever comes without one
 WITHIN_S = 600.0
 MOST_OF_ONE = 60  # wrong codes from one address: a class behind one mistypes, a program tries
 MOST_OF_ALL = 600  # from all together; above it, MOST_WHEN_TRIED
@@ -65,3 +66,6 @@ class WrongCodes:
     def _forget(self, tries: deque[float]) -> None:
         while tries and tries[0] <= self._clock() - WITHIN_S:
             tries.popleft()
+
+
+WRONG_CODES = WrongCodes()  # of this process

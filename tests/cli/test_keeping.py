@@ -7,8 +7,8 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.cli.ages import read_age, utc_before
+from gpuexplore.devices import lessons_directory
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.catalog import own_folder
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.model import Experiment
 from gpuexplore.store import Description, open_store
@@ -46,8 +46,8 @@ def runs():
 
 
 def test_a_home_comes_back_with_its_runs_and_lessons(said, tmp_path, run_id):
-    copy, mine, other = tmp_path / "copy", own_folder() / "mine.md", own_folder() / "other.md"
-    own_folder().mkdir()
+    copy, mine, other = tmp_path / "copy", lessons_directory() / "mine.md", lessons_directory() / "other.md"
+    lessons_directory().mkdir()
     mine.write_text("# Mine")
     other.write_text("# Other")
 
@@ -63,7 +63,7 @@ def test_a_home_comes_back_with_its_runs_and_lessons(said, tmp_path, run_id):
     assert "what was there before is kept: " in said("restore", str(copy))
     assert runs() == {run_id}
     assert (mine.read_text(), other.read_text()) == ("# Mine", "# Other")
-    assert [path.read_text() for path in own_folder().glob("mine.md.before-restore-*")] == ["# Mine, spoilt"]
+    assert [path.read_text() for path in lessons_directory().glob("mine.md.before-restore-*")] == ["# Mine, spoilt"]
 
 
 def test_nothing_is_put_back_while_a_supervisor_works(said, tmp_path, run_id):

@@ -21,7 +21,7 @@ TINY = ("vector_add", "--size", "8", "--impl", "numpy", "--dtype", "fp32", "--de
 
 @pytest.fixture
 def store(home, monkeypatch):
-    monkeypatch.setattr(sending, "WRONG", WrongCodes())
+    monkeypatch.setattr(sending, "WRONG_CODES", WrongCodes())
     monkeypatch.setattr(room_sending, "user_name", lambda: "ada")
     session.store.cache_clear()
     yield session.store()

@@ -16,7 +16,7 @@ LEADER = "the one who leads"
 
 @pytest.fixture(autouse=True)
 def no_wrong_codes_yet(monkeypatch):
-    monkeypatch.setattr(found, "WRONG", WrongCodes())
+    monkeypatch.setattr(found, "WRONG_CODES", WrongCodes())
     monkeypatch.setattr(found, "PRESENCE", found.Presence())
 
 
@@ -172,7 +172,7 @@ def test_a_code_of_no_room_is_a_sentence_with_the_ways_in(page, code):
 
 def test_whoever_tries_codes_is_kept_waiting(page):
     for _ in range(MOST_OF_ONE):
-        found.WRONG.note(found.HERE)
+        found.WRONG_CODES.note(found.HERE)
 
     assert "60 wrong room codes came from your network address" in texts(page("rooms", room="KTRMWX").error)
 

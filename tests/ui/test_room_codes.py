@@ -15,7 +15,7 @@ def room(monkeypatch):
     wrong, here = WrongCodes(), object()
     for _ in range(1000):
         wrong.note("10.0.0.1")
-    monkeypatch.setattr(found, "WRONG", wrong)
+    monkeypatch.setattr(found, "WRONG_CODES", wrong)
     monkeypatch.setattr(found, "address", lambda: "10.0.0.1")
     monkeypatch.setattr(found, "_looked_up", lambda code: here if code == CODE else None)
     monkeypatch.setattr(found, "me_in", lambda _: None)

@@ -44,7 +44,7 @@ def port():
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    monkeypatch.setattr(sending, "WRONG", WrongCodes())
+    monkeypatch.setattr(sending, "WRONG_CODES", WrongCodes())
     session.store.cache_clear()
     yield session.store()
     session.store().close()

@@ -13,8 +13,8 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
-from gpuexplore.devices import discover
-from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at, own_folder
+from gpuexplore.devices import discover, lessons_directory
+from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at
 from gpuexplore.features.lessons.lesson.evidence import Measured, names_of
 from gpuexplore.features.lessons.lesson.format import Lesson, Step
 from gpuexplore.features.lessons.lesson.judged_step import JudgedStep, judged_by
@@ -60,7 +60,7 @@ def _list(arguments: argparse.Namespace) -> int:
             {
                 "lessons": [_about(lesson) for lesson in found.lessons.values()],
                 "unreadable": dict(found.unreadable),
-                "own_folder": str(own_folder()),
+                "own_folder": str(lessons_directory()),
             }
         )
         return EXIT_OK

@@ -4,19 +4,17 @@ from threading import Lock
 from time import monotonic
 
 from gpuexplore.errors import NotFound
-from gpuexplore.rooms import Participant, Room, WrongCodes, read_code, spoken
+from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, read_code, spoken
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 
 LOOKS = 3  # a second: a message is on everybody's page in two
 SEEN_EVERY_S = 10.0  # who is here is written down together
-HERE = "this machine"
 ROOMS: Shared[Room | None] = Shared(200)
 PEOPLE: Shared[tuple[Participant, ...]] = Shared(200)
 MINE: Shared[Participant | None] = Shared(2000)
 LED: Shared[bool] = Shared(2000)
-WRONG = WrongCodes()
 
 
 def room_with(text: str) -> Room:
@@ -29,11 +27,11 @@ def room_with(text: str) -> Room:
     code, whence = read_code(text), address() or HERE
     room = _looked_up(code)
     if room is not None and (me_in(room) is not None or leads(room)):
-        WRONG.note_entered(whence, code)
+        WRONG_CODES.note_entered(whence, code)
         return room
-    WRONG.check(whence, code)
+    WRONG_CODES.check(whence, code)
     if room is None:
-        WRONG.note(whence)
+        WRONG_CODES.note(whence)
         raise NotFound(f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted")
     return room
 

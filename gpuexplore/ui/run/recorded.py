@@ -8,8 +8,7 @@ import streamlit as st
 from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.devices.identity import is_namesake, why_other_device
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.quantities import DOUBTS
-from gpuexplore.model import Device, Origin, Result, Run
+from gpuexplore.model import DOUBTFUL, Device, Origin, Result, Run
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (
     Recording,
@@ -132,7 +131,7 @@ def _flagged_share(recording: Recording, operation: str) -> float:
 
 
 def _is_doubted(result: Result) -> bool:
-    return any(flag.name in DOUBTS for flag in result.flags)
+    return any(flag.name in DOUBTFUL for flag in result.flags)
 
 
 def _asked(run: Run) -> Recording | None:

@@ -18,9 +18,8 @@ from starlette.routing import Route
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.jobs.importing import keep_run, runs_in
 from gpuexplore.recorded.files import origin_of
-from gpuexplore.rooms import Participant, Room, RoomState, name_key, read_code, read_name, spoken
+from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomState, name_key, read_code, read_name, spoken
 from gpuexplore.store.sent import owner_of_sender, sent_by, sent_to
-from gpuexplore.ui.rooms.found import HERE, WRONG
 from gpuexplore.ui.session import store
 
 FILE = "report.json"  # as which what is sent is read: an exported run
@@ -125,14 +124,14 @@ def _room(text: str, secret: str, whence: str) -> tuple[Room, str]:
     room = store().room_of(code)
     owner = owner_of_sender(room, secret) if room else ""
     if room is not None and store().participant_of(owner, room) is not None:
-        WRONG.note_entered(whence, code)
+        WRONG_CODES.note_entered(whence, code)
     else:
         try:
-            WRONG.check(whence, code)
+            WRONG_CODES.check(whence, code)
         except InvalidInput as error:
             raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
     if room is None:
-        WRONG.note(whence)
+        WRONG_CODES.note(whence)
         raise Refusal(
             HTTPStatus.NOT_FOUND, f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted"
         )

@@ -6,7 +6,8 @@ import pytest
 
 import gpuexplore
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog, own_folder
+from gpuexplore.devices import lessons_directory
+from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog
 from gpuexplore.model import Bandwidth
 from tests.cli.conftest import answered, home
 
@@ -32,8 +33,8 @@ text = "It is {{ flops() }}, in {{ time() }}."
 
 
 def test_list_names_every_lesson_and_what_is_none(answered):
-    own_folder().mkdir(parents=True)
-    (own_folder() / "broken.md").write_text("?")
+    lessons_directory().mkdir(parents=True)
+    (lessons_directory() / "broken.md").write_text("?")
     code, told = answered("lesson", "list", "--json")
 
     assert code == EXIT_OK
@@ -57,8 +58,8 @@ def test_check_accepts_a_lesson(answered):
 
 @pytest.mark.slow
 def test_run_measures_a_lesson_of_ones_own(answered):
-    own_folder().mkdir(parents=True)
-    (own_folder() / "mine.md").write_text(OWN + ASKED)
+    lessons_directory().mkdir(parents=True)
+    (lessons_directory() / "mine.md").write_text(OWN + ASKED)
     code, told = answered("lesson", "run", "mine", "--json")
 
     (step,) = told["steps"]
@@ -110,10 +111,10 @@ def test_an_answered_sheet_names_its_machine_and_the_peaks_that_were_measured_fo
             return None
 
     path = tmp_path / "sheet.html"
-    own_folder().mkdir(parents=True)
+    lessons_directory().mkdir(parents=True)
     block = '```predict\noperation = "vector_add"\nsize = "1000"\ngpu = "cpu"\n```\n'
     asked = "The memory gives {{ peak_bandwidth() }} at most.\n" + block
-    (own_folder() / "mine.md").write_text(OWN + asked)
+    (lessons_directory() / "mine.md").write_text(OWN + asked)
     monkeypatch.setattr("gpuexplore.features.lessons.lesson_command.LocalEngine", Engine)
 
     assert main(("lesson", "print", "mine", "--out", str(path), "--answered")) == EXIT_OK

@@ -7,7 +7,8 @@ import pytest
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends.host import installed_versions
-from gpuexplore.features.lessons.lesson.catalog import catalog, own_folder
+from gpuexplore.devices import lessons_directory
+from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.work import tasks_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Flag, RunState
@@ -61,9 +62,9 @@ def test_every_lesson_is_listed_with_its_question(page):
 
 
 def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reason(page):
-    own_folder().mkdir()
-    (own_folder() / "mine.md").write_text(NEW)
-    (own_folder() / "broken.md").write_text("?")
+    lessons_directory().mkdir()
+    (lessons_directory() / "mine.md").write_text(NEW)
+    (lessons_directory() / "broken.md").write_text("?")
     app = page("lessons")
 
     assert "Mine <3" in texts(app.markdown)
@@ -73,8 +74,8 @@ def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reas
 @pytest.mark.parametrize("view", ["learner", "instructor"])
 @pytest.mark.parametrize("block", ['train\nmodel = "nope"\nbatch = 3', 'memory\nmodel = "nope"\nbatch = 3'])
 def test_a_step_that_asks_for_what_there_is_not_says_so_and_the_others_go_on(page, block, view):
-    own_folder().mkdir()
-    (own_folder() / "mine.md").write_text(f"{NEW}```{block}\n```\n## Second\nMore.\n")
+    lessons_directory().mkdir()
+    (lessons_directory() / "mine.md").write_text(f"{NEW}```{block}\n```\n## Second\nMore.\n")
     app = page("lessons", lesson="mine", view=view, key=KEY)
 
     assert not app.exception

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from gpuexplore.devices.directories import data_directory
+from gpuexplore.devices import lessons_directory
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.format import Lesson, Step, read_lesson, with_letters
 
 FOLDER = Path(__file__).parent
-OWN = "lessons"  # in the data directory
 MOST_OWN = 200
 
 
@@ -44,11 +43,6 @@ def catalog() -> Catalog:
     return _read(tuple(_stamp(path) for path in _files()))
 
 
-def own_folder() -> Path:
-    """Return where an instructor's own lessons are looked for."""
-    return data_directory() / OWN
-
-
 def lesson_at(path: Path) -> Lesson:
     """Return the lesson of a file anywhere, with the steps it borrows.
 
@@ -62,7 +56,7 @@ _Stamp = tuple[Path, int, int]
 
 
 def _files() -> Sequence[Path]:
-    own = sorted(own_folder().glob("*.md"))[:MOST_OWN] if own_folder().is_dir() else []
+    own = sorted(lessons_directory().glob("*.md"))[:MOST_OWN] if lessons_directory().is_dir() else []
     return [*FOLDER.glob("*.md"), *own]
 
 
@@ -80,7 +74,7 @@ def _read(stamps: tuple[_Stamp, ...]) -> Catalog:
     unreadable: dict[str, str] = {}
     for path, *_ in stamps:
         if path.stem in lessons:
-            unreadable[f"{OWN}/{path.name}"] = f"{path.name}: a lesson of gpuexplore has this name: give it another one"
+            unreadable[f"{path.parent.name}/{path.name}"] = f"{path.name}: a lesson of gpuexplore has this name: give it another one"
             continue
         try:
             lessons[path.stem] = read_lesson(path)

@@ -34,15 +34,6 @@ from gpuexplore.kernels.geometry import WARP
 from gpuexplore.model import Case, Device, Measurement, Origin
 from gpuexplore.operations import operation_named
 
-DOUBTS = (
-    "noisy",
-    "contended",
-    "drifted",
-    "throttled",
-    "over_peak",
-    "over_physical_peak",
-    "one_sample",
-)
 WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 

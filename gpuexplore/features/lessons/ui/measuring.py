@@ -10,9 +10,8 @@ from gpuexplore.backends.host import installed_versions, version_of
 from gpuexplore.devices.identity import device_key, same_device
 from gpuexplore.errors import NotFound
 from gpuexplore.features.lessons.lesson.evidence import Measured
-from gpuexplore.features.lessons.lesson.quantities import DOUBTS
 from gpuexplore.features.lessons.lesson.work import Task, Work
-from gpuexplore.model import Device, Environment, Result, Run, RunState
+from gpuexplore.model import DOUBTFUL, Device, Environment, Result, Run, RunState
 from gpuexplore.ui.activity.newest import devices_of
 from gpuexplore.ui.activity.view import fetch_activity
 from gpuexplore.ui.identity import address
@@ -137,7 +136,7 @@ def _is_of(result: Result, here: Sequence[Device]) -> bool:
 
 
 def _is_undisturbed(result: Result) -> bool:
-    if any(flag.name in DOUBTS for flag in result.flags):
+    if any(flag.name in DOUBTFUL for flag in result.flags):
         return False
     return result.environment is None or (result.measurement is not None and _is_of_these_versions(result.environment))
 

@@ -3,8 +3,9 @@
 import pytest
 from tests.lessons.conftest import home
 
+from gpuexplore.devices import lessons_directory
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at, own_folder
+from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.features.lessons.lesson.conftest import DEVICES
 
@@ -13,8 +14,8 @@ OWN = '+++\ntitle = "Mine"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.
 
 @pytest.fixture
 def folder(home):
-    own_folder().mkdir()
-    return own_folder()
+    lessons_directory().mkdir()
+    return lessons_directory()
 
 
 def test_lessons_of_the_package_come_in_their_order():
