@@ -22,6 +22,7 @@ FEATURES: tuple[str, ...] = (
     "errors",
     "lessons",
     "selftest",
+    "workshop",
 )
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 

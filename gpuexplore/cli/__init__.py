@@ -32,7 +32,6 @@ CORE: Mapping[str, str] = {
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
-    "room": "rooms for a class: open one, say something to everybody in it, list, show, close, delete",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "backup": "copy what cannot be made again to a file, while everybody goes on",
     "restore": "check such a copy, or put it back",

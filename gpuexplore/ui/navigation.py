@@ -81,16 +81,6 @@ CORE = (
         terms=("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
     ),
     Page(
-        "rooms",
-        "Rooms",
-        "Learn",
-        2,
-        "groups",
-        "A class together: joined by a code, without an account; its leader says what comes next.",
-        reads="room lead view",
-        terms=("Room", "Lesson", "Run"),
-    ),
-    Page(
         "fact-check",
         "Fact check",
         "Learn",

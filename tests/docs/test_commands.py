@@ -26,7 +26,7 @@ NOT_RUN = {
     "record": "measures for minutes: tests/cli/test_record.py",
     "repeatability": "measures in fresh processes",
     "restore": "run by tests/deploy/test_documents.py",
-    "room": "needs a room and its server: tests/cli/test_room.py",
+    "room": "needs a room and its server: tests/features/workshop/test_command.py",
     "run": "measures for seconds and more: tests/cli/test_run.py",
     "sass": "needs NVIDIA's disassembler, or a file: tests/cli/test_sass.py",
     "selftest": "measures for minutes: tests/features/selftest/suite",

@@ -74,7 +74,9 @@ def _read(stamps: tuple[_Stamp, ...]) -> Catalog:
     unreadable: dict[str, str] = {}
     for path, *_ in stamps:
         if path.stem in lessons:
-            unreadable[f"{path.parent.name}/{path.name}"] = f"{path.name}: a lesson of gpuexplore has this name: give it another one"
+            unreadable[f"{path.parent.name}/{path.name}"] = (
+                f"{path.name}: a lesson of gpuexplore has this name: give it another one"
+            )
             continue
         try:
             lessons[path.stem] = read_lesson(path)

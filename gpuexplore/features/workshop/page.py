@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from gpuexplore.features.workshop.ui.view import show
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.present.view import is_presented
-from gpuexplore.ui.rooms.view import show
 
 if not is_presented():
     st.title("Rooms")

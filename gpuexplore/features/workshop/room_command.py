@@ -9,9 +9,9 @@ from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.goals import KINDS, goal_of
-from gpuexplore.room_report.export import FORMATS
-from gpuexplore.room_report.facts import RoomFacts, runs_of
+from gpuexplore.features.workshop.goals import KINDS, goal_of
+from gpuexplore.features.workshop.report.export import FORMATS
+from gpuexplore.features.workshop.report.facts import RoomFacts, runs_of
 from gpuexplore.rooms import (
     ALL_STEPS,
     LESSON,

@@ -7,13 +7,13 @@ import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.goals import KINDS, goal_of
-from gpuexplore.goals.kinds import Kind, Setting
-from gpuexplore.room_report.facts import Column
+from gpuexplore.features.workshop.goals import KINDS, goal_of
+from gpuexplore.features.workshop.goals.kinds import Kind, Setting
+from gpuexplore.features.workshop.report.facts import Column
+from gpuexplore.features.workshop.ui import known
+from gpuexplore.features.workshop.ui.task import time_left
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.rooms import known
-from gpuexplore.ui.rooms.task import time_left
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 

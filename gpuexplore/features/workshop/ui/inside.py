@@ -5,11 +5,11 @@ from typing import NoReturn
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.features.workshop.ui import found, known
+from gpuexplore.features.workshop.ui.task import show_task
 from gpuexplore.rooms import LONGEST_NAME, Participant, Room, RoomState, read_name, spoken
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.rooms import found, known
-from gpuexplore.ui.rooms.task import show_task
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from gpuexplore.features.lessons.lesson.blocks import Check
 from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.goals import Judged, judge
-from gpuexplore.goals.judge import is_better
-from gpuexplore.room_report.facts import Column, RoomFacts, RoomRun
+from gpuexplore.features.workshop.goals import Judged, judge
+from gpuexplore.features.workshop.goals.judge import is_better
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
 from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer
 from gpuexplore.units import format_seconds, round_significant

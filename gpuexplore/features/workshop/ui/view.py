@@ -3,14 +3,14 @@
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.features.workshop.ui import found
+from gpuexplore.features.workshop.ui.inside import GONE, show_inside, show_outside
+from gpuexplore.features.workshop.ui.leader import KEYS, show_leader
+from gpuexplore.features.workshop.ui.wall import show_wall
 from gpuexplore.rooms import LONGEST_TITLE, Room, RoomState, read_hours, read_title, spoken
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.present.view import is_presented
-from gpuexplore.ui.rooms import found
-from gpuexplore.ui.rooms.inside import GONE, show_inside, show_outside
-from gpuexplore.ui.rooms.leader import KEYS, show_leader
-from gpuexplore.ui.rooms.wall import show_wall
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 

@@ -6,8 +6,8 @@ import pytest
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import InvalidInput
-from gpuexplore.goals import KINDS, goal_of, judge, read_guess
-from gpuexplore.goals.judge import RULES, Judged, is_better
+from gpuexplore.features.workshop.goals import KINDS, goal_of, judge, read_guess
+from gpuexplore.features.workshop.goals.judge import RULES, Judged, is_better
 from gpuexplore.model import Accuracy
 from tests.analysis.made import ok
 

@@ -3,8 +3,8 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.workshop.ui import found
 from gpuexplore.rooms import WrongCodes
-from gpuexplore.ui.rooms import found
 
 CODE = "CDFHJK"
 

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from jinja2 import Environment
 
-from gpuexplore.room_report.facts import Column, RoomFacts
-from gpuexplore.room_report.standings import Standing, standings, truth_of
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts
+from gpuexplore.features.workshop.report.standings import Standing, standings, truth_of
 from gpuexplore.rooms import spoken
 from gpuexplore.typed_text import spreadsheet_safe
 from gpuexplore.units import format_seconds

@@ -9,7 +9,7 @@ from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.run_summary import is_memory_bound
 from gpuexplore.analysis.utilization.plausibility import is_plausible, is_ranked
 from gpuexplore.analysis.utilization.rates import size_of
-from gpuexplore.goals.kinds import GPU, Goal
+from gpuexplore.features.workshop.goals.kinds import GPU, Goal
 from gpuexplore.units import format_percent, format_seconds
 
 NEXT_SIZE = 2.0  # sizes that differ by more leave open where between them one overtakes the other

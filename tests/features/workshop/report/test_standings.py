@@ -8,10 +8,10 @@ import pytest
 
 from gpuexplore.features.lessons.lesson.blocks import Check, Guess
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.room_report.export import COLUMNS, FORMATS
-from gpuexplore.room_report.facts import RoomFacts, columns_of, runs_of
-from gpuexplore.room_report.points import measured_for
-from gpuexplore.room_report.standings import State, standings, stuck, truth_of, wrong_guesses
+from gpuexplore.features.workshop.report.export import COLUMNS, FORMATS
+from gpuexplore.features.workshop.report.facts import RoomFacts, columns_of, runs_of
+from gpuexplore.features.workshop.report.points import measured_for
+from gpuexplore.features.workshop.report.standings import State, standings, stuck, truth_of, wrong_guesses
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomState, RoomTask
 from gpuexplore.store.answers import Answer
 from gpuexplore.store.room_tasks import AskedRun

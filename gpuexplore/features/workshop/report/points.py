@@ -7,9 +7,9 @@ from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.run_summary import is_memory_bound
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.rates import shape_label, size_of
-from gpuexplore.charts.room import RoomPoint
-from gpuexplore.room_report.facts import Column, RoomFacts, RoomRun
-from gpuexplore.room_report.standings import latest_answers
+from gpuexplore.features.workshop.chart import RoomPoint
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
+from gpuexplore.features.workshop.report.standings import latest_answers
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_seconds
 
 MOST_ROOFS = 2  # devices whose limits are drawn: more would lie on each other

@@ -6,9 +6,12 @@ from functools import partial
 import streamlit as st
 
 from gpuexplore.errors import StoreUnavailable
-from gpuexplore.room_report.export import FORMATS, Format
-from gpuexplore.room_report.facts import Column, RoomFacts
-from gpuexplore.room_report.standings import State, stuck, wrong_guesses
+from gpuexplore.features.workshop.report.export import FORMATS, Format
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts
+from gpuexplore.features.workshop.report.standings import State, stuck, wrong_guesses
+from gpuexplore.features.workshop.ui import found, known
+from gpuexplore.features.workshop.ui.give import do, offer_next, show_current
+from gpuexplore.features.workshop.ui.inside import leave_deleted
 from gpuexplore.rooms import (
     LONGEST_MESSAGE,
     LONGEST_NAME,
@@ -22,9 +25,6 @@ from gpuexplore.rooms import (
 from gpuexplore.ui.link import PARAMETERS
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import FIRST_PAGE
-from gpuexplore.ui.rooms import found, known
-from gpuexplore.ui.rooms.give import do, offer_next, show_current
-from gpuexplore.ui.rooms.inside import leave_deleted
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.shared.tables import table_of

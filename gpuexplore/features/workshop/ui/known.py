@@ -4,10 +4,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from threading import Lock
 
-from gpuexplore.room_report.facts import Column, RoomFacts, RoomRun, runs_of
-from gpuexplore.room_report.standings import Standing, standings
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun, runs_of
+from gpuexplore.features.workshop.report.standings import Standing, standings
+from gpuexplore.features.workshop.ui import found
 from gpuexplore.rooms import Room, RoomTask
-from gpuexplore.ui.rooms import found
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 

@@ -8,7 +8,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.format import Lesson, Step
-from gpuexplore.goals import Goal, goal_of
+from gpuexplore.features.workshop.goals import Goal, goal_of
 from gpuexplore.model import Result
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomTask
 from gpuexplore.store.answers import Answer

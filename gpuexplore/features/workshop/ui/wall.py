@@ -7,21 +7,21 @@ from html import escape
 import altair as alt
 import streamlit as st
 
-from gpuexplore.charts import room as charts
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, Guess
 from gpuexplore.features.lessons.lesson.figure import Figure
 from gpuexplore.features.lessons.lesson.judged_step import JudgedStep
 from gpuexplore.features.lessons.ui.teacher import of_this_machine
-from gpuexplore.room_report.facts import Column, RoomFacts
-from gpuexplore.room_report.points import measured_for
-from gpuexplore.room_report.standings import State, latest_answers, truth_of
+from gpuexplore.features.workshop import chart as charts
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts
+from gpuexplore.features.workshop.report.points import measured_for
+from gpuexplore.features.workshop.report.standings import State, latest_answers, truth_of
+from gpuexplore.features.workshop.ui import found, known
+from gpuexplore.features.workshop.ui.inside import leave_deleted
+from gpuexplore.features.workshop.ui.task import time_left
 from gpuexplore.rooms import Room, spoken
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.present.view import for_the_back_row
-from gpuexplore.ui.rooms import found, known
-from gpuexplore.ui.rooms.inside import leave_deleted
-from gpuexplore.ui.rooms.task import time_left
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.features.lessons.ui.view import FOLLOWED
-from gpuexplore.goals import KINDS, goal_of
+from gpuexplore.features.workshop.goals import KINDS, goal_of
+from gpuexplore.features.workshop.ui import found, known
 from gpuexplore.rooms import ALL_STEPS, LESSON, WrongCodes
 from gpuexplore.rooms.wrong_codes import MOST_OF_ONE
-from gpuexplore.ui.rooms import found, known
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, compiler, home, page, store, texts
 
 LEADER = "the one who leads"
 

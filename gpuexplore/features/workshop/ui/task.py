@@ -7,13 +7,13 @@ import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.goals import read_guess
-from gpuexplore.room_report.facts import Column, columns_of
-from gpuexplore.room_report.standings import Standing, State, truth_of
+from gpuexplore.features.workshop.goals import read_guess
+from gpuexplore.features.workshop.report.facts import Column, columns_of
+from gpuexplore.features.workshop.report.standings import Standing, State, truth_of
+from gpuexplore.features.workshop.ui import known
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomTask
 from gpuexplore.ui.link import href
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.rooms import known
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_seconds, format_whole_seconds

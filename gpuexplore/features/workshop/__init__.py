@@ -1,0 +1,21 @@
+"""Workshop: rooms that a class joins by a code, what their leader sets, and who found what, on a wall and in files."""
+
+from pathlib import Path
+
+from gpuexplore.registry import Feature, Page
+
+FEATURE = Feature(
+    "workshop",
+    page=Page(
+        "rooms",
+        "Rooms",
+        "Learn",
+        2,
+        "groups",
+        "A class together: joined by a code, without an account; its leader says what comes next.",
+        reads="room lead view",
+        terms=("Room", "Lesson", "Run"),
+        script=Path(__file__).with_name("page.py"),
+    ),
+    commands={"room": "rooms for a class: open one, say something to everybody in it, list, show, close, delete"},
+)
