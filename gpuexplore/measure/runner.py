@@ -140,16 +140,17 @@ def measure_cases(
         time: the clock, the wait for idle pool threads, and who is told whose turn it is.
     """
     native_first = sorted(groups_of(cases), key=lambda group: group[0].dtype not in device.native)
-    slow: list[Sequence[Case]] = []
     for groups in open_at_once(native_first, device):
-        _measure_together(_without(slow, groups), device, report=report, cancelled=cancelled, time=time)
-    for groups in open_at_once(slow, device):
-        now = (group for group in groups if not time.leaves_off())
-        _measure_together(now, device, report=report, cancelled=cancelled, time=time)
+        slow: list[Sequence[Case]] = []
+        first = _first_passes(_without(slow, groups), device, report=report, cancelled=cancelled, time=time)
+        unhurried = (group for group in slow if not time.leaves_off())
+        later = _first_passes(unhurried, device, report=report, cancelled=cancelled, time=time)
+        for opened, spent_s in (first, later):  # apart, so that slow calls take nothing from the budget of the others
+            _complete(opened, spent_s, device, cancelled=cancelled, time=time)
 
 
 def _without(slow: list[Sequence[Case]], groups: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
-    """Yield `groups` but for those that are `slow` by what was measured until then, which are added there."""
+    """Yield `groups` except those that are `slow` by what was measured until then, which are added there."""
     for group in groups:
         if slow_cases.are_slow(group):
             slow.append(group)
@@ -174,16 +175,25 @@ def measure_group(
     measure_cases(cases, device, report=report_final, cancelled=cancelled, time=time)
 
 
-def _measure_together(
+def _first_passes(
     groups: Iterable[Sequence[Case]], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
-) -> None:
+) -> tuple[list[_Open], float]:
+    """Return the groups after their first passes, and the seconds these took."""
     began_ns = time.clock()
     opened = [_first_pass(group, device, report=report, cancelled=cancelled, time=time) for group in groups]
+    return opened, (time.clock() - began_ns) * 1e-9
+
+
+def _complete(
+    opened: list[_Open], first_passes_s: float, device: Device, *, cancelled: IsCancelled, time: Timekeeper
+) -> None:
+    """Sample groups in turns within their common budget, check each once more, and report its results."""
+    began_ns = time.clock()
     budget_s = sum(group.budget_s() for group in opened)
     gc.freeze()  # what there is: a collection during a round then looks at little
     try:
         while opened and not cancelled() and not is_broken(device) and not time.leaves_off():
-            spent_s = (time.clock() - began_ns) * 1e-9 + sum(group.finishing_s() for group in opened)
+            spent_s = first_passes_s + (time.clock() - began_ns) * 1e-9 + sum(group.finishing_s() for group in opened)
             neediest = max(opened, key=_Open.need)
             if neediest.need() == NONE or spent_s >= budget_s:
                 break
