@@ -1,6 +1,7 @@
 """The pages of the app in the navigation's order: those of the core, declared here, and those of features."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.once import once
@@ -111,6 +112,11 @@ CORE = (
         terms=("Run", "Activity", "Supervisor"),
     ),
 )
+
+
+def file_of(name: str) -> Path:
+    """Return the script of a page, for `st.switch_page`."""
+    return pages()[name].file
 
 
 @once

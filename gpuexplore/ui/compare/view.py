@@ -11,10 +11,10 @@ from gpuexplore.errors import NotFound
 from gpuexplore.jobs.run_sources import side_of
 from gpuexplore.model import Run
 from gpuexplore.recorded import recordings
-from gpuexplore.served import PAGES
 from gpuexplore.store import ListedRun, Wanted
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
@@ -22,8 +22,6 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import select
 
-RUNS = PAGES / "runs.py"
-BENCHMARK = RUNS.with_name("benchmark.py")
 OFFERED = 30  # of one's own runs
 LOOKS = 5
 UNITS = {"Before": "s", "After": "s", "Ratio": "×", "95 % low": "×", "95 % high": "×"}
@@ -41,7 +39,7 @@ def show_comparison() -> None:
     if before is None or after is None:
         st.info("Choose two runs, or tick two on the page Runs.", icon=":material/balance:")
         if st.button("Find runs", icon=":material/search:"):
-            st.switch_page(RUNS)
+            st.switch_page(file_of("runs"))
         return
     key = tuple((run.id, run.title, run.progress.done, run.progress.provisional) for run in (before, after))
     found = MADE.get(key, lambda: compare_runs(side_of(before), side_of(after)))
@@ -95,7 +93,7 @@ def _show(found: RunComparison, key: object) -> None:
     with st.container(horizontal=True):
         for label, side in (("Open before", found.before), ("Open after", found.after)):
             if st.button(label, icon=":material/visibility:"):
-                st.switch_page(BENCHMARK, query_params={"run": side.source})
+                st.switch_page(file_of("benchmark"), query_params={"run": side.source})
         with st.popover("Copy as Markdown", icon=":material/content_copy:"):
             st.code(as_markdown(found), language="markdown", wrap_lines=True)
         with st.popover("Copy as command", icon=":material/terminal:"):

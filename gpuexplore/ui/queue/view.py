@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
@@ -11,11 +10,11 @@ from gpuexplore.activity import KINDS, ActivityRun, kind_named
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
-from gpuexplore.served import PAGES
 from gpuexplore.store import Supervisor, WaitingRun
 from gpuexplore.store.holds import Hold, HoldKind
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.queue.health import show_health, show_hosts
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import cancel
@@ -25,7 +24,6 @@ from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_seconds, format_whole_seconds
 
-BENCHMARK = PAGES / "benchmark.py"
 TICK_S = 2.0
 MOST_WAITING = 100
 LOOKS = 3  # for so many a look at the queue counts, for all visitors
@@ -156,7 +154,7 @@ def _offer_to_measure(queue: _Queue) -> None:
         return
     st.caption("The next run starts as soon as it is queued.")
     if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
-        st.switch_page(BENCHMARK)
+        st.switch_page(file_of("benchmark"))
 
 
 def _row(run: WaitingRun) -> dict[str, object]:
@@ -198,8 +196,8 @@ def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None
         with buttons.container(horizontal=True, horizontal_alignment="right"):
             if st.button("Open", icon=":material/visibility:", key=f"open.{run_id}"):
                 if page:
-                    st.switch_page(_page_file(page), query_params={"activity": run_id})
-                st.switch_page(BENCHMARK, query_params={"run": run_id})
+                    st.switch_page(file_of(page), query_params={"activity": run_id})
+                st.switch_page(file_of("benchmark"), query_params={"run": run_id})
             _cancel_button(run_id)
         with place:
             yield
@@ -207,10 +205,6 @@ def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None
 
 def _page_of(kind: str) -> str:
     return KINDS[kind].page if kind in KINDS else ""
-
-
-def _page_file(url_path: str) -> Path:
-    return BENCHMARK.with_name(f"{url_path.replace('-', '_')}.py")
 
 
 def _cancel_button(run_id: str) -> None:

@@ -21,8 +21,8 @@ from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
-from gpuexplore.served import PAGES
 from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, Measured, measured_results
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roofline.choice import RooflineChoice
 from gpuexplore.ui.session import owner
 from gpuexplore.ui.shared import Shared
@@ -30,7 +30,6 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
 Found = tuple[tuple[str, Result], ...]
-BENCHMARK = PAGES / "benchmark.py"
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 READING = (
     "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
@@ -132,7 +131,7 @@ def show_roofline(view: _View, choice: RooflineChoice) -> None:
     )
     if run := run_of(event):
         st.session_state[LEFT] = run, st.query_params.to_dict()
-        st.switch_page(BENCHMARK, query_params={"run": run})
+        st.switch_page(file_of("benchmark"), query_params={"run": run})
     st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
     if sentences := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
@@ -193,7 +192,7 @@ def left_out(view: _View) -> tuple[str, ...]:
 def open_benchmark() -> None:
     """Draw the button that leads to the page where runs are made."""
     if st.button("Run a benchmark", type="primary", icon=":material/timer:"):
-        st.switch_page(BENCHMARK)
+        st.switch_page(file_of("benchmark"))
 
 
 def _show_points(view: _View) -> None:

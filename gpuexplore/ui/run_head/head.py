@@ -16,11 +16,11 @@ from gpuexplore.model import Run
 from gpuexplore.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import as_command, as_python, from_experiment
-from gpuexplore.served import PAGES
 from gpuexplore.store import Description
 from gpuexplore.ui import link
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.comparison import as_linked
 from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
@@ -35,8 +35,6 @@ LOOKS: Mapping[str, tuple[str, Color]] = MappingProxyType(
         "contended": (":material/group_work:", "red"),
     }
 )
-BENCHMARK = PAGES / "benchmark.py"
-COMPARE = BENCHMARK.with_name("compare.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def show_small_head(run: Run) -> None:
         _draw_facts(run)
         st.space("stretch")
         if st.button("Open", icon=":material/visibility:", help="Its own page: rename, present, export"):
-            st.switch_page(BENCHMARK, query_params={"run": run.id})
+            st.switch_page(file_of("benchmark"), query_params={"run": run.id})
         if _is_whole(run):
             _offer_comparison(run)
 
@@ -166,7 +164,7 @@ def _is_whole(run: Run) -> bool:
 
 def _offer_comparison(run: Run) -> None:
     if st.button("Compare with …", icon=":material/balance:"):
-        st.switch_page(COMPARE, query_params={"b": run.id})
+        st.switch_page(file_of("compare"), query_params={"b": run.id})
 
 
 def _present() -> None:

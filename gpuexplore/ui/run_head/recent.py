@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from gpuexplore.errors import NotFound, StoreUnavailable
-from gpuexplore.served import PAGES
 from gpuexplore.store import ListedRun, Wanted
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.units import format_whole_seconds
 
-BENCHMARK = PAGES / "benchmark.py"
 SHOWN = 5
 LONGEST = 34  # characters that the sidebar has room for
 LOOKS = 5
@@ -51,7 +50,7 @@ def show_recent_runs() -> None:
 
 
 def _link(run_id: str, title: str, icon: str) -> None:
-    st.page_link(BENCHMARK, label=plain(_short(title)), icon=icon, query_params={"run": run_id})
+    st.page_link(file_of("benchmark"), label=plain(_short(title)), icon=icon, query_params={"run": run_id})
 
 
 def _title(run_id: str) -> str | None:

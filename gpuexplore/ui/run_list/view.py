@@ -12,11 +12,11 @@ from gpuexplore.jobs.summaries import listed_with_summaries
 from gpuexplore.model import RunSummary
 from gpuexplore.naming import LONGEST_TITLE
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.served import PAGES
 from gpuexplore.store import Description, ListedRun, Wanted
 from gpuexplore.ui.identity import address, owner
 from gpuexplore.ui.link import write
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.run_list.importing import offer_import
@@ -29,8 +29,6 @@ BEFORE = "before"  # the URL's parameter of the page of the list
 TAGS: Shared[tuple[str, ...]] = Shared(1)
 DEVICES: Shared[tuple[str, ...]] = Shared(1)
 LOOKS = 10
-BENCHMARK = PAGES / "benchmark.py"
-COMPARE = BENCHMARK.with_name("compare.py")
 PER_PAGE = 50
 TICKED = "runs.ticked"  # the session's key of the ids of the ticked runs
 DELETED = "runs.deleted"  # and of those that were deleted last
@@ -115,7 +113,7 @@ def show_runs() -> None:
 def _show_none() -> None:
     st.info("Nothing was measured yet.", icon=":material/insights:")
     if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
-        st.switch_page(BENCHMARK)
+        st.switch_page(file_of("benchmark"))
 
 
 def _show_table(runs: Sequence[ListedRun]) -> None:
@@ -243,10 +241,10 @@ def _ticked() -> set[str]:
 def _show_actions(ticked: Sequence[ListedRun]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Open", icon=":material/visibility:", disabled=len(ticked) != 1):
-            st.switch_page(BENCHMARK, query_params={"run": ticked[0].id})
+            st.switch_page(file_of("benchmark"), query_params={"run": ticked[0].id})
         if st.button("Compare", icon=":material/balance:", disabled=len(ticked) != 2):
             older, newer = sorted(ticked, key=lambda run: run.number)
-            st.switch_page(COMPARE, query_params={"a": older.id, "b": newer.id})
+            st.switch_page(file_of("compare"), query_params={"a": older.id, "b": newer.id})
         own = bool(ticked) and all(run.owner == owner() or is_admin() for run in ticked)
         st.button("Delete", icon=":material/delete:", disabled=not own, on_click=_delete, args=(tuple(ticked),))
         st.caption(_ticked_words(ticked, own), width="content")

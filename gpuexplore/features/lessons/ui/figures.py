@@ -44,8 +44,8 @@ from gpuexplore.features.training.ui.findings import show_findings
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
 from gpuexplore.serialization import decode
-from gpuexplore.served import PAGES
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.run.table import UNITS, shown_row
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
@@ -260,22 +260,22 @@ SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
 
 def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
     """Offer the page on which a reader goes on with the same."""
-    page, title, query = PAGE_OF[type(block)]
-    if st.button(f"Open in {title}", key=key, icon=":material/open_in_new:", type="tertiary"):
-        st.switch_page(PAGES / page, query_params=query(block, devices))
+    name, query = PAGE_OF[type(block)]
+    page = pages()[name]
+    if st.button(f"Open in {page.title}", key=key, icon=":material/open_in_new:", type="tertiary"):
+        st.switch_page(page.file, query_params=query(block, devices))
 
 
-PAGE_OF: Mapping[type, tuple[str, str, Query]] = {
-    Run: ("benchmark.py", "Benchmark", lambda block, devices: to_query(request_of(block, devices[0].id))),
-    Mistake: ("timing_mistakes.py", "Timing mistakes", lambda block, _: {"mistake": block.mistake}),
-    Train: ("training.py", "Training", lambda block, _: query_of(arguments_of(block))),
-    Claim: ("fact_check.py", "Fact check", lambda block, _: {"row": claims_of(block.row)[0].id}),
+PAGE_OF: Mapping[type, tuple[str, Query]] = {
+    Run: ("benchmark", lambda block, devices: to_query(request_of(block, devices[0].id))),
+    Mistake: ("timing-mistakes", lambda block, _: {"mistake": block.mistake}),
+    Train: ("training", lambda block, _: query_of(arguments_of(block))),
+    Claim: ("fact-check", lambda block, _: {"row": claims_of(block.row)[0].id}),
     Predict: (
-        "what_if.py",
-        "Dtype what-if",
+        "what-if",
         lambda block, _: {"op": block.operation, "shape": block.shape or block.size, "calls": block.calls},
     ),
-    Tensor: ("tensors.py", "Tensors", lambda block, _: {"expression": block.expression}),
-    Memory: ("memory.py", "Memory", lambda block, _: memory_query(block)),
-    Launch: ("kernels.py", "Kernels", lambda _block, _devices: {}),
+    Tensor: ("tensors", lambda block, _: {"expression": block.expression}),
+    Memory: ("memory", lambda block, _: memory_query(block)),
+    Launch: ("kernels", lambda _block, _devices: {}),
 }
