@@ -13,24 +13,23 @@ from importlib import import_module
 from typing import Any
 
 from gpuexplore.pools import shorten_spinning
+from gpuexplore.registry import features
 
 __version__ = "0.2.0"
 __all__ = [
     "__version__",
-    "atlas",
     "chart",
     "compare",
-    "is_possible",
     "measure",
-    "memory_of",
-    "operation",
     "predict",
     "run",
     "runs",
     "specs",
-    "which_gpu",
 ]
-_HOMES = {"memory_of": "gpuexplore.features.memory.analysis.own_module", "operation": "gpuexplore.operations.declared"}
+_HOMES = {"operation": "gpuexplore.operations.declared"}
+for _feature in features():
+    _HOMES |= _feature.functions
+__all__ += [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,13 +3,8 @@
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from gpuexplore.analysis.atlas.answers import Atlas, Ranking
-from gpuexplore.analysis.atlas.asked import choices_asked, points_asked
-from gpuexplore.analysis.fact_check.possible import Possibility
-from gpuexplore.analysis.fact_check.possible import is_possible as judged_time
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.request import Question, predictions
@@ -199,7 +194,7 @@ def predict(
         InvalidInput: something asked for does not exist; names it and what is accepted.
         TypeError: an unknown argument.
     """
-    texts = _texts("predict", ("dtypes", "implementation", "calls"), further)
+    texts = texts_of("predict", ("dtypes", "implementation", "calls"), further)
     if not texts.get("dtypes", "given"):
         del texts["dtypes"]  # as where nothing is given
     asked = Question(
@@ -210,78 +205,8 @@ def predict(
         **texts,
     )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
-    _warn_of_readings(asked.gpus)
+    warn_of_readings(asked.gpus)
     return list(predictions(asked, here))
-
-
-def atlas(operation: str | None = None, gpus: Words = (), dtypes: Words = (), source: str = "") -> Atlas:
-    """Return what GPUs were measured to do: published by others, with their licences, and recorded by gpuexplore.
-
-    Args:
-        operation: a name that `gpuexplore list` prints; None for every one.
-        gpus: names or keys of `specs`; none for every one.
-        dtypes: fp8 among them; none for every one.
-        source: only what this collection measured, by its name in `citations`.
-
-    Raises:
-        InvalidInput: something asked for does not exist; names it and what is accepted.
-    """
-    name = None if operation is None else name_typed("operation", operation)
-    source = name_typed("source", source, empty=True)
-    _warn_of_readings(text_typed("gpus", gpus))
-    return Atlas(points_asked(name, text_typed("gpus", gpus), text_typed("dtypes", dtypes), source))
-
-
-def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] | None = None, **case: Words) -> Ranking:
-    """Return GPUs for one call of `operation`, from the best to the worst: measured there, else predicted.
-
-    Args:
-        operation: a name that `gpuexplore list` prints.
-        by: `time`, `energy` of a call, `memory` of the GPU or `price` of a call.
-        prices: of an hour, by keys of `specs`, instead of those that come along, in US dollars.
-        **case: `sizes` or `shapes`, of one call; `dtypes` (default: fp32); `gpus` (default: those that were measured or
-            have a price); `calls` as of `predict`.
-
-    Raises:
-        InvalidInput: something asked for does not exist, or there are several shapes; names it and what is accepted.
-        TypeError: an unknown argument.
-    """
-    texts = _texts("which_gpu", ("sizes", "shapes", "dtypes", "gpus", "calls"), case)
-    asked = Question(name_typed("operation", operation), **{"dtypes": "fp32", "gpus": ""} | texts)
-    if not isinstance(prices, Mapping | None):
-        raise InvalidInput.of("prices", prices, "amounts by keys of `specs`")
-    typed = ",".join(f"{key}={amount}" for key, amount in (prices or {}).items())
-    here = [ensure_ceiling(device) for device in discover() if device.id in split(asked.gpus)]
-    _warn_of_readings(",".join((asked.gpus, *(prices or {}))))
-    return Ranking(choices_asked(asked, here, by=name_typed("by", by), prices=typed))
-
-
-def is_possible(
-    operation: str, gpu: str, time: float | str | None = None, *, rate: float | str | None = None, **further: Words
-) -> Possibility:
-    """Return whether a time or a rate that somebody states is possible; true unless it is above a limit of the GPU.
-
-    Args:
-        operation: a name that `gpuexplore list` prints.
-        gpu: a driver name or key of `specs`, or the id of a device of this machine.
-        time: of one call: seconds, or text like ``90us``.
-        rate: instead of a time: FLOP/s, or text like ``1.2PFLOP/s`` or ``3TB/s``.
-        **further: `sizes` or `shapes`, of one case; `dtypes` (default: fp32), `implementation`, and `calls` as of
-            `predict`.
-
-    Raises:
-        InvalidInput: something asked for does not exist, or there are several cases; names it and what is accepted.
-        TypeError: an unknown argument.
-    """
-    texts = _texts("is_possible", ("sizes", "shapes", "dtypes", "implementation", "calls"), further)
-    asked = Question(name_typed("operation", operation), name_typed("gpu", gpu), **{"dtypes": "fp32"} | texts)
-    if isinstance(time, bool) or not isinstance(time, str | Real | None):
-        raise InvalidInput.of("time", time, "seconds, or text with the unit: 90us")
-    if isinstance(rate, bool) or not isinstance(rate, str | Real | None):
-        raise InvalidInput.of("rate", rate, "FLOP/s, or text with the unit: 1.2PFLOP/s")
-    here = [ensure_ceiling(device) if device.id == asked.gpus else device for device in discover()]
-    _warn_of_readings(asked.gpus)
-    return judged_time(asked, time, here, rate=rate)
 
 
 def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filters: str) -> "pd.DataFrame":
@@ -351,7 +276,7 @@ def _asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Exp
 
         given["implementations"] = named(given["implementations"])
     shapes = given.pop("shapes", None)
-    texts = {name: listed(name, text) for name, text in _texts("run", (*SETTINGS, "sizes"), given).items()}
+    texts = {name: listed(name, text) for name, text in texts_of("run", (*SETTINGS, "sizes"), given).items()}
     if shapes is not None:
         texts["shapes"] = listed("shapes", text_typed("shapes", shapes, ";"))
     name, here = operation.name if isinstance(operation, Operation) else name_typed("operation", operation), discover()
@@ -386,13 +311,13 @@ def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ..
     return tuple(results[case] for case in experiment.cases())
 
 
-def _warn_of_readings(gpus: str) -> None:
+def warn_of_readings(gpus: str) -> None:
     """Say how names of GPUs that leave something open were read, where a caller of this module's caller sees it."""
     for reading in readings(split(gpus)):
         warnings.warn(reading, stacklevel=3)
 
 
-def _texts(function: str, accepted: Iterable[str], given: Mapping[str, Words | float | None]) -> dict[str, str]:
+def texts_of(function: str, accepted: Iterable[str], given: Mapping[str, Words | float | None]) -> dict[str, str]:
     """Return the settings as the text a user would type."""
     for name in given:
         if name not in accepted:

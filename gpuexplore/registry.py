@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 from gpuexplore.once import once
 from gpuexplore.served import PAGES
@@ -23,7 +24,10 @@ FEATURES: tuple[str, ...] = (
     "lessons",
     "selftest",
     "workshop",
+    "atlas",
+    "fact_check",
 )
+Place = Literal["above", "below"]
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 
 
@@ -87,12 +91,17 @@ class Feature:
         page: drawn by a script of its folder, and tested by `test_page.py` of its tests; None where it has none.
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
         activities: by the name under which the database keeps them.
+        functions: of the package, as `gx.memory_of`, with the module that defines each.
+        offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its place:
+            above or below the form.
     """
 
     name: str
     page: Page | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
+    offers: Mapping[Place, str] = field(default_factory=dict)
 
 
 @once

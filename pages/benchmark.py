@@ -12,7 +12,7 @@ from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.asking import ask
 from gpuexplore.ui.benchmark.shared_run import show_askers
-from gpuexplore.ui.benchmark.welcome import offer_atlas, offer_tour
+from gpuexplore.ui.benchmark.welcome import show_offers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
@@ -43,7 +43,7 @@ open_page("benchmark")
 devices = known_devices()
 ids = [device.id for device in devices]
 if not run_id:
-    offer_tour()
+    show_offers("above", devices)
     offer_to_go_on()
 
 
@@ -79,7 +79,7 @@ else:
         "Nothing is measured yet. Press **Run**: the chart fills as results arrive.",
         icon=":material/insights:",
     )
-    offer_atlas(devices)
+    show_offers("below", devices)
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
         st.markdown("**Peak matmul throughput of this machine**")

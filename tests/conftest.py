@@ -126,7 +126,11 @@ def folder(tmp_path, monkeypatch):
 
 def _forget_points():
     """Forget what the atlas keeps for the life of a process: the recordings are among its points."""
-    for name in [name for name in sys.modules if name.startswith(("gpuexplore.analysis.atlas", "gpuexplore.ui.atlas"))]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.startswith(("gpuexplore.features.atlas.analysis", "gpuexplore.features.atlas.ui"))
+    ]:
         for value in vars(sys.modules[name]).values():
             if hasattr(value, "cache_clear"):
                 value.cache_clear()

@@ -51,16 +51,6 @@ CORE = (
         terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
     ),
     Page(
-        "atlas",
-        "Atlas",
-        "Understand",
-        1,
-        "map",
-        "What GPUs were measured to do, by source, over what is predicted; which GPU for a call.",
-        reads="op dtype gpus show calls shape by price point",
-        terms=("Point", "Published", "Prediction", "MFU"),
-    ),
-    Page(
         "what-if",
         "Dtype what-if",
         "Understand",
@@ -80,16 +70,6 @@ CORE = (
         "Results below the roofs of a device: what limits each, and how near it comes.",
         reads="device dtype op runs recorded measuring",
         terms=("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
-    ),
-    Page(
-        "fact-check",
-        "Fact check",
-        "Learn",
-        4,
-        "fact_check",
-        "What teaching notebooks claim about GPUs, and what follows from their own numbers.",
-        reads="row measuring",
-        terms=("Claim", "Peak"),
     ),
     Page(
         "devices",

@@ -14,12 +14,12 @@ import gpuexplore.analysis.model
 import gpuexplore.dtypes
 import gpuexplore.model
 import gpuexplore.operations.contract
-from gpuexplore.analysis.atlas import citations, points
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS, EXIT_OK, main, module_of
 from gpuexplore.dtypes import DTYPES, FORMATS
+from gpuexplore.features.atlas.analysis import citations, points
 from gpuexplore.model import Experiment, FlagName, PeakKind, Result, Status
 from gpuexplore.pools import POOL_SETTINGS
 from gpuexplore.recorded import recorded_run, recordings

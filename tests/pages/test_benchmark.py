@@ -461,7 +461,7 @@ def test_a_run_of_another_version_is_named_and_leaves_the_other_pages_alone(page
 def test_the_first_visit_is_offered_a_tour(page, monkeypatch):
     went = []
     monkeypatch.setattr(
-        "gpuexplore.ui.benchmark.welcome.st.switch_page",
+        "gpuexplore.features.lessons.ui.offer.st.switch_page",
         lambda page, query_params: went.append((page.name, query_params)),
     )
     app = page("benchmark")

@@ -18,4 +18,5 @@ FEATURE = Feature(
         script=Path(__file__).with_name("page.py"),
     ),
     commands={"lesson": "the lessons: list them, check a file, run one here, print a sheet"},
+    offers={"above": "gpuexplore.features.lessons.ui.offer"},
 )

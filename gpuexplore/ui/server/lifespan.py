@@ -28,7 +28,7 @@ SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop tha
 LOOK_S, LONGEST_WARMING = 0.5, 240  # looks
 PAGES_NEED = (
     *("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view"),
-    "gpuexplore.ui.atlas.which",
+    "gpuexplore.features.atlas.ui.which",
 )
 UNUSABLE = 2  # as commands end where a value cannot be used
 MOST_FILES, FILES_OF_A_CROWD = 65536, 2048  # open at once; a hundred browsers that load a page need this many

@@ -3,10 +3,10 @@
 import re
 from urllib.parse import urlsplit
 
-from gpuexplore.analysis.atlas.citations import of_product
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, best_published
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.features.atlas.analysis.citations import of_product
 from gpuexplore.recorded.published import published_measurements
 
 KEYS = {row.key for row in ACCELERATORS}

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from gpuexplore.analysis.fact_check.claim import claims_of
-from gpuexplore.analysis.fact_check.judge import judge
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.prediction import Prediction
@@ -14,6 +12,8 @@ from gpuexplore.devices import gpu_named
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.features.fact_check.analysis.claim import claims_of
+from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.lessons.lesson.blocks import Claim, Launch
 from gpuexplore.features.lessons.lesson.expression import Selectors, Value
 from gpuexplore.features.lessons.lesson.figure import (

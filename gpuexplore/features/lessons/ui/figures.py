@@ -6,11 +6,11 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore import charts
-from gpuexplore.analysis.fact_check.claim import claims_of
-from gpuexplore.analysis.fact_check.judge import judge
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.devices import accelerator_named, readings
+from gpuexplore.features.fact_check.analysis.claim import claims_of
+from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     Claim,

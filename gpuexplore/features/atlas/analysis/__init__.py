@@ -1,0 +1,27 @@
+"""The atlas: what GPUs were measured to do, and which GPU suits a call.
+
+Measurements are what others published and what gpuexplore recorded; where nobody measured a call, it is predicted.
+"""
+
+from gpuexplore.features.atlas.analysis.citations import Citation
+from gpuexplore.features.atlas.analysis.points import Point, PointBound, PointOrigin, citations, points
+from gpuexplore.features.atlas.analysis.prices import Price, price_of, prices
+from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, Choice, Order, ranked, usual_devices, which_gpu
+
+__all__ = [
+    "ORDERS",
+    "Choice",
+    "Citation",
+    "Order",
+    "Point",
+    "PointBound",
+    "PointOrigin",
+    "Price",
+    "citations",
+    "points",
+    "price_of",
+    "prices",
+    "ranked",
+    "usual_devices",
+    "which_gpu",
+]

@@ -1,0 +1,161 @@
+"""Which GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
+
+Everything but the choice of the time is the arithmetic of the what-if.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from gpuexplore.analysis.prediction import Calls
+from gpuexplore.analysis.what_if.what_if import Known, Span, WhatIf, what_if
+from gpuexplore.analysis.what_if.workload import Layer, Workload, of_operation
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.atlas.analysis.points import Point, points
+from gpuexplore.features.atlas.analysis.prices import Price, price_of, prices
+from gpuexplore.model import Device, Origin, Shape
+from gpuexplore.operations import operation_named
+
+Order = Literal["time", "energy", "memory", "price"]
+# The shortest published time that is also that of calls of another kind: a launch of 5 µs hides behind 50 µs of the
+# call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms.
+LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 5e-5, "graph": 5e-5, "single": 1e-3})
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A call on one GPU; None is unknown.
+
+    Attributes:
+        layer: the call.
+        found: what follows from its time: interval, MFU, memory, energy, cost.
+        point: the published measurement that the time is; None where it was recorded, measured here or predicted.
+        price_per_hour: of the GPU: what was entered, else that of `listed`.
+        listed: where the price is from; None where it was entered, or no list has it.
+    """
+
+    layer: Layer
+    found: WhatIf
+    point: Point | None = None
+    price_per_hour: float | None = None
+    listed: Price | None = None
+
+    @property
+    def device(self) -> Device:
+        """The GPU."""
+        return self.found.device
+
+    @property
+    def time(self) -> Span | None:
+        """Seconds of a call; both ends of the interval of a published measurement are its time."""
+        return self.found.time
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """FLOP/s at that time."""
+        return self.layer.flop_count / self.time.value if self.time else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Bytes/s at that time, by the bytes a call moves at least: those of its arrays."""
+        return self.found.memory_bytes / self.time.value if self.time else None
+
+    @property
+    def cost_of_million(self) -> float | None:
+        """What a million calls cost, in the currency of the price."""
+        return None if self.found.cost is None else MILLION * self.found.cost
+
+
+# What a choice is ranked by, the least first.
+ORDERS: Mapping[Order, Callable[[Choice], float | None]] = MappingProxyType(
+    {
+        "time": lambda choice: choice.time.value if choice.time else None,
+        "energy": lambda choice: choice.found.energy_j,
+        "memory": lambda choice: -choice.device.memory_bytes if choice.device.memory_bytes else None,
+        "price": lambda choice: choice.found.cost,
+    }
+)
+
+
+def which_gpu(
+    operation: str, shape: Shape, dtype: str, *, devices: Sequence[Device], known: Known
+) -> tuple[Choice, ...]:
+    """Return what one call takes on each of `devices`, in their order.
+
+    A time is the fastest measured by gpuexplore on such a GPU, else the fastest that others published of calls of that
+    kind, or that a launch is no great part of, else a prediction; a published time above a peak, as of a convolution
+    that takes fewer multiplications than are counted, is none.
+
+    Args:
+        known: calibration, results, how calls follow one another, and prices an hour that were entered, by a device's
+            id or its row's key; a GPU without one has the price of the first list that names it.
+
+    Raises:
+        InvalidInput: there is no such operation or dtype.
+    """
+    workload = of_operation(operation_named(operation), shape)
+    known_points = points(operation, dtypes=[dtype])
+    measured = [point for point in known_points if point.shape == shape and _is_usual(point, known.calls)]
+    listed = {device.id: price_of(device.spec_key) for device in devices if _entered(device, known) is None}
+    hourly = {device.id: _entered(device, known) for device in devices}
+    hourly |= {device_id: price.usd_per_hour for device_id, price in listed.items() if price}
+    priced = {device_id: price for device_id, price in hourly.items() if price is not None}
+    beside = replace(known, times_s={}, prices_per_hour=priced)
+    rows = what_if(workload, devices, dtypes=[dtype], baseline=dtype, known=beside)
+    return tuple(
+        _choice(workload, row, known=beside, measured=measured, listed=listed.get(row.device.id)) for row in rows
+    )
+
+
+def _entered(device: Device, known: Known) -> float | None:
+    return known.prices_per_hour.get(device.id, known.prices_per_hour.get(device.spec_key or ""))
+
+
+def usual_devices() -> tuple[Device, ...]:
+    """Return the GPUs of the table that anybody measured or asks a price for, in the order of the table."""
+    known = {point.spec_key for point in points()} | {price.spec_key for price in prices()}
+    return tuple(as_device(row) for row in ACCELERATORS if row.key in known)
+
+
+def ranked(choices: Iterable[Choice], by: str = "time") -> tuple[Choice, ...]:
+    """Return the choices from the best to the worst: those that do not fit, and then unknown ones, come last.
+
+    Args:
+        by: a key of ORDERS: `time`, `energy` of a call, `memory` of the GPU (the most first) or `price` of a call.
+
+    Raises:
+        InvalidInput: `by` is another word.
+    """
+    order = next((order for order in ORDERS if order == by), None)
+    if order is None:
+        raise InvalidInput.of("order", by, ORDERS)
+    return tuple(sorted(choices, key=lambda choice: _place(choice, ORDERS[order](choice))))
+
+
+def _place(choice: Choice, value: float | None) -> tuple[bool, bool, float]:
+    return (value is None, choice.found.fits is False, value or 0.0)
+
+
+def _is_usual(point: Point, calls: Calls) -> bool:
+    """Return whether a published time is of the kind of calls that is asked for, or is too long for kinds to differ."""
+    return point.origin == "published" and (point.calls == calls or point.time_s >= LEAST_S[point.calls])
+
+
+def _choice(
+    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[Point], listed: Price | None
+) -> Choice:
+    device, layer = found.device, workload.layers[0]
+    price = known.prices_per_hour.get(device.id)
+    point = min(
+        (point for point in measured if point.spec_key == device.spec_key), key=lambda point: point.time_s, default=None
+    )
+    if point is not None and found.origin in (None, Origin.PREDICTED):
+        timed = replace(known, times_s={found.dtype: point.time_s})
+        (entry,) = what_if(workload, [device], dtypes=[found.dtype], baseline=found.dtype, known=timed)
+        if entry.impossible is None:
+            basis = f"published by {point.citation.name}: {point.conditions}"
+            return Choice(layer, replace(entry, origin=Origin.PUBLISHED, basis=basis), point, price, listed)
+    return Choice(layer, found, None, price, listed)

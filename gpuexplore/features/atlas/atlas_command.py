@@ -1,0 +1,282 @@
+"""`gpuexplore atlas`: what GPUs were measured to do, by whom, and which GPU suits a call."""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
+from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.own_results import measured_here
+from gpuexplore.cli.streams import say
+from gpuexplore.devices import discover, ensure_ceiling, readings
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.atlas.analysis import ORDERS, Choice, Citation, Point, Price, citations
+from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking
+from gpuexplore.features.atlas.analysis.asked import EXAMPLE, choices_asked, points_asked
+from gpuexplore.features.atlas.analysis.rows import choice_row, citation_row, csv_text, point_row
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.shapes import split
+from gpuexplore.units import (
+    UNKNOWN,
+    format_bytes,
+    format_bytes_per_s,
+    format_energy,
+    format_flop_per_s,
+    format_interval,
+    format_money,
+    format_percent,
+    format_seconds,
+    format_work_rate,
+)
+
+MOST_ROWS = 40  # of a table for people
+LONGEST_CELL = 44
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `atlas`; values stay text."""
+    add = parser.add_argument
+    add("operation", nargs="?", metavar="OPERATION", help=f"{', '.join(OPERATIONS)}; without it, what there is")
+    add("--gpu", metavar="LIST", help="names or keys of `specs` (default: all that were measured)")
+    add("--dtype", metavar="LIST", help=f"{', '.join(FORMATS)} (default: all; with --which fp32)")
+    add("--source", metavar="NAME", help="only what one collection measured")
+    add("--which", action="store_true", help="rank GPUs for one call: measured there, else predicted")
+    add("--size", metavar="N", help="of the call, with --which")
+    add("--shape", metavar="m=..|PRESET", help="exact axes of the call, or a preset, with --which")
+    add("--calls", metavar="KIND", help=f"{', '.join(CALLS)}, of --which (default: {USUAL_CALLS}); see predict")
+    add("--by", metavar="|".join(ORDERS), help="what --which ranks by (default: time)")
+    add("--price", metavar="KEY=AMOUNT,..", help=f"of an hour, instead of those that come along: {EXAMPLE}")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print CSV")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print a summary of what was measured, the measurements of an operation, or GPUs ranked for a call."""
+    for name in ("operation", "gpu", "dtype", "source", "size", "shape", "calls", "by", "price"):
+        if getattr(arguments, name) is not None and not getattr(arguments, name).strip():
+            raise InvalidInput.of(name, getattr(arguments, name), "values; leave it out for all")
+    return (_which if arguments.which else _points)(arguments)
+
+
+def _points(arguments: argparse.Namespace) -> int:
+    for name in ("size", "shape", "calls", "by", "price"):
+        if getattr(arguments, name) is not None:
+            raise InvalidInput(f"--{name} is of --which, which ranks GPUs for one call")
+    texts = (arguments.gpu or "", arguments.dtype or "", arguments.source or "")
+    found = Atlas(points_asked(arguments.operation, *texts))
+    if arguments.csv:
+        _print_csv([point_row(point) for point in found])
+        return EXIT_OK
+    if arguments.json:
+        about = _summary_json(found) if arguments.operation is None else found.to_dict()
+        print_json(about | {"readings": list(readings(split(texts[0])))})
+        return EXIT_OK
+    say_readings(split(texts[0]))
+    if not found:
+        say("gpuexplore: nobody published such a measurement that is in the atlas; `gpuexplore predict` predicts it")
+    elif arguments.operation is None:
+        _print_summary(found)
+    else:
+        _print_points(found)
+    return EXIT_OK
+
+
+def _which(arguments: argparse.Namespace) -> int:
+    if arguments.operation is None:
+        raise InvalidInput.of("operation", "", OPERATIONS)
+    if arguments.source is not None:
+        raise InvalidInput("--source is of measurements, and --which takes the fastest of any collection")
+    gpus = arguments.gpu or ""
+    here = [ensure_ceiling(device) if device.id in split(gpus) else device for device in discover()] if gpus else []
+    asked = Question(
+        arguments.operation,
+        gpus,
+        arguments.size or "",
+        arguments.shape or "",
+        dtypes=arguments.dtype or "fp32",
+        calls=arguments.calls or USUAL_CALLS,
+    )
+    own = measured_here(here)[::-1] if here else ()  # newest last
+    asked_for = (*split(gpus), *(word.partition("=")[0] for word in split(arguments.price or "")))
+    found = Ranking(choices_asked(asked, here, own, by=arguments.by or "time", prices=arguments.price or ""))
+    if arguments.csv:
+        _print_csv([choice_row(choice) for choice in found])
+    elif arguments.json:
+        print_json(found.to_dict() | {"readings": list(readings(asked_for))})
+    else:
+        say_readings(asked_for)
+        _print_choices(found)
+    return EXIT_OK
+
+
+def _print_csv(rows: Sequence[dict[str, object]]) -> None:
+    if rows:
+        print(csv_text(rows), end="")
+    else:
+        say("gpuexplore: nothing was measured like that")
+
+
+def _summary_json(found: Atlas) -> dict[str, object]:
+    return {
+        "operations": _counts(found, lambda point: point.operation, "operation"),
+        "gpus": _counts(found, lambda point: point.spec_key, "spec_key"),
+        "sources": [
+            citation_row(citation) | {"points": sum(point.citation == citation for point in found)}
+            for citation in found.citations
+        ],
+    }
+
+
+def _counts(found: Atlas, key: Callable[[Point], str], name: str) -> list[dict[str, object]]:
+    """Return a row for each value of `key`, with how many points have it, and what else they have."""
+    groups: dict[str, list[Point]] = {}
+    for point in found:
+        groups.setdefault(key(point), []).append(point)
+    return [
+        {
+            name: value,
+            "points": len(group),
+            "operations": _each(point.operation for point in group),
+            "gpus": _each(point.spec_key for point in group),
+            "dtypes": [dtype for dtype in FORMATS if dtype in {point.dtype for point in group}],
+        }
+        for value, group in sorted(groups.items(), key=lambda pair: -len(pair[1]))
+    ]
+
+
+def _each(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _print_summary(found: Atlas) -> None:
+    by_operation = _counts(found, lambda point: point.operation, "operation")
+    by_gpu = _counts(found, lambda point: point.device.title, "gpu")
+    print_columns(
+        [
+            ("operation", "points", "GPUs", "dtypes"),
+            *(
+                (str(row["operation"]), str(row["points"]), str(_size(row["gpus"])), _list(row["dtypes"]))
+                for row in by_operation
+            ),
+        ]
+    )
+    print()
+    print_columns(
+        [
+            ("gpu", "points", "dtypes", "operations"),
+            *((str(row["gpu"]), str(row["points"]), _list(row["dtypes"]), _list(row["operations"])) for row in by_gpu),
+        ]
+    )
+    _print_citations(found)
+
+
+def _print_points(found: Atlas) -> None:
+    shown = sorted(found, key=lambda point: (point.device.title, point.dtype, point.work))
+    if len(shown) > MOST_ROWS:
+        best: dict[tuple[str, str], Point] = {}
+        for point in sorted(found, key=lambda point: -point.rate):
+            best.setdefault((point.spec_key, point.dtype), point)
+        shown = list(best.values())[:MOST_ROWS]
+    print_columns(
+        [("gpu", "shape", "dtype", "time", "rate", "of limit", "calls", "source"), *map(_point_columns, shown)]
+    )
+    if left := len(found) - len(shown):
+        print(f"The fastest of each GPU and dtype; {left:,} more with --json or --csv, or with --gpu and --dtype.")
+    _print_citations(shown)
+
+
+def _point_columns(point: Point) -> tuple[str, ...]:
+    rate = format_flop_per_s(point.flop_per_s) if point.is_product else format_bytes_per_s(point.bytes_per_s)
+    return (
+        point.device.title,
+        _cut(shape_label(point.shape)),
+        point.dtype,
+        format_seconds(point.time_s),
+        rate,
+        UNKNOWN if point.share is None else f"{format_percent(point.share)} {point.bound}",
+        point.calls,
+        point.citation.name if point.implementation is None else f"{point.citation.name}, {point.implementation}",
+    )
+
+
+def _print_citations(found: Iterable[Point]) -> None:
+    if cited := citations(found):
+        print("\nSources:", *(f"- {citation_words(citation)}" for citation in cited), sep="\n")
+
+
+def citation_words(citation: Citation) -> str:
+    """Return what is printed of a collection: what to cite, its licence, where it is and how it was measured."""
+    told = (citation.text, citation.licence, citation.url)
+    return f"{citation.name}: {'; '.join(filter(None, told))} ({citation.how})"
+
+
+def _print_choices(found: Ranking) -> None:
+    shown = found.choices[:MOST_ROWS]
+    heading = (
+        "gpu",
+        "dtype",
+        "time",
+        "9 in 10 within",
+        "rate",
+        "MFU",
+        "energy",
+        "fits",
+        "per hour",
+        "10^6 calls",
+        "time is",
+    )
+    print(f"{found.choices[0].layer.name}: {format_bytes(found.choices[0].found.memory_bytes)} of arrays")
+    print_columns([heading, *map(_choice_columns, shown)])
+    if left := len(found) - len(shown):
+        print(f"{left} more with --json or --csv, or with --gpu.")
+    for reason in _each(f"{choice.found.dtype}: {choice.found.reason}" for choice in shown if choice.found.reason):
+        print(f"  {reason}")
+    print("Energy is the time at the board's power limit: an upper bound.")
+    if listed := _listed(shown):
+        print("Prices are in US dollars, on demand, without taxes:")
+        for price in listed:
+            print(f"- {price}")
+    _print_citations(choice.point for choice in shown if choice.point)
+
+
+def _choice_columns(choice: Choice) -> tuple[str, ...]:
+    found, time = choice.found, choice.time
+    interval = (time.low, time.high) if time and time.low < time.high else None
+    return (
+        choice.device.title,
+        found.dtype,
+        format_seconds(time.value if time else None),
+        format_interval(interval, format_seconds),
+        format_work_rate(choice.flop_per_s, choice.bytes_per_s),
+        format_percent(found.mfu),
+        format_energy(found.energy_j),
+        {True: "yes", False: "no", None: UNKNOWN}[found.fits],
+        f"{format_money(choice.price_per_hour)} {choice.listed.provider if choice.listed else ''}".rstrip(),
+        format_money(choice.cost_of_million),
+        found.origin.value if found.origin else UNKNOWN,
+    )
+
+
+def _listed(choices: Iterable[Choice]) -> list[str]:
+    listed = (choice.listed for choice in choices if choice.listed)
+    return _each(_list_words(price) for price in listed)
+
+
+def _list_words(price: Price) -> str:
+    return f"{price.provider}, {price.read_on}, {price.note}: {price.page}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 2]} …"
+
+
+def _list(names: object) -> str:
+    return ", ".join(names) if isinstance(names, list) else ""
+
+
+def _size(names: object) -> int:
+    return len(names) if isinstance(names, list) else 0

@@ -1,0 +1,311 @@
+"""The atlas: measured points over predicted lines with their bands, against the work of a call.
+
+Filled points were measured, by whom their shape says; dashed lines and bands are predictions. Colours are GPUs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from math import log10
+from types import MappingProxyType
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.charts.axes import log_ticks, si_label
+from gpuexplore.charts.series import NEUTRAL, POINTS
+from gpuexplore.features.atlas.analysis import Point
+from gpuexplore.features.atlas.analysis.lines import LinePoint
+from gpuexplore.operations import operation_named
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_interval, format_percent, format_seconds
+
+HEIGHT = 600  # with legends and axes
+POINT_SIZE = 58
+PICKED = "picked"  # the selection that holds the id of a clicked point
+PREDICTED = "predicted, with its 90 % band"
+UNPICKED = 0.82  # opacity of points
+MANY = 8  # ticks
+DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
+LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what a phone has room for
+NARROW, LONG_NAME = 420, 17  # pixels of a phone, and characters of two names that fit side by side there
+POINT_TOOLTIPS = {
+    "gpu": "GPU",
+    "case": "Case",
+    "time": "Time",
+    "rate": "Rate",
+    "share": "Of the peak",
+    "source": "Source",
+    "licence": "Licence",
+    "timed": "Timed",
+}
+LINE_TOOLTIPS = {
+    "gpu": "Predicted for",
+    "case": "Case",
+    "time": "Time",
+    "interval": "90 % interval",
+    "rate": "Rate",
+    "share": "Of the peak",
+}
+Show = Literal["time", "rate", "share"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What has one colour: a dtype on a GPU.
+
+    Attributes:
+        name: for the legend.
+        spec_key: the GPU's row of the table.
+        dtype: a format of FORMATS.
+        line: predicted calls, from little work to much.
+    """
+
+    name: str
+    spec_key: str
+    dtype: str
+    line: tuple[LinePoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What is drawn upwards.
+
+    Attributes:
+        label: a word for it.
+        of: its value where a call of a measured point or a line takes so many seconds; None where it is unknown.
+        at_point: its value at a measured point.
+    """
+
+    label: str
+    of: Callable[[LinePoint, float], float | None]
+    at_point: Callable[[Point], float | None]
+
+
+SHOWN: Mapping[Show, Quantity] = MappingProxyType(
+    {
+        "time": Quantity("Time", lambda _, time_s: time_s, lambda point: point.time_s),
+        "rate": Quantity("Rate", LinePoint.rate, lambda point: point.rate),
+        "share": Quantity("Share of the peak", LinePoint.share, lambda point: point.share),
+    }
+)
+
+
+def atlas(
+    operation: str, series: Sequence[Series], points: Sequence[Point], show: Show, *, at: int | None = None
+) -> alt.LayerChart:
+    """Return measured points over predicted lines; a click on a point selects its id under `PICKED`.
+
+    Args:
+        operation: of all of them, by its name.
+        series: in the order of their colours, each with its line.
+        points: of these series.
+        show: what is drawn upwards, a key of SHOWN.
+        at: work that a vertical rule marks; None for none.
+    """
+    measured, lines = _points(series, points, show), _lines(series, show)
+    values = [*measured["value"], *lines["low"], *lines["high"]]
+    works = [*measured["work"], *lines["work"], *([at] if at else [])]
+    x, y = _x(operation, works), _y(operation, show, values)
+    color = _color(series)
+    layers = [
+        *([_rule(at, x)] if at else []),
+        *_predicted(lines, x, y, color),
+        *_measured(measured, x, y, color),
+    ]
+    said = describe_atlas(operation, series, points, show)
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said)
+
+
+def point_id(point: Point) -> str:
+    """Return what a link calls a point: the same as long as its row is."""
+    told = (point.spec_key, point.operation, point.dtype, str(point.shape), point.url or point.run_id, point.conditions)
+    return sha256("|".join(map(str, (*told, point.time_s))).encode()).hexdigest()[:10]
+
+
+def source_label(point: Point) -> str:
+    """Return who measured a point, as a reader is told: ``published by NeuSight``, ``recorded by gpuexplore``."""
+    return f"{point.origin} by {point.citation.name}"
+
+
+def describe_atlas(operation: str, series: Sequence[Series], points: Sequence[Point], show: Show) -> str:
+    """Return the alternative text: how many points there are of whom, and the best or fastest of each GPU."""
+    title, best = operation_named(operation).title, SHOWN["rate"]
+    figures = []
+    for each in series:
+        own = [point for point in points if (point.spec_key, point.dtype) == (each.spec_key, each.dtype)]
+        top = max(own, key=best.at_point, default=None)  # type: ignore[arg-type]  # every point has a rate
+        said = f"{len(own)} points, at most {rate_words(operation, top.rate)}" if top else "predicted only"
+        figures.append(f"{each.name}: {said}")
+    sources = ", ".join(dict.fromkeys(map(source_label, points))) or "none"
+    what = SHOWN[show].label.lower()
+    return (
+        f"{title}: {what} against the work of a call. {'; '.join(figures) or 'No GPU'}. Measured points: {sources}. "
+        "Dashed lines with bands are predictions."
+    )
+
+
+def rate_words(operation: str, rate: float | None) -> str:
+    """Return a rate of an operation with its unit."""
+    product = operation_named(operation).is_matrix_product
+    return format_flop_per_s(rate) if product else format_bytes_per_s(rate)
+
+
+def _x(operation: str, works: Sequence[float]) -> alt.X:
+    product = operation_named(operation).is_matrix_product
+    ticks = _decades(works)
+    axis = alt.Axis(values=ticks, labelExpr=si_label("FLOP" if product else "B"), grid=False, labelOverlap="greedy")
+    low, high = (min(works), max(works)) if works else (1.0, 10.0)
+    scale = alt.Scale(type="log", nice=False, domain=[low, high], padding=12)
+    title = "FLOPs of a call" if product else "Bytes that a call moves at least"
+    return alt.X("work:Q", title=title, axis=axis, scale=scale)
+
+
+def _y(operation: str, show: Show, values: Sequence[float]) -> alt.Y:
+    if show == "share":
+        domain = [0, max([1.0, *values]) * 1.02]
+        axis = alt.Axis(format=".0%", tickCount=6)
+        return alt.Y("value:Q", title="Share of the peak", axis=axis, scale=alt.Scale(domain=domain, nice=False))
+    product = operation_named(operation).is_matrix_product
+    unit = "s" if show == "time" else "FLOP/s" if product else "B/s"
+    title = "Time of a call" if show == "time" else "Compute rate" if product else "Memory rate"
+    ticks = log_ticks(values)
+    shown = ticks if len(ticks) <= MANY else _decades(values)
+    low, high = (min(values), max(values)) if values else (1.0, 10.0)
+    scale = alt.Scale(type="log", nice=False, domain=[low / 1.15, high * 1.15])
+    return alt.Y("value:Q", title=title, axis=alt.Axis(values=shown, labelExpr=si_label(unit)), scale=scale)
+
+
+def _decades(values: Sequence[float]) -> list[float]:
+    """Return powers of ten within the ends of `values`, not too many."""
+    decades = [tick for tick in log_ticks(values) if log10(tick).is_integer()]
+    return decades[:: max(1, -(-len(decades) // MANY))]
+
+
+def _color(series: Sequence[Series]) -> alt.Color:
+    names = [each.name for each in series]
+    on_phones = 1 if max(map(len, names), default=0) > LONG_NAME else 2
+    columns = alt.ExprRef(f"width < {NARROW} ? {on_phones} : 4")
+    legend = alt.Legend(
+        title=None,
+        orient="top",
+        columns=columns,
+        labelLimit=LABEL_LIMIT,
+        symbolType="circle",
+        symbolOpacity=1,
+        symbolStrokeWidth=0,
+    )
+    return alt.Color("series:N", scale=alt.Scale(domain=names), legend=legend)
+
+
+def _rule(at: int, x: alt.X) -> alt.Chart:
+    frame = pd.DataFrame({"work": [at]})
+    ruled: alt.Chart = alt.Chart(frame).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.2).encode(x=x)
+    return ruled
+
+
+def _predicted(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:
+    """Return the bands, and over them the lines."""
+    base = alt.Chart(frame).encode(x=x, color=color)
+    band = base.mark_area(opacity=0.1, tooltip=None, aria=False).encode(y=_at(y, "low"), y2=alt.Y2("high:Q"))
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in LINE_TOOLTIPS.items()]
+    line = base.mark_line(strokeWidth=2, strokeDash=[6, 3]).encode(y=y, tooltip=words)
+    return [band, line]
+
+
+def _at(y: alt.Y, column: str) -> alt.Y:
+    """Return the axis `y` for another column."""
+    other = y.copy()
+    other.shorthand = f"{column}:Q"
+    return other
+
+
+def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:
+    sources = list(dict.fromkeys(frame["source"]))
+    picked = alt.selection_point(name=PICKED, fields=["id"], on="click", empty=False)
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        columns=1,
+        labelLimit=LABEL_LIMIT,
+        symbolFillColor=NEUTRAL,
+        symbolStrokeWidth=0,
+        symbolOpacity=1,
+    )
+    scale = alt.Scale(domain=[*sources, PREDICTED], range=[*_symbols(len(sources)), DASHES])
+    shape = alt.Shape("source:N", scale=scale, legend=legend)
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
+    ring: Any = alt.when(picked).then(alt.value(POINT_SIZE * 3)).otherwise(alt.value(POINT_SIZE))
+    points = (
+        alt.Chart(frame)
+        .mark_point(filled=True, cursor="pointer", stroke=alt.expr("background"), strokeWidth=0.6, opacity=UNPICKED)
+        .encode(x=x, y=y, color=color, shape=shape, size=alt.SizeValue(**ring), tooltip=words)
+        .add_params(picked)
+    )
+    return [points]
+
+
+def _symbols(count: int) -> list[str]:
+    order = ("circle", *(name for name in POINTS if name != "circle"))
+    return [order[place % len(order)] for place in range(count)]
+
+
+POINT_COLUMNS = ("id", "series", "work", "value", *POINT_TOOLTIPS)
+LINE_COLUMNS = ("series", "work", "value", "low", "high", *LINE_TOOLTIPS)
+
+
+def _points(series: Sequence[Series], points: Sequence[Point], show: Show) -> pd.DataFrame:
+    names = {(each.spec_key, each.dtype): each.name for each in series}
+    rows = [
+        {
+            "id": point_id(point),
+            "series": names[point.spec_key, point.dtype],
+            "work": point.work,
+            "value": value,
+            "gpu": point.device.name,
+            "case": f"{shape_label(point.shape)} in {point.dtype}",
+            "time": format_seconds(point.time_s),
+            "rate": rate_words(point.operation, point.rate),
+            "share": format_percent(point.share) if point.share is not None else "unknown",
+            "source": source_label(point),
+            "licence": point.citation.licence,
+            "timed": point.conditions,
+        }
+        for point in points
+        if (value := SHOWN[show].at_point(point)) is not None
+    ]
+    return pd.DataFrame(rows, columns=list(POINT_COLUMNS))
+
+
+def _lines(series: Sequence[Series], show: Show) -> pd.DataFrame:
+    rows = [
+        row for each in series for point in each.line if (row := _line_row(each, point, SHOWN[show].of)) is not None
+    ]
+    return pd.DataFrame(rows, columns=list(LINE_COLUMNS))
+
+
+def _line_row(
+    series: Series, point: LinePoint, of: Callable[[LinePoint, float], float | None]
+) -> dict[str, object] | None:
+    found = point.prediction
+    if found.time_s is None or found.interval_s is None:
+        return None
+    value, *ends = (of(point, time_s) for time_s in (found.time_s, *found.interval_s))
+    if value is None:
+        return None
+    low, high = sorted(end for end in ends if end is not None)
+    share = point.share(found.time_s)
+    return {
+        "series": series.name,
+        "work": point.work,
+        "value": value,
+        "low": low,
+        "high": high,
+        "gpu": found.device.name,
+        "case": f"{shape_label(found.case.shape)} in {series.dtype}",
+        "time": format_seconds(found.time_s),
+        "interval": format_interval(found.interval_s, format_seconds),
+        "rate": rate_words(found.case.operation, point.rate(found.time_s)),
+        "share": format_percent(share) if share is not None else "unknown",
+    }

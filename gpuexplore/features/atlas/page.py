@@ -1,0 +1,31 @@
+"""Atlas: what GPUs were measured to do, by whom, over what is predicted; which GPU suits a call."""
+
+import streamlit as st
+
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.ui.choice import choose
+from gpuexplore.features.atlas.ui.known import facts_of
+from gpuexplore.features.atlas.ui.picked import show_picked
+from gpuexplore.features.atlas.ui.view import show_atlas, show_points
+from gpuexplore.features.atlas.ui.which import show_which
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.shared.rests_on import show_rests_on
+
+st.title("Atlas")
+st.caption(
+    f"What GPUs were measured to do: {len(points()):,} measurements of {len({point.spec_key for point in points()})} "
+    "GPUs, each with its source, over what is predicted.",
+    help=page_help("atlas"),
+)
+open_page("atlas")
+choice = choose()
+facts = facts_of(choice)
+show_atlas(choice, facts)
+show_picked()
+show_which(choice)
+st.subheader("What the predictions rest on", anchor="basis")
+st.caption(f"Those of {shape_label(choice.shape)}, at the dotted line; elsewhere on a line other results can count.")
+show_rests_on(facts.predictions)
+show_points(facts)

@@ -1,0 +1,152 @@
+"""The atlas on a page: the chart whose points tell their source, what it shows, and its points in a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from gpuexplore.analysis.prediction import CALLS
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.features.atlas.analysis import Point, points
+from gpuexplore.features.atlas.analysis.defaults import measured_operations
+from gpuexplore.features.atlas.chart import PICKED, SHOWN, atlas, source_label
+from gpuexplore.features.atlas.ui.choice import AtlasChoice
+from gpuexplore.features.atlas.ui.known import Facts
+from gpuexplore.features.atlas.ui.picked import POINT, href_of
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.ui.link import parameters, write
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import Spec, chart_of, show_spec
+from gpuexplore.ui.shared.tables import show_table
+
+KEY = "chart.atlas"
+SEEN = "atlas.seen"  # the session's key of the click that was followed
+FIRST = "atlas.first"  # the session's key of the point that the link named when this chart was drawn first
+ABOVE_PEAK = 1.05
+POINT_UNITS = {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"}
+
+
+def show_atlas(choice: AtlasChoice, facts: Facts) -> None:
+    """Show the chart and what is to be known about it; a click on a point writes the point to the URL."""
+    if not facts.points:
+        st.info(_nothing(choice), icon=":material/info:")
+    if not facts.points and not any(series.line for series in facts.series):
+        return
+    spec = chart_of(
+        lambda: atlas(choice.operation, facts.series, facts.points, choice.show, at=facts.at),
+        (facts, choice.show),
+        key=KEY,
+    )
+    key = f"{KEY}.{choice.operation}.{choice.show}"
+    event: Any = show_spec(_with_picked(spec, key), key=key, on_select="rerun")
+    _follow(event, key)
+    st.caption(" ".join(sentences(choice, facts)))
+
+
+def sentences(choice: AtlasChoice, facts: Facts) -> list[str]:
+    """Return what there is to know about what is drawn, a sentence each."""
+    found, drawn = facts.points, [point for point in facts.points if SHOWN[choice.show].at_point(point) is not None]
+    published = [point for point in found if point.origin == "published"]
+    names = dict.fromkeys(point.citation.name for point in published)
+    said = []
+    if published:
+        said.append(f"Published by {plain(_listed(list(names)))}, not measured by gpuexplore.")
+    if found:
+        said.append("A click on a point shows its source.")
+    said.append(
+        f"Dashed: predicted; calls are {plain(CALLS[choice.calls])}. Lines have the proportions of "
+        f"{shape_label(choice.shape)}, at the dotted line: points of others can lie beside them."
+    )
+    if len(drawn) < len(found):
+        said.append(f"{len(found) - len(drawn)} points are left out: a cache may have held their data.")
+    if any((point.share or 0) > ABOVE_PEAK for point in drawn):
+        said.append("Above 100 %: clocks above the rated one, or an algorithm that needs fewer operations.")
+    return said
+
+
+def _nothing(choice: AtlasChoice) -> str:
+    title, dtypes = OPERATIONS[choice.operation].title, " or ".join(choice.dtypes)
+    known = points(choice.operation)
+    there = [
+        f"{dtype} on {len({point.spec_key for point in known if point.dtype == dtype})} GPUs"
+        for dtype in dict.fromkeys(point.dtype for point in known)
+    ]
+    measured = [OPERATIONS[name].title for name, count in measured_operations().items() if count]
+    where = f"It was in {_listed(there)}." if there else f"Measured were: {_listed(measured)}."
+    return f"{title} in {dtypes} was not measured on these GPUs: what is drawn is predicted. {where}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+
+
+def _with_picked(spec: Spec, key: str) -> Spec:
+    """Return the chart with the point selected that the link named when the session drew this chart first."""
+    first: dict[str, str] = st.session_state.setdefault(FIRST, {})
+    named = first.setdefault(key, parameters().get(POINT, ""))
+    if not named:
+        return spec
+    selected = [{**each, "value": [{"id": named}]} if each["name"] == PICKED else each for each in spec["params"]]
+    return {**spec, "params": selected}
+
+
+def _follow(event: Any, key: str) -> None:
+    """Write a clicked point to the URL, once, so that the page shows it and its link does."""
+    found = followed(event)
+    if found and st.session_state.get(SEEN) != (key, found):
+        write(POINT, found)
+    st.session_state[SEEN] = (key, found)
+
+
+def followed(event: Any) -> str | None:
+    """Return what a link calls the point that was clicked; None without a click on one."""
+    clicked = event.get("selection", {}).get(PICKED) or []
+    return next((each["id"] for each in clicked if each.get("id")), None)
+
+
+def show_points(facts: Facts) -> None:
+    """Show every measured point that is drawn in a table, once somebody asks for it."""
+    count = len(facts.points)
+    if not count:
+        return
+    table = st.expander(
+        f"Measured: {count} points in a table, each with its source",
+        icon=":material/table:",
+        on_change="rerun",
+        key="atlas.table",
+    )
+    if not table.open:
+        return
+    with table:
+        show_table(
+            lambda: [_row(point) for point in facts.points],
+            facts,
+            POINT_UNITS,
+            alt=f"Table of {count} measured points with time, rate, share of the peak and source",
+            config=_columns(),
+        )
+
+
+def _row(point: Point) -> dict[str, object]:
+    return {
+        "GPU": point.device.name,
+        "Dtype": point.dtype,
+        "Shape": shape_label(point.shape),
+        "Time": point.time_s,
+        "Compute rate": point.rate if point.is_product else None,
+        "Memory rate": None if point.is_product else point.rate,
+        "Of the peak": point.share,
+        "From": source_label(point),
+        "Source": href_of(point),
+        "Licence": point.citation.licence,
+        "Timed": point.conditions,
+    }
+
+
+def _columns() -> Mapping[str, Any]:
+    return {
+        "Source": st.column_config.LinkColumn(display_text="open"),
+        "Of the peak": st.column_config.NumberColumn(
+            help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit"
+        ),
+    }

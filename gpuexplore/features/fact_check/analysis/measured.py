@@ -1,0 +1,183 @@
+"""Whether what was measured here bears out a claim: the cases of its checks, and what their results amount to.
+
+A result counts where it was measured under the conditions of the check, on the kind of device that the claim is about,
+and on that very card where the claim names one. What disturbed it widens its interval; where that straddles what was
+expected, the check decides nothing.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from gpuexplore.analysis.utilization.plausibility import is_ranked
+from gpuexplore.analysis.utilization.rates import flop_count, shape_label
+from gpuexplore.analysis.utilization.utilization import default_peak, device_of
+from gpuexplore.analysis.verdict import Estimate, Relation, Words, compare, rate_of, ratio_of
+from gpuexplore.devices.identity import same_device
+from gpuexplore.features.fact_check.analysis.cards import CARDS, NOT_NAMED
+from gpuexplore.features.fact_check.analysis.check import Check, MeasuredQuantity, Side
+from gpuexplore.features.fact_check.analysis.claim import Claim
+from gpuexplore.features.fact_check.analysis.interval import interval_of
+from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, Result
+from gpuexplore.operations import operation_named
+
+AGREES: Mapping[Relation, bool] = {"below": False, "within": True, "above": False}
+WORDS = Words(
+    below="less than claimed", within="as claimed", above="more than claimed", question="whether it is as claimed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How a quantity follows from the results of a check's sides, in their order.
+
+    Attributes:
+        of: None where a result lacks what it takes.
+        is_timed: whether an impossible time spoils it.
+    """
+
+    of: Callable[[Sequence[Result]], Estimate | None]
+    is_timed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a check came to.
+
+    Attributes:
+        agrees: with what was expected; None where nothing was measured, or the interval does not decide.
+        evidence: a sentence.
+    """
+
+    agrees: bool | None
+    evidence: str
+
+
+def outcome(check: Check, claim: Claim, results: Sequence[Result]) -> Outcome:
+    """Return what `results`, the newest first, say about a check of a claim."""
+    measured = _newest_together(results, check, claim)
+    value = MEASURED[check.quantity].of(measured) if measured else None
+    expected, subject = interval_of(check.expected), _subject(check)
+    if value is None or expected is None:
+        return Outcome(None, f"Not measured here: {subject}{_on_card(claim, check)}")
+    told = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
+    verdict = compare(value, expected.low, expected.high, WORDS)
+    if verdict.told is None:
+        helps = f"; {verdict.would_decide}" if verdict.would_decide else ""
+        return Outcome(None, f"{told}; the interval does not decide{helps}")
+    certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.told)}" if value.low != value.high else ""
+    return Outcome(AGREES[verdict.told], f"{told}{certainty}")
+
+
+def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:
+    """Return what is to be measured on `devices` for the checks of a claim; none of a check that lacks a device."""
+    found: dict[Experiment, None] = {}
+    for check in claim.checks:
+        places = [next((device for device in devices if _suits(device, side, claim)), None) for side in check.sides]
+        if None in places:
+            continue
+        for device in dict.fromkeys(place for place in places if place is not None):
+            sides = [side for side, place in zip(check.sides, places, strict=True) if place == device]
+            names = tuple(dict.fromkeys(side.implementation for side in sides))
+            dtypes = tuple(dict.fromkeys(side.dtype for side in sides))
+            found[Experiment(check.operation, (check.shape,), dtypes, names, (device.id,), check.options)] = None
+    return tuple(found)
+
+
+def _suits(device: Device | None, side: Side, claim: Claim) -> bool:
+    """Return whether what `device` says holds for the claim: the card that it names, or any of that kind."""
+    if device is None or device.is_simulated or device.kind != side.device:
+        return False
+    if side.device == "cpu" or not _is_named(claim):
+        return True
+    return device.spec_key in {variant.row.key for variant in CARDS[claim.card]}
+
+
+def _is_named(claim: Claim) -> bool:
+    return bool(claim.card) and claim.card != NOT_NAMED
+
+
+def _newest_together(results: Sequence[Result], check: Check, claim: Claim) -> list[Result]:
+    """Return the newest result of every side, those of one kind of device on one device; empty without."""
+    for first in _fitting(results, check.sides[0], check, claim):
+        found = [first]
+        for side in check.sides[1:]:
+            fitting = _fitting(results, side, check, claim)
+            found += list(islice((result for result in fitting if _belongs(result, found)), 1))
+        if len(found) == len(check.sides):
+            return found
+    return []
+
+
+def _fitting(results: Sequence[Result], side: Side, check: Check, claim: Claim) -> Iterator[Result]:
+    """Yield the results that are of a side of a check, the newest first."""
+    wanted = (check.operation, check.shape, side.dtype, side.implementation)
+    options = replace(check.options, budget_s=DEFAULT_BUDGET_S)
+    for result in results:
+        case = result.case
+        if (
+            (case.operation, case.shape, case.dtype, case.implementation) == wanted
+            and replace(case.options, budget_s=DEFAULT_BUDGET_S) == options
+            and _suits(device_of(result), side, claim)
+            and (is_ranked(result) or not MEASURED[check.quantity].is_timed)
+        ):
+            yield result
+
+
+def _belongs(result: Result, others: Sequence[Result]) -> bool:
+    """Return whether a result is of the same device as those of others of its kind: names are shared by processors."""
+    device, known = device_of(result), [device_of(other) for other in others]
+    return device is not None and all(
+        other is not None and (other.kind != device.kind or same_device(other, device)) for other in known
+    )
+
+
+def _time_ratio(results: Sequence[Result]) -> Estimate | None:
+    first, second = results
+    return ratio_of(first, second, same_run=False)
+
+
+def _rate(results: Sequence[Result]) -> Estimate | None:
+    (result,) = results
+    return rate_of(result, flop_count(result.case), "FLOP/s")
+
+
+def _mfu(results: Sequence[Result]) -> Estimate | None:
+    rate, peak = _rate(results), default_peak(results[0])
+    return rate.scaled(1 / peak.flop_per_s, "fraction") if rate and peak else None
+
+
+def _relative_error(results: Sequence[Result]) -> Estimate | None:
+    """Return the largest of all sides; it has no spread."""
+    errors = [result.accuracy.relative_error if result.accuracy else None for result in results]
+    known = [error for error in errors if error is not None]
+    if not known or len(known) < len(errors):
+        return None
+    return Estimate(max(known), max(known), max(known), "relative error", "the largest element")
+
+
+MEASURED: Mapping[MeasuredQuantity, Measured] = {
+    "time ratio": Measured(_time_ratio),
+    "rate": Measured(_rate),
+    "MFU": Measured(_mfu),
+    "relative error": Measured(_relative_error, is_timed=False),
+}
+
+
+def _subject(check: Check) -> str:
+    """Return e.g. ``time ratio of matrix-vector product 100,000 × 100, numpy on cpu over torch on cuda in fp32``."""
+    dtypes = dict.fromkeys(side.dtype for side in check.sides)
+    names = [
+        f"{side.implementation} on {side.device}{f' in {side.dtype}' if len(dtypes) > 1 else ''}"
+        for side in check.sides
+    ]
+    shared = f" in {check.sides[0].dtype}" if len(dtypes) == 1 else ""
+    data = "" if check.data == "normal" else f" with inputs of {check.data}"
+    title = operation_named(check.operation).title.lower()
+    joint = " over " if check.quantity == "time ratio" else " and "
+    return f"{check.quantity} of {title} {shape_label(check.shape)}{data}, {joint.join(names)}{shared}"
+
+
+def _on_card(claim: Claim, check: Check) -> str:
+    needs_card = _is_named(claim) and any(side.device == "cuda" for side in check.sides)
+    return f"; the device has to be a {claim.card}" if needs_card else ""

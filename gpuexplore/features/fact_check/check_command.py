@@ -1,0 +1,70 @@
+"""`gpuexplore check`: whether a time that somebody states is possible, on a GPU of the table or on this machine."""
+
+import argparse
+from typing import Any
+
+from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.experiment_arguments import add_operation, operation_of
+from gpuexplore.cli.output import print_json, say_readings
+from gpuexplore.cli.own_results import measured_here
+from gpuexplore.cli.predict_command import add_calls, prediction_json
+from gpuexplore.devices import discover, ensure_ceiling, readings
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.features.fact_check.analysis.possible import Possibility, is_possible, rate_words
+from gpuexplore.units import format_seconds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `check`; values stay text."""
+    add = parser.add_argument
+    add_operation(parser)
+    add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`, or cpu, cuda:0 of this machine")
+    add("--time", metavar="TIME", help="that a call is said to take: 90us, 1.25ms, 2s")
+    add("--rate", metavar="RATE", help="that it is said to reach, instead: 1.2PFLOP/s, 900TFLOPS, 3TB/s")
+    add("--size", default="", metavar="N", help="every axis is of this size")
+    add("--shape", default="", metavar="m=..|PRESET", help="exact axes, or a preset, instead of a size")
+    add("--dtype", default="fp32", metavar="NAME", help=f"one of {', '.join(FORMATS)} (default: %(default)s)")
+    add("--impl", default="", metavar="NAME", help="what is known of it is compared (default: the vendor's library)")
+    add_calls(parser)
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the verdict with its reason; fail where the time is above a limit of the device."""
+    asked = Question(
+        operation=operation_of(arguments),
+        gpus=arguments.gpu,
+        sizes=arguments.size,
+        shapes=arguments.shape,
+        dtypes=arguments.dtype,
+        implementation=arguments.impl,
+        calls=arguments.calls,
+    )
+    here = [ensure_ceiling(device) if device.id == asked.gpus.strip() else device for device in discover()]
+    found = is_possible(asked, arguments.time, here, measured_here(here)[::-1], rate=arguments.rate)  # newest last
+    if arguments.json:
+        print_json(_json(found) | {"readings": list(readings([asked.gpus]))})
+    else:
+        say_readings([asked.gpus])
+        _print(found)
+    return EXIT_OK if found else EXIT_FAILED
+
+
+def _print(found: Possibility) -> None:
+    case = found.prediction.case
+    what = f"{case.operation} of {shape_label(case.shape)} in {case.dtype} on {found.prediction.device.title}"
+    print(f"{what} in {format_seconds(found.time_s)}: {found.verdict}")
+    print(f"  {rate_words(found)}; {found.reason}")
+
+
+def _json(found: Possibility) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "time_s": found.time_s,
+        "flop_per_s": found.flop_per_s or None,
+        "bytes_per_s": found.bytes_per_s,
+        "prediction": prediction_json(found.prediction),
+    }

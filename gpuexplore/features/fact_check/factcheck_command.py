@@ -1,0 +1,76 @@
+"""`gpuexplore factcheck`: what the notebooks claim, and what follows from their own numbers."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+from gpuexplore.analysis.run.estimate import check_limits
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import exit_code, print_columns, print_json
+from gpuexplore.cli.own_results import measured_here
+from gpuexplore.cli.run_command import measure, save
+from gpuexplore.devices import discover
+from gpuexplore.features.fact_check.analysis.claim import Claim, claims, claims_of
+from gpuexplore.features.fact_check.analysis.judge import Judgement, judge
+from gpuexplore.features.fact_check.analysis.measured import experiments
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.model import Device, Result
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `factcheck`."""
+    parser.add_argument("row", nargs="?", metavar="ROW", help="of the notebooks, like B5; without it, every claim")
+    parser.add_argument(
+        "--measure", action="store_true", help="measure what would confirm it, as far as this machine has the devices"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print each claim with its verdict, and the evidence of one row; with `--measure` after measuring."""
+    asked, devices = claims_of(arguments.row) if arguments.row else claims(), discover()
+    results = _measured(asked, devices) if arguments.measure else ()
+    known = measured_here(devices)
+    judged = [judge(claim, known) for claim in asked]
+    if arguments.json:
+        print_json({"claims": [_json(judgement) for judgement in judged]})
+    elif arguments.row:
+        for judgement in judged:
+            _print(judgement)
+    else:
+        rows = ((judgement.claim.id, judgement.verdict, judgement.claim.claim) for judgement in judged)
+        print_columns([("row", "verdict", "claim"), *rows])
+    return exit_code(results) if results else EXIT_OK
+
+
+def _measured(asked: Sequence[Claim], devices: Sequence[Device]) -> tuple[Result, ...]:
+    """Measure what would confirm the claims, and keep it as every run is kept."""
+    wanted = tuple(dict.fromkeys(experiment for claim in asked for experiment in experiments(claim, devices)))
+    if not wanted:
+        print("Nothing of it can be measured on the devices of this machine.", file=sys.stderr)
+    results: list[Result] = []
+    for experiment in wanted:
+        check_limits(experiment, devices)
+        with closing(LocalEngine(devices)) as engine:
+            measured = measure(experiment, devices, engine)
+        save(experiment, measured)
+        results += measured
+    return tuple(results)
+
+
+def _json(judgement: Judgement) -> dict[str, Any]:
+    return {
+        "id": judgement.claim.id,
+        "claim": judgement.claim.claim,
+        "verdict": judgement.verdict,
+        "findings": [finding.name for finding in judgement.findings],
+        "evidence": list(judgement.evidence),
+    }
+
+
+def _print(judgement: Judgement) -> None:
+    print(f"{judgement.claim.id}  {judgement.claim.claim}\n  {judgement.verdict}")
+    for sentence in judgement.evidence:
+        print(f"  - {sentence}")

@@ -1,0 +1,105 @@
+"""The page Fact check: claims and verdicts as a table, the reasons of one, and a button that measures it here."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from gpuexplore.features.fact_check.analysis.claim import Claim
+from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judgements
+from gpuexplore.features.fact_check.analysis.measured import experiments
+from gpuexplore.model import Device, Result, Run
+from gpuexplore.ui.known_results import measured_results
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.submit import show_what_ended, start, started
+from gpuexplore.ui.run.view import show_run
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.url_widgets import select
+
+VERDICTS: Mapping[Verdict, str] = {
+    "impossible": "Every card of that name would have had to compute or to read its memory faster than it can.",
+    "contradicts itself": "What is said disagrees with what is printed, or with what follows from it.",
+    "not a measurement": "The clock was read before the device was done.",
+    "wrong": "Arithmetic, the table of accelerators or a source has something else.",
+    "not confirmed here": "Measured on this server by the right method, and something else came out.",
+    "possible": "Nothing speaks against it, and nothing here proves it.",
+    "confirmed here": "Computed or measured on this server, and the same came out.",
+}
+JUDGED: Shared[tuple[Judgement, ...]] = Shared(4)
+ROW_WIDTH = 130  # pixels: the longest id
+
+
+def _offer_measuring(claim: Claim, devices: Sequence[Device], shown: Sequence[Result]) -> None:
+    """Draw the button that measures what would confirm `claim`, and the progress of what was started.
+
+    Args:
+        claim: the one that is explained.
+        devices: that can be measured.
+        shown: the results that its verdict rests on.
+    """
+    runs = started()
+    show_what_ended(runs, shown)
+    wanted = experiments(claim, devices)
+    if wanted and not any(run.active for run in runs) and st.button("Measure it here", icon=":material/timer:"):
+        start(wanted, devices)
+    if claim.checks and not wanted:
+        st.caption("No device of this server can measure it.")
+    for run in runs:
+        if run.active or any(result.measurement is None for result in run.results):
+            show_run(run.id, _not_measured)
+
+
+def _not_measured(run: Run) -> None:
+    for result in run.results:
+        if result.measurement is None:
+            st.caption(f"{result.case.implementation}: {result.status.value}: {plain(result.reason or '')}.")
+
+
+def show_claims() -> None:
+    """Show every claim with its verdict, and the evidence for the one that is chosen."""
+    devices = known_devices()
+    known = tuple(measured_results(device) for device in devices)
+    results = tuple(result for device in known for _, result in device.found)
+    judged = JUDGED.get(known, lambda: judgements(results))
+    counts = Counter(judgement.verdict for judgement in judged)
+    st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
+    show_table(
+        lambda: [_row(judgement) for judgement in judged],
+        ("claims", known),
+        {},
+        alt=f"Table of {len(judged)} claims of the notebooks with their verdicts and the strongest evidence",
+        config={
+            "Row": st.column_config.TextColumn(width=ROW_WIDTH),
+            "Claim": st.column_config.TextColumn(width="large"),
+            "Evidence": st.column_config.TextColumn(width="large"),
+        },
+    )
+    st.subheader("Why", anchor="why")
+    _offer_measuring(_show_one(judged), devices, results)
+    with st.expander("What the verdicts mean"):
+        st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
+        st.caption("The strongest finding is the verdict, in this order.")
+
+
+def _show_one(judged: Sequence[Judgement]) -> Claim:
+    """Show the evidence of one claim, and return it: by default the one whose verdict is the strongest."""
+    ranks = list(VERDICTS)
+    by_id = {found.claim.id: found for found in sorted(judged, key=lambda found: ranks.index(found.verdict))}
+    chosen = by_id[select("Claim", "row", list(by_id), shown=lambda row: f"{row}: {by_id[row].claim.claim}")]
+    st.markdown(f"**{chosen.verdict[:1].upper()}{chosen.verdict[1:]}**")
+    if chosen.evidence:
+        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in chosen.evidence))
+    else:
+        st.caption("No figure was printed: there is nothing to check.")
+    return chosen.claim
+
+
+def _row(judgement: Judgement) -> dict[str, object]:
+    return {
+        "Row": judgement.claim.id,
+        "Verdict": judgement.verdict,
+        "Claim": judgement.claim.claim,
+        "Evidence": next(iter(judgement.evidence), None),
+    }

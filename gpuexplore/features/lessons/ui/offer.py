@@ -1,0 +1,35 @@
+"""The tour, offered on the first visit until something is measured."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.errors import StoreUnavailable
+from gpuexplore.model import Device
+from gpuexplore.ui.navigation import file_of
+from gpuexplore.ui.session import owner, store
+
+TOUR = "tour"
+KNOWN = "welcome.known"  # the session's key: this visitor is no newcomer
+
+
+def offer(_devices: Sequence[Device]) -> None:
+    """Offer the tour to whoever is here for the first time."""
+    if not _is_new():
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            "**New here?** Guess, measure on this machine, and learn why, in ten steps and about ten minutes.",
+            width="content",
+        )
+        if st.button("Take the tour", icon=":material/tour:", key="welcome.tour"):
+            st.switch_page(file_of("lessons"), query_params={"lesson": TOUR})
+
+
+def _is_new() -> bool:
+    if KNOWN not in st.session_state:
+        try:
+            st.session_state[KNOWN] = bool(store().history(owner(), limit=1) or store().answers_of(owner()))
+        except StoreUnavailable:
+            return False
+    return not st.session_state[KNOWN]

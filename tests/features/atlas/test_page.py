@@ -1,0 +1,276 @@
+"""The Atlas page in each of its states."""
+
+import json
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from gpuexplore.features.atlas.analysis import points, usual_devices
+from gpuexplore.features.atlas.chart import PICKED, point_id
+from gpuexplore.features.atlas.ui import which
+from gpuexplore.features.atlas.ui.picked import href_of, points_by_id, ways_of
+from gpuexplore.features.atlas.ui.view import FIRST, KEY, followed
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.ui import session
+from gpuexplore.ui.link import PARAMETERS
+from tests.analysis.made import device
+from tests.pages.conftest import compiler, home, page, texts
+
+
+def spec(app):
+    (chart,) = app.get("vega_lite_chart")
+    return json.loads(chart.proto.spec)
+
+
+def chosen(app):
+    return {one.label: one.value for one in (*app.selectbox, *app.multiselect, *app.text_input, *app.button_group)}
+
+
+def recorded():
+    return next(point for point in points() if point.run_id)
+
+
+def test_the_first_look_shows_measured_points_over_predictions_and_says_by_whom(page):
+    app = page("atlas")
+
+    assert not app.exception
+    assert not app.error
+    assert f"{len(points()):,} measurements of" in texts(app.caption)
+    assert "published by AIConfigurator" in spec(app)["description"]
+    assert "Published by AIConfigurator, not measured by gpuexplore." in texts(app.caption)
+    assert "Dashed: predicted; calls are replayed in a CUDA graph" in texts(app.caption)
+
+
+@pytest.mark.parametrize("show", ["time", "rate", "share"])
+def test_a_link_restores_every_choice(page, show):
+    query = {"op": "softmax", "dtype": "fp32", "gpus": "t4,mi100", "show": show, "calls": "queued", "by": "price"}
+    app = page("atlas", **query, shape="m=1024,n=1024")
+
+    assert not app.error
+    assert chosen(app) == {
+        "Operation": "softmax",
+        "Dtypes": ["fp32"],
+        "GPUs": ["t4", "mi100"],
+        "Show": show,
+        "Predicted calls": "queued",
+        "Shape": "m=1024,n=1024",
+        "Best first by": "price",
+        "Your prices per hour": "",
+    }
+    assert "Tesla T4" in spec(app)["description"]
+
+
+def test_several_dtypes_are_series_of_their_own(page):
+    said = spec(page("atlas", op="matmul", gpus="t4", dtype="fp16,fp32"))["description"]
+
+    assert "Tesla T4 · fp16: " in said
+    assert "Tesla T4 · fp32: " in said
+
+
+def test_an_operation_that_nobody_measured_is_predicted_and_that_is_said(page):
+    app = page("atlas", op="matvec")
+
+    assert "was not measured on these GPUs: what is drawn is predicted" in texts(app.info)
+    assert "Measured were: Linear layer, Matrix multiplication" in texts(app.info)
+    assert "predicted only" in spec(app)["description"]
+    assert not app.expander
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_has_its_atlas(page, operation):
+    app = page("atlas", op=operation, show="share")
+
+    assert not app.exception
+    assert not app.error
+    assert spec(app)["description"].startswith(OPERATIONS[operation].title)
+    assert len(app.dataframe[0].value) == len(usual_devices())
+
+
+def test_dtypes_that_were_measured_elsewhere_are_named(page):
+    app = page("atlas", op="linear", dtype="fp64", gpus="h100-sxm5-80gb")
+
+    assert "Linear layer in fp64 was not measured on these GPUs" in texts(app.info)
+    assert "bf16 on 7 GPUs" in texts(app.info)
+
+
+def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
+    app = page(
+        "atlas", op="divide", dtype="fp9", gpus="abacus", show="colour", calls="twice", by="taste", shape="12 apples"
+    )
+    told = texts(app.error)
+
+    assert not app.exception
+    assert "op 'divide': accepted are linear, matmul" in told
+    assert "dtype 'fp9': accepted are" in told
+    assert "gpus 'abacus': accepted are" in told
+    assert "show 'colour': accepted are time, rate, share" in told
+    assert "calls 'twice': accepted are graph, queued, single" in told
+    assert "by 'taste': accepted are time, energy, memory, price" in told
+    assert "shape of linear '12 apples'" in told
+
+
+def test_more_series_than_colours_are_refused_with_the_number(page):
+    app = page("atlas", dtype="bf16,fp16,fp8", gpus="b200-sxm-180gb,h100-sxm5-80gb,l40s")
+
+    assert "'9 of them': accepted are at most 7 combinations of GPU and dtype" in texts(app.error)
+    assert spec(app)["description"].count(" · ") == 7
+
+
+def test_a_point_of_the_link_is_explained_with_its_source_and_the_ways_on(page):
+    point = next(point for point in points("linear", ["h100-sxm5-80gb"], ["bf16"]) if point.share)
+    app = page("atlas", point=point_id(point))
+    links = {link.proto.label: link.proto.url for link in app.get("link_button")}
+
+    assert {metric.label for metric in app.metric} == {"Measured time", "Rate", "Of the peak", "Predicted time"}
+    assert "Published by **AIConfigurator**, not measured by gpuexplore. Licence: Apache-2.0." in texts(app.markdown)
+    assert "calls replayed in a CUDA graph" in texts(app.markdown)
+    assert links["Open the source"] == point.url
+    assert dict(parse_qsl(urlsplit(links["Dtype what-if"]).query)) == {
+        "op": "linear",
+        "device": "h100-sxm5-80gb",
+        "shape": str(point.shape),
+        "baseline": "bf16",
+    }
+    assert links["Roofline"].startswith("./roofline?")
+    assert "Compare with" not in links
+
+
+def test_a_recorded_point_opens_its_run_and_is_compared_with_others(page):
+    point = recorded()
+    app = page("atlas", op=point.operation, point=point_id(point))
+    links = {link.proto.label: link.proto.url for link in app.get("link_button")}
+
+    assert "Recorded by gpuexplore" in texts(app.markdown)
+    assert links["Open the source"] == f"./?run={point.run_id}"
+    assert links["Compare with"] == f"./compare?a={point.run_id}"
+
+
+def test_a_point_that_is_not_there_is_told(page):
+    assert "No point 'gone' is in the atlas" in texts(page("atlas", point="gone").warning)
+
+
+def test_a_point_is_closed_and_its_shape_is_used_at_a_click(page):
+    point = points("linear", ["h100-sxm5-80gb"], ["bf16"])[3]
+    app = page("atlas", point=point_id(point))
+    app.button(key="atlas.use").click().run()
+
+    assert chosen(app)["Shape"] == str(point.shape)
+    app.button(key="atlas.close").click().run()
+    assert "point" not in app.query_params
+    assert not app.metric
+
+
+def test_every_source_of_a_point_opens():
+    for point in points():
+        opened = urlsplit(href_of(point))
+        if point.origin == "recorded":
+            assert href_of(point) == f"./?run={point.run_id}"
+        else:
+            assert (opened.scheme, bool(opened.netloc)) == ("https", True), point
+
+
+def test_every_way_on_is_a_page_with_parameters_that_it_reads():
+    for point in (*points("linear")[:20], recorded()):
+        for way in ways_of(point).values():
+            found = urlsplit(way)
+            assert set(dict(parse_qsl(found.query))) <= set(PARAMETERS[found.path.removeprefix("./")])
+
+
+def test_every_point_is_found_by_its_id():
+    assert list(points_by_id().values()) == list(points())
+
+
+@pytest.mark.parametrize(
+    ("event", "found"),
+    [
+        ({"selection": {PICKED: [{"id": "abc"}]}}, "abc"),
+        ({"selection": {PICKED: [{}]}}, None),
+        ({"selection": {PICKED: []}}, None),
+        ({"selection": {}}, None),
+        ({}, None),
+    ],
+)
+def test_only_a_click_on_a_point_shows_one(event, found):
+    assert followed(event) == found
+
+
+def test_the_point_of_the_link_is_selected_in_the_chart_as_it_was_drawn_first(page):
+    app = page("atlas", point="abc123")
+    (parameter,) = spec(app)["params"]
+
+    assert parameter["value"] == [{"id": "abc123"}]
+    assert app.session_state[FIRST] == {f"{KEY}.linear.time": "abc123"}
+
+
+def test_which_gpu_tells_the_best_and_lists_all_that_were_measured_or_are_rented_out(page):
+    app = page("atlas", op="matmul", shape="8192", dtype="bf16")
+    table = app.dataframe[0].value
+
+    assert "Fastest: **" in texts(app.markdown)
+    assert "Cheapest: **" in texts(app.markdown)
+    assert len(table) == len(usual_devices())
+    assert list(table["Time"].dropna()) == sorted(table["Time"].dropna())
+    assert set(table["Prices"].dropna().map(lambda url: urlsplit(url).scheme)) == {"https"}
+    assert table["Price"].dropna().str.contains(r", \d{4}-\d\d-\d\d$").all()
+
+
+def test_which_gpu_is_ordered_by_what_is_asked(page):
+    table = page("atlas", by="price").dataframe[0].value
+
+    costs = list(table[which.COST].dropna())
+    assert costs == sorted(costs)
+
+
+def test_an_entered_price_counts_instead_of_the_listed_one_and_a_wrong_one_is_named(page):
+    app = page("atlas", price="t4:0.01,abacus:1,l4:free")
+    table = app.dataframe[0].value.set_index("GPU")
+
+    assert table.loc["Tesla T4", "US$ per hour"] == 0.01
+    assert table.loc["Tesla T4", "Price"] == "entered"
+    assert "'abacus:1'" in texts(app.error)
+    assert "'l4:free'" in texts(app.error)
+
+
+def test_a_published_time_of_the_shape_counts_and_its_source_opens(page):
+    point = next(point for point in points("matmul", ["v100-sxm2-16gb"], ["fp16"]) if point.time_s > 1e-3)
+    table = page("atlas", op="matmul", dtype="fp16", shape=str(point.shape)).dataframe[0].value.set_index("GPU")
+
+    assert table.loc[point.device.name, "From"] == "published by DeepBench"
+    assert table.loc[point.device.name, "Source"].startswith("https://github.com/baidu-research/DeepBench/")
+
+
+def test_the_predictions_tell_what_they_rest_on(page):
+    said = texts(page("atlas", gpus="h100-sxm5-80gb").markdown)
+
+    assert "- **H100 SXM5 80GB**, bf16: " in said
+    assert "rests on" in said
+
+
+def test_the_points_are_listed_once_somebody_asks(page):
+    app = page("atlas", gpus="h100-sxm5-80gb")
+
+    assert [each.label for each in app.expander] == ["Measured: 62 points in a table, each with its source"]
+    assert len(app.dataframe) == 1
+    app.session_state["atlas.table"] = True
+    assert len(app.run().dataframe[1].value) == 62
+
+
+def test_the_start_page_offers_the_atlas_where_there_is_no_gpu(page, monkeypatch):
+    went = []
+    monkeypatch.setattr(
+        "gpuexplore.features.atlas.ui.offer.st.switch_page",
+        lambda page, query_params: went.append((page.name, query_params)),
+    )
+    app = page("benchmark")
+    button = app.button(key="welcome.atlas")
+    count = len({point.spec_key for point in points("linear")})
+
+    assert button.label == f"See a linear layer on {count} GPUs, as others measured it"
+    button.click().run()
+    assert went == [("atlas.py", {"op": "linear"})]
+
+
+def test_the_start_page_of_a_machine_with_a_gpu_does_not_offer_the_atlas(page, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (device(), device(device_id="cuda:0", kind="cuda")))
+
+    assert "welcome.atlas" not in [button.key for button in page("benchmark").button]

@@ -1,0 +1,114 @@
+"""`gpuexplore check`: a verdict with its reason, and an exit code that a leaderboard can use."""
+
+import pytest
+
+import gpuexplore as gx
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.errors import InvalidInput
+from tests.cli.conftest import answered, home
+
+PRODUCT = ("check", "matmul", "--size", "4096", "--dtype", "bf16", "--gpu", "NVIDIA H100 80GB HBM3")
+
+
+def test_a_time_above_the_roof_fails_with_the_roof_and_its_source(capsys):
+    assert main((*PRODUCT, "--time", "90us")) == EXIT_FAILED
+    told = capsys.readouterr().out
+    assert "matmul of 4,096 × 4,096 × 4,096 in bf16 on H100 SXM5 80GB in 90.0 µs: above the roof" in told
+    assert "1.53 PFLOP/s" in told
+    assert "989 TFLOP/s" in told
+
+
+def test_the_operation_is_the_first_word_or_an_option_and_a_size_is_a_shape(capsys):
+    words = ["--shape", "4096", "--dtype", "bf16", "--gpu", "h100-sxm5-80gb", "--time", "90us"]
+    assert main(["check", "--operation", "matmul", *words]) == EXIT_FAILED
+    said = capsys.readouterr().out
+    assert main(["check", "matmul", *words]) == EXIT_FAILED
+    assert capsys.readouterr().out == said
+    for named in ([], ["matmul", "--operation", "softmax"]):
+        assert main(["check", *named, *words]) == EXIT_UNUSABLE
+        assert "accepted are matmul, batched_matmul" in capsys.readouterr().err
+
+
+def test_json_has_the_verdict_and_the_prediction(answered):
+    code, told = answered(*PRODUCT, "--time", "190us", "--json")
+    assert (code, told["verdict"]) == (EXIT_OK, "as good as known")
+    assert told["time_s"] == pytest.approx(190e-6)
+    assert told["prediction"]["low_s"] < told["time_s"] < told["prediction"]["high_s"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--time", "soon"), "time 'soon': accepted are 1ns to 1000000s"),
+        (("--time", "1ms", "--dtype", "fp32,bf16"), "2 cases for one time"),
+        (("--time", "1ms", "--gpu", "H1"), "gpu 'H1': accepted are"),
+        (("--time", "1ms", "--calls", "one"), "calls 'one': accepted are graph, queued, single"),
+    ],
+)
+def test_what_cannot_be_used_is_named(capsys, arguments, said):
+    assert main((*PRODUCT, *arguments)) == EXIT_UNUSABLE
+    assert said in capsys.readouterr().err
+
+
+def test_kind_of_calls_that_a_time_is_of_is_compared(answered):
+    code, told = answered(*PRODUCT, "--time", "10ms", "--calls", "single", "--json")
+    assert (code, told["prediction"]["calls"]) == (EXIT_OK, "single")
+    assert "nine in ten single calls are predicted to take" in told["reason"]
+
+
+def test_a_causal_mask_counts_the_pairs_that_it_leaves(capsys):
+    words = ("check", "attention", "--dtype", "bf16", "--gpu", "h100-sxm5-80gb", "--time", "3.436ms", "--shape")
+    assert main((*words, "b=2,h=16,s=16384,d=128,causal=1")) == EXIT_OK
+    assert "640 TFLOP/s" in capsys.readouterr().out
+    for whole in ("b=2,h=16,s=16384,d=128", "b=2,h=16,s=16384,d=128,causal=0"):
+        assert main((*words, whole)) == EXIT_FAILED
+        assert "possible with causal=1" in capsys.readouterr().out
+
+
+def test_python_asks_the_same():
+    found = gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", "90us", sizes=4096, dtypes="bf16")
+
+    assert not found
+    assert found.verdict == "above the roof"
+    with pytest.raises(InvalidInput, match="time 'True': accepted are seconds, or text"):
+        gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", True, sizes=4096)
+    with pytest.raises(TypeError, match=r"is_possible\(\) has no setting 'gpus'"):
+        gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", 1.0, gpus="x")
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict"),
+    [
+        ("1.2PFLOP/s", "above the roof"),
+        ("1.2 PFLOP/s", "above the roof"),
+        ("700 TFLOPS", "as good as known"),
+        ("3tflop/s", "possible"),
+    ],
+)
+def test_a_rate_is_checked_as_the_time_it_stands_for(answered, rate, verdict):
+    words = ("check", "matmul", "--size", "8k", "--gpu", "h100", "--dtype", "half", "--json")
+    told = answered(*words, "--rate", rate)[1]
+    assert told["verdict"] == verdict
+    in_time = answered(*words, "--time", f"{told['time_s']}s")[1]
+    assert (in_time["verdict"], in_time["flop_per_s"]) == (verdict, pytest.approx(told["flop_per_s"]))
+
+
+def test_a_rate_of_bytes_moves_every_array_once(answered):
+    told = answered("check", "vector_add", "--size", "1M", "--gpu", "4090", "--rate", "1TB/s", "--json")[1]
+    assert told["time_s"] == pytest.approx(3 * 4 * 2**20 / 1e12)
+    assert gx.is_possible("matmul", "l4", rate="9TFLOP/s", sizes=4096).time_s == pytest.approx(2 * 4096**3 / 9e12)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--rate", "9 foo"), "rate '9 foo': accepted are FLOP/s and B/s with the prefixes k, M, G, T and P"),
+        (("--rate", "900Gbps"), "1.2PFLOP/s, 900 TFLOPS, 3.35TB/s"),
+        (("--rate", "0 TFLOP/s"), "where a call takes 1 ns to 1,000,000 s"),
+        ((), "give exactly one of time, like 90us, and rate"),
+        (("--rate", "1TFLOP/s", "--time", "1ms"), "give exactly one of time, like 90us, and rate"),
+    ],
+)
+def test_a_rate_that_cannot_be_read_names_what_can(capsys, words, said):
+    assert main(("check", "matmul", "--size", "512", "--gpu", "l4", *words)) == EXIT_UNUSABLE
+    assert said in capsys.readouterr().err

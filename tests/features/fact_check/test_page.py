@@ -1,0 +1,80 @@
+from dataclasses import replace
+from typing import get_args
+
+from gpuexplore.features.fact_check.analysis.claim import claims
+from gpuexplore.features.fact_check.analysis.judge import Verdict, judge
+from gpuexplore.features.fact_check.ui.view import VERDICTS
+from gpuexplore.model import Accuracy, Experiment, Shape
+from tests.analysis.made import ok
+from tests.pages.conftest import OWNER, compiler, home, page, store, texts
+
+
+def test_every_claim_has_a_row_with_its_verdict(page):
+    app = page("fact-check")
+
+    assert not app.exception
+    table = app.dataframe[0].value
+    assert dict(zip(table["Row"], table["Verdict"], strict=True)) == {one.id: judge(one).verdict for one in claims()}
+
+
+def test_the_strongest_finding_is_explained_first(page):
+    app = page("fact-check")
+
+    assert app.selectbox[0].value == "B5"
+    assert "3.88 TB/s" in texts(app.markdown)
+
+
+def test_a_link_explains_its_row(page):
+    app = page("fact-check", row="E7")
+
+    assert app.selectbox[0].value == "E7"
+    assert "0.4473" in texts(app.markdown)
+
+
+def test_a_row_that_is_not_there_is_named_and_the_first_is_shown(page):
+    app = page("fact-check", row="Z9")
+
+    assert not app.exception
+    assert "Z9" in texts(app.error)
+    assert app.selectbox[0].value == "B5"
+
+
+def test_a_claim_without_figures_says_so(page):
+    assert "nothing to check" in texts(page("fact-check", row="D2").caption)
+
+
+def test_a_claim_that_can_be_measured_here_is_queued_at_a_click(page, store):
+    app = page("fact-check", row="B6")
+    next(button for button in app.button if button.label == "Measure it here").click().run()
+
+    assert not app.exception
+    (run,) = store.history(OWNER)
+    assert (run.experiment.operation, run.experiment.implementations) == ("matvec", ("numpy", "torch"))
+
+
+def test_what_was_measured_here_changes_the_verdict(page, store):
+    shape = Shape.of(m=100_000, n=100)
+    experiment = Experiment("matvec", (shape,), ("fp32",), ("numpy", "torch"))
+    results = [
+        replace(ok(operation="matvec", shape=shape, implementation=name), accuracy=Accuracy(error, 1.0))
+        for name, error in (("numpy", 1e-7), ("torch", 1e-3))
+    ]
+    store.record(experiment, "somebody", results=results)
+    app = page("fact-check", row="B6")
+
+    assert not app.exception
+    assert "Not confirmed here" in texts(app.markdown)
+    assert "0.001; claimed: <1e-5" in texts(app.markdown)
+
+
+def test_a_claim_that_needs_another_device_says_so(page):
+    app = page("fact-check", row="A3")
+
+    assert "No device of this server can measure it" in texts(app.caption)
+    assert "Measure it here" not in [button.label for button in app.button]
+
+
+def test_every_verdict_has_its_meaning():
+    findings, others = get_args(Verdict)
+
+    assert list(VERDICTS) == [*get_args(findings), *get_args(others)]
