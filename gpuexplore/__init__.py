@@ -29,7 +29,7 @@ __all__ = [
 _HOMES = {"operation": "gpuexplore.operations.declared"}
 for _feature in features():
     _HOMES |= _feature.functions
-__all__ += [*_HOMES]
+__all__.extend(sorted(_HOMES))
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,6 @@ CORE: Mapping[str, str] = {
     "upgrade": "bring the database to the schema of this version, or say what that takes",
     "audit": "who ran, cancelled and deleted what, and when",
     "app": "serve the web app",
-    "worker": "lend this machine's devices to a Dask cluster",
 }
 COMMANDS = {**CORE, **{name: about for each in features() for name, about in each.commands.items()}}
 EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2

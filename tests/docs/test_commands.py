@@ -33,7 +33,7 @@ NOT_RUN = {
     "trace": "needs a trace: tests/features/trace/test_command.py",
     "train": "measures for seconds and more: tests/features/training/test_command.py",
     "transfer": "measures: tests/features/transfer/test_command.py",
-    "worker": "needs a Dask cluster: tests/cli/test_worker.py",
+    "worker": "needs a Dask cluster: tests/features/cluster/test_command.py",
 }
 NOT_RUN_WITH = {
     "--measure": "measures for seconds and more",

@@ -8,8 +8,8 @@ import sys
 from contextlib import contextmanager
 from itertools import count
 
-from gpuexplore.cli.worker_command import SETTINGS, dask_worker
-from gpuexplore.jobs.engines.dask.engine import DaskEngine
+from gpuexplore.features.cluster.dask.engine import DaskEngine
+from gpuexplore.features.cluster.worker_command import SETTINGS, dask_worker
 from tests.waiting import wait_until
 
 SCHEDULER = {

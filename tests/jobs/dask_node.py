@@ -1,4 +1,4 @@
-"""Stands in for gpuexplore.jobs.engines.dask.node in Dask's workers: its devices are fakes, and so is what they run."""
+"""A stand-in for `features.cluster.dask.node` in the workers of Dask: its devices are fakes, and so is what they run."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import gpuexplore
-from gpuexplore.jobs.engines.dask.node import join
+from gpuexplore.features.cluster.dask.node import join
 from gpuexplore.jobs.engines.local import LocalEngine
 from tests.jobs.conftest import DEVICE, LIMITS
 from tests.jobs.engine_outcomes import GPU

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from gpuexplore.cli.worker_command import SETTINGS
 from gpuexplore.devices.simulated import VARIABLE
+from gpuexplore.features.cluster.worker_command import SETTINGS
 from gpuexplore.jobs.server_settings import SCHEDULER
 from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, main
 from gpuexplore.model import Experiment, Options, RunState, Shape

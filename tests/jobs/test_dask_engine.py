@@ -14,9 +14,9 @@ import pytest
 import trustme
 
 from gpuexplore.errors import DeviceLost, InvalidInput
-from gpuexplore.jobs.engines.dask.engine import DaskEngine
-from gpuexplore.jobs.engines.dask.node import TOPIC
-from gpuexplore.jobs.engines.dask.transport import security_for
+from gpuexplore.features.cluster.dask.engine import DaskEngine
+from gpuexplore.features.cluster.dask.node import TOPIC
+from gpuexplore.features.cluster.dask.transport import security_for
 from gpuexplore.model import Device, Result, Status
 from tests.jobs.conftest import DEVICE
 from tests.jobs.dask_cluster import Cluster, in_environment
@@ -143,7 +143,7 @@ def test_run_that_waits_behind_that_of_another_supervisor_is_cancelled_at_once(c
 
 def test_measurement_of_a_supervisor_that_was_killed_ends(cluster, cases_of):
     script = f"""
-from gpuexplore.jobs.engines.dask.engine import DaskEngine
+from gpuexplore.features.cluster.dask.engine import DaskEngine
 from gpuexplore.model import Case, Shape
 from tests.waiting import wait_until
 engine = DaskEngine("{cluster.address}")

@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from gpuexplore.jobs.engines.dask.engine import DaskEngine
+from gpuexplore.features.cluster.dask.engine import DaskEngine
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.model import Experiment, RunState, Shape, Status

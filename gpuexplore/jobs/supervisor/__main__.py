@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Event, Thread
@@ -20,13 +21,13 @@ from gpuexplore.devices import discover
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.jobs import server_settings
 from gpuexplore.jobs.engines import Engine
-from gpuexplore.jobs.engines.dask import check_installed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import HostLock, supervisor_lock
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.identity import this_instance
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.model import Device
+from gpuexplore.registry import features
 from gpuexplore.store import Store, open_store
 from gpuexplore.store.database import database_url
 
@@ -95,12 +96,13 @@ def _this_host(devices: Sequence[Device], heartbeat: Heartbeat, stack: ExitStack
 
 
 def _cluster(scheduler: str, heartbeat: Heartbeat) -> Engine:
-    """Return the engine of a Dask cluster, whose nodes come and go, and warm up by themselves."""
-    check_installed()
-    from gpuexplore.jobs.engines.dask.engine import DaskEngine
-
+    """Return the engine of a cluster, whose nodes come and go, and warm up by themselves."""
+    modules = [feature.cluster_engine for feature in features() if feature.cluster_engine]
+    if not modules:
+        raise InvalidInput.of("scheduler", scheduler, "none: no feature measures on other machines")
     LOG.info("Measuring on the nodes of %s", scheduler)
-    return DaskEngine(scheduler, heartbeat.replace_devices)
+    engine: Engine = import_module(modules[0]).open_engine(scheduler, heartbeat.replace_devices)
+    return engine
 
 
 def _open(database: str | None, lock: HostLock, stop: Event) -> Store | None:

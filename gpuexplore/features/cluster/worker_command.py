@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from gpuexplore.devices import discover
-from gpuexplore.jobs.engines.dask import check_installed
+from gpuexplore.features.cluster.dask import check_installed
 from gpuexplore.jobs.supervisor.identity import host_name
 
-NODE = "gpuexplore.jobs.engines.dask.node"
+NODE = "gpuexplore.features.cluster.dask.node"
 SETTINGS: Mapping[str, str] = {  # what Dask does beside its tasks, and would disturb a measurement
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Become `dask worker`; return only when that is impossible."""
     check_installed()
-    from gpuexplore.jobs.engines.dask.transport import check_certificates
+    from gpuexplore.features.cluster.dask.transport import check_certificates
 
     check_certificates(arguments.scheduler, "worker")
     options = ["--lifetime", arguments.lifetime] if arguments.lifetime else []

@@ -10,9 +10,9 @@ from distributed import Client, Event, Future, KilledWorker
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.features.cluster.dask.cluster import LOST, Cluster, Departure, Inbox
+from gpuexplore.features.cluster.dask.node import measure_here, perform_here
 from gpuexplore.jobs.engines import IsCancelled
-from gpuexplore.jobs.engines.dask.cluster import LOST, Cluster, Departure, Inbox
-from gpuexplore.jobs.engines.dask.node import measure_here, perform_here
 from gpuexplore.jobs.journal import Begun, decode_event
 from gpuexplore.jobs.journal import Event as Report
 from gpuexplore.measure.candidates.failure import describe_error

@@ -4,9 +4,28 @@ The queue stays in the database, and the scheduler gets one task per free device
 out and events come back on the connection that the node opened, so it may be behind NAT.
 """
 
+from collections.abc import Callable
 from importlib.util import find_spec
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.engines import Engine
+from gpuexplore.model import Device
+
+
+def open_engine(scheduler: str, on_change: Callable[[tuple[Device, ...]], None]) -> Engine:
+    """Return the engine of a cluster, whose nodes come and go, and warm up by themselves.
+
+    Args:
+        scheduler: its address.
+        on_change: called with the devices of the cluster whenever they change.
+
+    Raises:
+        InvalidInput: the extra is not installed.
+    """
+    check_installed()
+    from gpuexplore.features.cluster.dask.engine import DaskEngine
+
+    return DaskEngine(scheduler, on_change)
 
 
 def check_installed() -> None:

@@ -7,9 +7,10 @@ from itertools import pairwise
 import pytest
 
 from gpuexplore.cli import EXIT_UNUSABLE, main
-from gpuexplore.cli.worker_command import SETTINGS, check_installed
 from gpuexplore.devices.simulated import VARIABLE
-from gpuexplore.jobs.engines import dask
+from gpuexplore.features.cluster import dask
+from gpuexplore.features.cluster.worker_command import SETTINGS, check_installed
+from tests.cli.conftest import home
 
 NOBODY = "tcp://127.0.0.1:1"
 
@@ -19,7 +20,7 @@ def executed(monkeypatch):
     """Return what the process would become."""
     calls = []
     monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
-    monkeypatch.setattr("gpuexplore.jobs.engines.dask.transport.CONNECT_S", 0.1)
+    monkeypatch.setattr("gpuexplore.features.cluster.dask.transport.CONNECT_S", 0.1)
     monkeypatch.setenv(VARIABLE, "1")
     monkeypatch.setenv("GPUEXPLORE_HOST", "lab2")
     return calls

@@ -13,8 +13,8 @@ from distributed import Client
 
 import gpuexplore
 from gpuexplore.errors import DeviceLost, GpuExploreError, InvalidInput
-from gpuexplore.jobs.engines.dask.node import TOPIC as NODES
-from gpuexplore.jobs.engines.dask.transport import CONNECT_S, describe, security_for
+from gpuexplore.features.cluster.dask.node import TOPIC as NODES
+from gpuexplore.features.cluster.dask.transport import CONNECT_S, describe, security_for
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
 
