@@ -93,6 +93,7 @@ class Feature:
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
         activities: by the name under which the database keeps them.
         functions: of the package, as `gx.memory_of`, with the module that defines each.
+        preload: module that the web server loads before the first visit; empty for none.
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
         offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its place:
             above or below the form.
@@ -103,6 +104,7 @@ class Feature:
     commands: Mapping[str, str] = field(default_factory=dict)
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
+    preload: str = ""
     cluster_engine: str = ""
     offers: Mapping[Place, str] = field(default_factory=dict)
 

@@ -71,7 +71,7 @@ class RoomTask:
 
     Attributes:
         number: its key in the database; the newest of a room is the one that it is at.
-        kind: `lesson`, or one of `gpuexplore.features.workshop.goals`.
+        kind: `lesson`, or a kind of goal.
         settings: of the kind, as text.
         revealed: whether the wall shows what is right; what is answered later does not count.
         frozen_utc: since when answers do not count; None for open.

@@ -57,7 +57,7 @@ def add_task(database: Database, owner: str, room: Room, *, kind: str, settings:
         database: where to.
         owner: who leads the room.
         room: an open one.
-        kind: `gpuexplore.rooms.LESSON` or one of `gpuexplore.features.workshop.goals`.
+        kind: `gpuexplore.rooms.LESSON` or a kind of goal.
         settings: of the kind.
 
     Raises:

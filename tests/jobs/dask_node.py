@@ -1,4 +1,4 @@
-"""A stand-in for `features.cluster.dask.node` in the workers of Dask: its devices are fakes, and so is what they run."""
+"""A stand-in for `features.cluster.dask.node` in workers of Dask: its devices are fakes, and so is what they run."""
 
 import json
 import os
