@@ -89,6 +89,7 @@ class Feature:
 
     Attributes:
         name: of its folder.
+        needs: features that it imports.
         page: drawn by a script of its folder, and tested by `test_page.py` of its tests; None where it has none.
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
         activities: by the name under which the database keeps them.
@@ -100,6 +101,7 @@ class Feature:
     """
 
     name: str
+    needs: tuple[str, ...] = ()
     page: Page | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from gpuexplore.registry import Feature, Page
 
 FEATURE = Feature(
     "workshop",
+    needs=("lessons",),
     page=Page(
         "rooms",
         "Rooms",

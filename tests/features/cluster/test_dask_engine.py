@@ -18,8 +18,8 @@ from gpuexplore.features.cluster.dask.engine import DaskEngine
 from gpuexplore.features.cluster.dask.node import TOPIC
 from gpuexplore.features.cluster.dask.transport import security_for
 from gpuexplore.model import Device, Result, Status
-from tests.jobs.conftest import DEVICE
-from tests.jobs.dask_cluster import Cluster, in_environment
+from tests.features.cluster.dask_cluster import Cluster, in_environment
+from tests.jobs.conftest import DEVICE, cases_of, engine_with, experiment, home
 from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import measured
 from tests.waiting import DEADLINE_S, wait_until

@@ -11,7 +11,8 @@ from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.model import Experiment, RunState, Shape, Status
 from gpuexplore.store import Instance, open_store
-from tests.jobs.dask_cluster import Cluster
+from tests.features.cluster.dask_cluster import Cluster
+from tests.jobs.conftest import cases_of, experiment, home
 from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.faults

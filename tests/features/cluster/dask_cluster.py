@@ -46,7 +46,7 @@ class Cluster:
 
     def start_node(self, host, *options, **environment):
         """Start a node and return its process."""
-        command = dask_worker(self.address, ("fake", "cuda:1"), host=host, node="tests.jobs.dask_node")
+        command = dask_worker(self.address, ("fake", "cuda:1"), host=host, node="tests.features.cluster.dask_node")
         return self.start([*command, *options], {**SETTINGS, "LIMITS_FILE": str(self.limits), **environment})
 
     def start_hidden_node(self, host):
