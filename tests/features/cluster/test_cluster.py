@@ -12,7 +12,7 @@ from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, main
 from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
 from tests.features.cluster.dask_cluster import Cluster
-from tests.jobs.conftest import cases_of, experiment, home
+from tests.jobs.conftest import home
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.long

@@ -19,7 +19,8 @@ from gpuexplore.features.cluster.dask.node import TOPIC
 from gpuexplore.features.cluster.dask.transport import security_for
 from gpuexplore.model import Device, Result, Status
 from tests.features.cluster.dask_cluster import Cluster, in_environment
-from tests.jobs.conftest import DEVICE, cases_of, engine_with, experiment, home
+from tests.jobs.conftest import DEVICE, home
+from tests.jobs.conftest import cases_of as local_cases_of
 from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import measured
 from tests.waiting import DEADLINE_S, wait_until
@@ -49,9 +50,9 @@ def engine_with(cluster):
 
 
 @pytest.fixture
-def cases_of(cases_of):
+def cases_of(local_cases_of):
     def named(*implementations, device="fake", **others):
-        return cases_of(*implementations, device=f"hidden/{device}", **others)
+        return local_cases_of(*implementations, device=f"hidden/{device}", **others)
 
     return named
 

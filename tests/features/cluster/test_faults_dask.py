@@ -12,7 +12,7 @@ from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.model import Experiment, RunState, Shape, Status
 from gpuexplore.store import Instance, open_store
 from tests.features.cluster.dask_cluster import Cluster
-from tests.jobs.conftest import cases_of, experiment, home
+from tests.jobs.conftest import home
 from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.faults

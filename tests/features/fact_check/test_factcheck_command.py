@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, factcheck_command, main
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.features.fact_check import factcheck_command
 from gpuexplore.features.fact_check.analysis.claim import claims
 from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.model import Accuracy, Measurement, Result, Shape, Status

@@ -3,7 +3,8 @@
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, mistake_command
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.features.mistakes import mistake_command
 from gpuexplore.features.mistakes.catalog import MISTAKES
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Reading
 from gpuexplore.serialization import encode

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, selftest_command
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.features.selftest import selftest_command
 from gpuexplore.features.selftest.suite import page, private
 from gpuexplore.features.selftest.suite.check import Check
 from gpuexplore.features.selftest.suite.contract import Figure, Finding, Outcome, Report, Verdict, judged

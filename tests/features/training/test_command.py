@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, train_command
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.features.training import train_command
 from gpuexplore.serialization import encode
 from tests.analysis.made import device
 from tests.cli.conftest import answered, home

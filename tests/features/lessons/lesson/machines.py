@@ -4,8 +4,6 @@ import math
 import re
 from dataclasses import replace
 
-from tests.lessons.conftest import home
-
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device

@@ -1,7 +1,6 @@
 """Lessons are found in the package and in the home, without a restart; what is none is listed with its reason."""
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.devices import lessons_directory
 from gpuexplore.errors import InvalidInput

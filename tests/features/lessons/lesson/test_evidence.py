@@ -4,7 +4,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson import evidence

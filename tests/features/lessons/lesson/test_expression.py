@@ -1,7 +1,6 @@
 """The grammar computes with intervals and units, and accepts nothing else."""
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.expression import LONGEST, evaluate, figure_of, parse

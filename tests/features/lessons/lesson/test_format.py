@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import Check, Guess, Keep, Run, Say

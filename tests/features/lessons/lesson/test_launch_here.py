@@ -1,7 +1,5 @@
 """A launch on this machine's own device."""
 
-from tests.lessons.conftest import home
-
 from gpuexplore.features.lessons.lesson.blocks import Launch
 from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row
 from gpuexplore.model import Device

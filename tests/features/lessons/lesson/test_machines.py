@@ -3,7 +3,6 @@
 from random import Random
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.features.lessons.lesson.blocks import Check
 from gpuexplore.features.lessons.lesson.catalog import catalog

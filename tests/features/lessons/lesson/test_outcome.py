@@ -1,7 +1,6 @@
 """One rule a check, one outcome of six; and of what may be said the first that holds."""
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, Check, Guess

@@ -1,7 +1,5 @@
 """A sheet shows what was written as text, and a gap for each figure that nobody has measured yet."""
 
-from tests.lessons.conftest import home
-
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.sheet import sheet
 

@@ -1,7 +1,6 @@
 """What a lesson states itself: numbers with units, and guesses that nobody made."""
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.expression import figure_of, parse

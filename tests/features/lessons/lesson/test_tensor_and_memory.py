@@ -1,7 +1,6 @@
 """Blocks that are computed: tensors, with what reading them costs, and the memory of training."""
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.activity import of_kind
 from gpuexplore.errors import InvalidInput, NotFound

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.lessons.conftest import home
 
 from gpuexplore.errors import GpuExploreError, NotFound
 from gpuexplore.features.lessons.lesson.evidence import names_of

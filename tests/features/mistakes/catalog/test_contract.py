@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from tests.mistakes.conftest import made_observation
 
 import gpuexplore.features.mistakes.catalog
 from gpuexplore.analysis.model import DiagnosisKind

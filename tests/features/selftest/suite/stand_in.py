@@ -207,7 +207,8 @@ def main(words):
     """Run a command of gpuexplore on the stand-in."""
     install()
     from gpuexplore import cli
-    from gpuexplore.cli import record_command, selftest_command
+    from gpuexplore.cli import record_command
+    from gpuexplore.features.selftest import selftest_command
     from gpuexplore.features.selftest.suite import bench, run
     from gpuexplore.features.selftest.suite.checks import correctness, recording, registers
     from gpuexplore.measure.conditions import environment
