@@ -12,34 +12,33 @@ library: each name below is loaded when it is first used.
 from importlib import import_module
 from typing import Any
 
+from gpuexplore.once import once
 from gpuexplore.pools import shorten_spinning
-from gpuexplore.registry import features
 
 __version__ = "0.2.0"
-__all__ = [
-    "__version__",
-    "chart",
-    "compare",
-    "measure",
-    "predict",
-    "run",
-    "runs",
-    "specs",
-]
-_HOMES = {"operation": "gpuexplore.operations.declared"}
-for _feature in features():
-    _HOMES |= _feature.functions
-__all__.extend(sorted(_HOMES))
+_API, _DECLARED = "gpuexplore.api", "gpuexplore.operations.declared"
+_CORE = {**dict.fromkeys(("compare", "measure", "predict", "run", "runs", "specs"), _API), "operation": _DECLARED}
+
+
+@once
+def _homes() -> dict[str, str]:
+    """Return the module of each function, those of features among them."""
+    features = import_module("gpuexplore.registry").features()
+    return _CORE | {name: module for feature in features for name, module in feature.functions.items()}
+
+
+def __dir__() -> list[str]:
+    return sorted({"__version__", "chart", *_homes()})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'gpuexplore' has no attribute {name!r}: it offers {', '.join(__all__)}")
+    if name == "__all__":
+        return __dir__()
+    if name not in __dir__():
+        raise AttributeError(f"module 'gpuexplore' has no attribute {name!r}: it offers {', '.join(__dir__())}")
     shorten_spinning()  # before NumPy is loaded, which the next line does
     import_module("gpuexplore.measure").prepare_process()
-    if name == "chart":
-        return import_module("gpuexplore.charts")
-    return getattr(import_module(_HOMES.get(name, "gpuexplore.api")), name)
+    return import_module("gpuexplore.charts") if name == "chart" else getattr(import_module(_homes()[name]), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import RunState
+from gpuexplore.once import once
 from gpuexplore.registry import ActivityKind, features
 
 Payload = Mapping[str, Any]
@@ -25,7 +26,7 @@ class Activity:
     """What a user asked for.
 
     Attributes:
-        kind: its name in `KINDS`.
+        kind: its name in `kinds()`.
         arguments: (name, value) pairs, as text.
         device: id of the one it needs.
         expected_s: device seconds it will take, which decide its place in the queue.
@@ -113,17 +114,18 @@ def of_kind(kind: str, arguments: Mapping[str, str], *, device: str = "cpu", exp
     return Activity(kind, tuple(sorted(arguments.items())), device, expected_s)
 
 
+@once
+def kinds() -> Mapping[str, ActivityKind]:
+    """Return every kind of activity by its name in the database."""
+    return {name: kind for feature in features() for name, kind in feature.activities.items()}
+
+
 def kind_named(name: str) -> ActivityKind:
     """Return the kind called `name`.
 
     Raises:
         InvalidInput: no such kind.
     """
-    if name not in KINDS:
-        raise InvalidInput.of("activity", name, KINDS)
-    return KINDS[name]
-
-
-KINDS: Mapping[str, ActivityKind] = MappingProxyType(
-    {} | {name: kind for feature in features() for name, kind in feature.activities.items()}
-)
+    if name not in kinds():
+        raise InvalidInput.of("activity", name, kinds())
+    return kinds()[name]

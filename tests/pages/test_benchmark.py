@@ -462,12 +462,12 @@ def test_the_first_visit_is_offered_a_tour(page, monkeypatch):
     went = []
     monkeypatch.setattr(
         "gpuexplore.features.lessons.ui.offer.st.switch_page",
-        lambda page, query_params: went.append((page.name, query_params)),
+        lambda page, query_params: went.append((page.parent.name, query_params)),
     )
     app = page("benchmark")
     app.button(key="welcome.tour").click().run()
 
-    assert went == [("lessons.py", {"lesson": "tour"})]
+    assert went == [("lessons", {"lesson": "tour"})]
 
 
 @pytest.mark.parametrize("known_by", ["a run", "an answer"])

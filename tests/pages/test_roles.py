@@ -100,7 +100,9 @@ def test_every_right_needs_a_role_and_no_viewer_has_one():
 
 def calls(repository):
     """Yield each call of the store in pages: the method, and the source of the functions around it."""
-    for path in [*(repository / "gpuexplore" / "ui").rglob("*.py"), *(repository / "pages").glob("*.py")]:
+    package = repository / "gpuexplore"
+    drawing = (package / "ui", package / "features", repository / "pages")
+    for path in [path for folder in drawing for path in folder.rglob("*.py")]:
         for function in ast.parse(path.read_text(encoding="utf-8")).body:
             source = ast.unparse(function)
             for node in ast.walk(function):

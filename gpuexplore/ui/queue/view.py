@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.activity import KINDS, ActivityRun, kind_named
+from gpuexplore.activity import ActivityRun, kind_named, kinds
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
@@ -204,7 +204,7 @@ def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None
 
 
 def _page_of(kind: str) -> str:
-    return KINDS[kind].page if kind in KINDS else ""
+    return kinds()[kind].page if kind in kinds() else ""
 
 
 def _cancel_button(run_id: str) -> None:
