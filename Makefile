@@ -27,7 +27,7 @@ ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help install run lock check test browser measuring heavy nightly faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
+.PHONY: help install run lock check test browser measuring heavy nightly features faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -58,7 +58,10 @@ measuring: $(VENV)/.dev  ## the tests that measure or watch processes, and those
 heavy: $(VENV)/.dev $(VENV)/.cuda130  ## run every heavy test, and note in tests/passed.json which passed: make test leaves these out
 	$(BIN)/pytest $(PARALLEL) -m heavy --note-passed
 
-nightly: heavy test faults ptx  ## every test there is, whatever has changed; two hours
+nightly: heavy test faults ptx features  ## every test there is, whatever has changed; three hours
+
+features: $(VENV)/.dev  ## without each feature in turn, types, layers and the short tests of what is left; an hour
+	$(BIN)/python -m scripts.without_feature --workers $(WORKERS)
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh
