@@ -1,6 +1,6 @@
 """Features: subjects that the rest can do without, a folder each, switched on by a line of `gpuexplore.registry`.
 
-In the folder of a feature lie, as far as it has them: its declaration (`__init__`), its page (`page.py`, thin, and `ui/`),
+In the folder of a feature lie, as far as it has them: its declaration (`__init__`), its page (`page.py` and `ui/`),
 its commands (`<name>_command.py`), its functions of the package (`functions.py`), its charts (`chart.py`), what follows
 from numbers (`analysis/`), and what runs in a worker (`measure/`), which neither Streamlit nor SQLAlchemy reaches. Its
 tests lie in `tests/features/<name>/`, with the fixtures of pages, commands and charts that they import.
