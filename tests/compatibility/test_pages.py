@@ -26,7 +26,7 @@ def choices(app: AppTest) -> dict[str, object]:
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: f"{link['page']}-{'-'.join(link['link'])}")
 def test_a_link_restores_the_choices_it_was_written_for(page, link):
-    app = page(link["page"], owner=ADA, **link["link"])
+    app = page(link["page"].replace("_", "-"), owner=ADA, **link["link"])
     for button in [button for button in app.button if button.label == "Edit"]:  # above a run the form is one line
         app = button.click().run()
     held = choices(app)

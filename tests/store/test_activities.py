@@ -89,7 +89,7 @@ def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
 
 
 def test_unknown_kind_is_refused_by_name():
-    with pytest.raises(InvalidInput, match="activity 'nap': accepted are mistake"):
+    with pytest.raises(InvalidInput, match="activity 'nap': accepted are transfer, train, mistake"):
         of_kind("nap", {})
 
 
