@@ -142,18 +142,23 @@ def measure_cases(
     native_first = sorted(groups_of(cases), key=lambda group: group[0].dtype not in device.native)
     for groups in open_at_once(native_first, device):
         slow: list[Sequence[Case]] = []
-        first = _first_passes(_without(slow, groups), device, report=report, cancelled=cancelled, time=time)
-        unhurried = (group for group in slow if not time.leaves_off())
-        later = _first_passes(unhurried, device, report=report, cancelled=cancelled, time=time)
-        for opened, spent_s in (first, later):  # apart, so that slow calls take nothing from the budget of the others
+        slowest: list[Sequence[Case]] = []
+        fast = _fast(groups, slow_cases.FAST_S, left=slow)
+        first = _first_passes(fast, device, report=report, cancelled=cancelled, time=time)
+        soon = _fast((group for group in slow if not time.leaves_off()), slow_cases.SLOW_S, left=slowest)
+        second = _first_passes(soon, device, report=report, cancelled=cancelled, time=time)
+        for opened, spent_s in (first, second):  # apart, so that slow calls take nothing from the budget of the others
             _complete(opened, spent_s, device, cancelled=cancelled, time=time)
+        last = (group for group in slowest if not time.leaves_off())
+        opened, spent_s = _first_passes(last, device, report=report, cancelled=cancelled, time=time)
+        _complete(opened, spent_s, device, cancelled=cancelled, time=time)
 
 
-def _without(slow: list[Sequence[Case]], groups: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
-    """Yield `groups` except those that are `slow` by what was measured until then, which are added there."""
+def _fast(groups: Iterable[Sequence[Case]], most_s: float, *, left: list[Sequence[Case]]) -> Iterator[Sequence[Case]]:
+    """Yield the groups whose calls take at most `most_s` by what was measured until then; the others are `left`."""
     for group in groups:
-        if slow_cases.are_slow(group):
-            slow.append(group)
+        if slow_cases.are_slow(group, most_s):
+            left.append(group)
         else:
             yield group
 
