@@ -140,25 +140,19 @@ def measure_cases(
         time: the clock, the wait for idle pool threads, and who is told whose turn it is.
     """
     native_first = sorted(groups_of(cases), key=lambda group: group[0].dtype not in device.native)
+    slow: list[Sequence[Case]] = []
     for groups in open_at_once(native_first, device):
-        slow: list[Sequence[Case]] = []
-        slowest: list[Sequence[Case]] = []
-        fast = _fast(groups, slow_cases.FAST_S, left=slow)
-        first = _first_passes(fast, device, report=report, cancelled=cancelled, time=time)
-        soon = _fast((group for group in slow if not time.leaves_off()), slow_cases.SLOW_S, left=slowest)
-        second = _first_passes(soon, device, report=report, cancelled=cancelled, time=time)
-        for opened, spent_s in (first, second):  # apart, so that slow calls take nothing from the budget of the others
-            _complete(opened, spent_s, device, cancelled=cancelled, time=time)
-        last = (group for group in slowest if not time.leaves_off())
-        opened, spent_s = _first_passes(last, device, report=report, cancelled=cancelled, time=time)
-        _complete(opened, spent_s, device, cancelled=cancelled, time=time)
+        _measure_together(_without(slow, groups), device, report=report, cancelled=cancelled, time=time)
+    for groups in open_at_once(slow, device):
+        now = (group for group in groups if not time.leaves_off())
+        _measure_together(now, device, report=report, cancelled=cancelled, time=time)
 
 
-def _fast(groups: Iterable[Sequence[Case]], most_s: float, *, left: list[Sequence[Case]]) -> Iterator[Sequence[Case]]:
-    """Yield the groups whose calls take at most `most_s` by what was measured until then; the others are `left`."""
+def _without(slow: list[Sequence[Case]], groups: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
+    """Yield `groups` but for those that are `slow` by what was measured until then, which are added there."""
     for group in groups:
-        if slow_cases.are_slow(group, most_s):
-            left.append(group)
+        if slow_cases.are_slow(group):
+            slow.append(group)
         else:
             yield group
 
@@ -180,25 +174,16 @@ def measure_group(
     measure_cases(cases, device, report=report_final, cancelled=cancelled, time=time)
 
 
-def _first_passes(
+def _measure_together(
     groups: Iterable[Sequence[Case]], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
-) -> tuple[list[_Open], float]:
-    """Return the groups after their first passes, and the seconds these took."""
+) -> None:
     began_ns = time.clock()
     opened = [_first_pass(group, device, report=report, cancelled=cancelled, time=time) for group in groups]
-    return opened, (time.clock() - began_ns) * 1e-9
-
-
-def _complete(
-    opened: list[_Open], first_passes_s: float, device: Device, *, cancelled: IsCancelled, time: Timekeeper
-) -> None:
-    """Sample groups in turns within their common budget, check each once more, and report its results."""
-    began_ns = time.clock()
     budget_s = sum(group.budget_s() for group in opened)
     gc.freeze()  # what there is: a collection during a round then looks at little
     try:
         while opened and not cancelled() and not is_broken(device) and not time.leaves_off():
-            spent_s = first_passes_s + (time.clock() - began_ns) * 1e-9 + sum(group.finishing_s() for group in opened)
+            spent_s = (time.clock() - began_ns) * 1e-9 + sum(group.finishing_s() for group in opened)
             neediest = max(opened, key=_Open.need)
             if neediest.need() == NONE or spent_s >= budget_s:
                 break

@@ -9,8 +9,7 @@ from math import prod
 
 from gpuexplore.model import Case, Result, Status
 
-FAST_S = 0.05  # of the calls of a group, one of each case: slower ones come after the others' first passes,
-SLOW_S = 0.15  # and those that are slower still after the others are finished, by when a queue has formed if one does
+SLOW_S = 0.05  # of the calls of a group, one of each case
 SHORTEST_S = 1e-3  # shorter calls are not scaled to larger sizes: their fixed cost would be
 MOST_KINDS = 1000
 
@@ -27,9 +26,9 @@ def note(result: Result) -> None:
     _seen[_kind(result.case)] = (prod(result.case.shape), result.measurement.median_s)
 
 
-def are_slow(cases: Collection[Case], most_s: float = FAST_S) -> bool:
-    """Return whether one call of each of `cases` probably takes more than `most_s` together, in proportion to sizes."""
-    return sum(map(_expected_s, cases)) > most_s
+def are_slow(cases: Collection[Case]) -> bool:
+    """Return whether one call of each of `cases` probably takes more than SLOW_S together, in proportion to sizes."""
+    return sum(map(_expected_s, cases)) > SLOW_S
 
 
 def _expected_s(case: Case) -> float:
