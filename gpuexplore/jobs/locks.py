@@ -12,6 +12,7 @@ import re
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import psutil
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 import gpuexplore
 from gpuexplore.errors import InvalidInput
@@ -30,6 +31,7 @@ SHARED_MEMORY = Path("/dev/shm")
 EVERYBODY = 0o1777  # each may remove what is theirs
 FOR_ALL, FOR_OWNER = 0o666, 0o644  # whose locks all take; who holds one says so alone
 LONGEST_HOLDER = 4096  # bytes
+LOOK_S = 0.05  # between two looks at a lock that is held
 _ASKING = "asks-cpu-"
 MOST_ASKING = 8  # who comes later is not seen to ask, and waits as anybody
 
@@ -64,32 +66,55 @@ class HostLock:
 
     def __init__(self, name: str) -> None:
         self._directory, self._name = lock_directory(), name
-        self._lock = FileLock(self._directory / f"{name}.lock", mode=FOR_ALL)
+        self._path = self._directory / f"{name}.lock"
+        self._file: int | None = None  # open while it is held
         self._own = self._directory / f"{name}.{os.geteuid()}.holder"
 
     def acquire(self, timeout: float = -1, cancel_check: Callable[[], bool] | None = None) -> None:
         """Wait at most `timeout` seconds, without end if negative, and no longer once `cancel_check` is true.
 
+        By flock alone: filelock 4.3 refuses the file of another user, who would keep all others out by making it first.
+
         Raises:
             Timeout: somebody else holds it.
             InvalidInput: its file cannot be opened, as where another user put a link in its place.
         """
-        try:
-            self._lock.acquire(timeout=timeout, cancel_check=cancel_check)
-        except Timeout:
-            raise
-        except OSError as error:
-            files = f"directories whose locks can be opened ({error})"
-            raise InvalidInput.of(DIRECTORY_VARIABLE, self._directory, files) from error
+        began_s = time.monotonic()
+        while not self._has_taken():
+            if 0 <= timeout <= time.monotonic() - began_s or (cancel_check is not None and cancel_check()):
+                raise Timeout(str(self._path))
+            time.sleep(LOOK_S)
         with suppress(OSError):  # a full disk: then it is not known who it is
             self._write(json.dumps(asdict(_myself())))
 
+    def _has_taken(self) -> bool:
+        """Return whether it is held now, by this object."""
+        try:
+            file = open_shared(self._path, os.O_RDONLY | os.O_CREAT)
+        except FileExistsError:  # another process made it meanwhile
+            return False
+        except OSError as error:
+            files = f"directories whose locks can be opened ({error})"
+            raise InvalidInput.of(DIRECTORY_VARIABLE, self._directory, files) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file), self._path.stat()):  # else it was replaced before it was locked
+                self._file, file = file, -1
+                return True
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        finally:
+            if file >= 0:
+                os.close(file)
+        return False
+
     def release(self) -> None:
         """Let others have it, who are not taken for this process until they have said who they are."""
-        if self._lock.is_locked:
+        if self._file is not None:
             with suppress(OSError):
                 self._write("")
-        self._lock.release()
+            os.close(self._file)
+            self._file = None
 
     def _write(self, text: str) -> None:
         file = open_shared(self._own, os.O_RDWR | os.O_CREAT, FOR_OWNER)
@@ -110,7 +135,7 @@ class HostLock:
     def is_held(self) -> bool:
         """Return whether a process holds it now: two that ask at once are not taken for holders by each other."""
         try:
-            file = open_shared(Path(self._lock.lock_file), os.O_RDONLY)
+            file = open_shared(self._path, os.O_RDONLY)
         except FileNotFoundError:
             return False
         try:
@@ -154,7 +179,7 @@ class HostLock:
 
     def _is_lock(self, path: str) -> bool:
         try:
-            return Path(path).samefile(self._lock.lock_file)
+            return Path(path).samefile(self._path)
         except OSError:
             return False
 

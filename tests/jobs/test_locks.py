@@ -98,8 +98,9 @@ def test_whoever_held_it_before_is_not_taken_for_one_who_has_not_said_who_it_is(
     lock = device_lock(CPU)
     with lock:
         pass
-    with lock._lock:
-        assert device_lock(CPU).holder() is None
+    assert lock._has_taken()
+    assert device_lock(CPU).holder() is None
+    lock.release()
 
 
 def test_holder_is_told_while_it_holds():

@@ -50,6 +50,19 @@ def secret(tmp_path):
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("of root", 0o600)
 
 
+def test_a_lock_that_another_user_made_first_is_held_by_one_at_a_time(locks):
+    """filelock 4.3 refused it: the first user of a lock kept all others out."""
+    assert as_another_user(lambda: HostLock("device-cpu").acquire())
+    lock = HostLock("device-cpu")
+
+    lock.acquire(timeout=0)
+
+    assert lock.is_held()
+    assert not as_another_user(lambda: HostLock("device-cpu").acquire(timeout=0))
+    lock.release()
+    assert as_another_user(lambda: HostLock("device-cpu").acquire(timeout=0))
+
+
 @pytest.mark.parametrize("is_hard", [False, True])
 @pytest.mark.parametrize("name", ["device-cpu.0.holder", "round"])
 def test_a_link_in_place_of_a_file_harms_nothing_that_it_names(locks, secret, is_hard, name):
@@ -105,7 +118,7 @@ def test_a_process_that_another_user_names_is_no_holder_and_is_not_ended(locks, 
 
         def forge():
             lock = HostLock(name)
-            lock._lock.acquire(timeout=0)
+            assert lock._has_taken()
             (locks / f"{name}.{uid}.holder").write_text(json.dumps(asdict(named)))
             os.execlp("sleep", "sleep", "60")
 
