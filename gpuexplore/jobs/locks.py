@@ -99,13 +99,12 @@ class HostLock:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(file), self._path.stat()):  # else it was replaced before it was locked
-                self._file, file = file, -1
+                self._file = os.dup(file)  # of the same lock
                 return True
         except (BlockingIOError, FileNotFoundError):
             pass
         finally:
-            if file >= 0:
-                os.close(file)
+            os.close(file)
         return False
 
     def release(self) -> None:
