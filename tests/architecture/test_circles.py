@@ -36,7 +36,7 @@ def test_no_module_imports_itself_through_others():
     imports = {module: graph.find_modules_directly_imported_by(module) | by_name[module] for module in rooms}
 
     assert sum(map(len, imports.values())) > 1000
-    assert sum(map(len, by_name.values())) >= 5
+    assert sum(map(len, by_name.values())) >= 3
     assert circle_in(imports) == []
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpuexplore.activity import DEVICE, ActivityReport, of_kind
+from gpuexplore.activity import DEVICE, ActivityReport, kinds, of_kind
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import RunState
@@ -89,7 +89,7 @@ def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
 
 
 def test_unknown_kind_is_refused_by_name():
-    with pytest.raises(InvalidInput, match="activity 'nap': accepted are transfer, train, mistake"):
+    with pytest.raises(InvalidInput, match=f"activity 'nap': accepted are {', '.join(kinds())}"):
         of_kind("nap", {})
 
 
