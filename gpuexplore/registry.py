@@ -70,7 +70,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class ActivityKind:
-    """What activities of one name have in common.
+    """One kind of activity.
 
     Attributes:
         module: exports `perform(arguments, device, *, report, cancelled, time)`; loaded in a worker only.
@@ -85,7 +85,7 @@ class ActivityKind:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What one feature adds.
+    """Declaration of one feature.
 
     Attributes:
         name: of its folder.

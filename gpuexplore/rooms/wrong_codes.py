@@ -8,7 +8,7 @@ from threading import Lock
 from gpuexplore.errors import InvalidInput
 from gpuexplore.units import format_whole_seconds
 
-HERE = "this machine"  # the address of whoever comes without one
+HERE = "this machine"  # in place of an address where none is known
 WITHIN_S = 600.0
 MOST_OF_ONE = 60  # wrong codes from one address: a class behind one mistypes, a program tries
 MOST_OF_ALL = 600  # from all together; above it, MOST_WHEN_TRIED

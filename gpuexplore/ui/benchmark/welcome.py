@@ -1,4 +1,4 @@
-"""What features offer on the page Benchmark before something is measured."""
+"""Offers of features on the page Benchmark, before something is measured."""
 
 from collections.abc import Sequence
 from importlib import import_module

@@ -11,7 +11,7 @@ from gpuexplore.ui.navigation import file_of
 
 
 def offer(devices: Sequence[Device]) -> None:
-    """Offer what others measured on GPUs to whoever has none: the operation that was measured most."""
+    """Offer published measurements where no GPU is: of the operation with the most of them."""
     if any(device.kind != "cpu" for device in devices):
         return
     operation = next(iter(measured_operations()))

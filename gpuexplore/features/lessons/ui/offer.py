@@ -14,7 +14,7 @@ KNOWN = "welcome.known"  # the session's key: this visitor is no newcomer
 
 
 def offer(_devices: Sequence[Device]) -> None:
-    """Offer the tour to whoever is here for the first time."""
+    """Offer the tour on a first visit."""
     if not _is_new():
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
