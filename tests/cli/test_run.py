@@ -170,7 +170,7 @@ def assert_is_recording(path, by):
     assert told.recorded_utc.endswith("+00:00")
     assert told.libraries["numpy"]
     assert [device.id for device in told.devices] == ["cpu"]
-    assert [tuple(result.case.shape) for result in recording.results] == [(8,), (16,)]
+    assert [tuple(result.case.shape) for result in recording.results_of("vector_add")] == [(8,), (16,)]
     assert all(result.status is Status.OK and result.environment.libraries["numpy"] for result in recording.results)
 
 
