@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from gpuexplore.kernels.cpu.calls import address_of, call_at
+from gpuexplore.kernels.cpu.calls import address_of, call_at, untyped
 
 
 @numba.njit
@@ -21,6 +21,12 @@ def by_address(address, rows, out, first):
         call_at(address, rows[place], out, place + first)
 
 
+@numba.njit
+def passed_on(address, rows, out):
+    for place in range(rows.shape[0]):
+        call_at(address, rows[place], out, place)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_function_called_by_its_address_does_what_it_does(kind, turned):
@@ -32,6 +38,17 @@ def test_a_function_called_by_its_address_does_what_it_does(kind, turned):
 
     np.testing.assert_array_equal(out, rows + 1)
     assert address == address_of(add_row, rows[0], out, 0)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 4), (3, 1), (1, 1)])
+def test_arrays_of_any_type_are_passed_on_by_code_that_is_compiled_once(shape):
+    for kind in (np.float32, np.float64, np.uint16):
+        rows, out = np.arange(12, dtype=kind)[: shape[0] * shape[1]].reshape(shape), np.ones(shape, kind)
+
+        passed_on(address_of(add_row, rows[0], out, 0), untyped(rows), untyped(out))
+
+        np.testing.assert_array_equal(out, rows + 1)
+    assert len(passed_on.overloads) <= 2  # one, and one for an array of a single element
 
 
 def test_what_it_raises_reaches_the_caller():

@@ -6,6 +6,7 @@ loop of a product, most of it for code that is compiled already. Called by its a
 
 from typing import Any
 
+import numpy as np
 from numba import typeof, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -20,9 +21,18 @@ def address_of(function: Any, *arguments: Any) -> int:
     return address
 
 
+def untyped(array: Any) -> Any:
+    """Return the first bytes of the elements of `array`, for code that passes it on and is compiled once for all."""
+    first = np.dtype({"names": ["first"], "formats": [np.uint8], "offsets": [0], "itemsize": array.itemsize})
+    return array.view(first)["first"]
+
+
 @intrinsic
 def call_at(_typing: Any, address: Any, *arguments: Any) -> Any:
-    """Call the function at `address`, without a result, with arguments of the types that `address_of` was given."""
+    """Call the function at `address`, without a result, with arguments of the types that `address_of` was given.
+
+    An `untyped` array stands for the one it was made of.
+    """
 
     def emit(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         convention = context.call_conv

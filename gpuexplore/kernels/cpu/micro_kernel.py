@@ -15,11 +15,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gpuexplore.kernels.cpu.registers import Tile, tile_for
-from gpuexplore.kernels.formats.numba_cpu import bf16_bits, fp16_bits
 
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _FLOATS = {"double": ir.DoubleType(), "float": ir.FloatType()}
-_NARROWED = {types.uint16: bf16_bits, types.int16: fp16_bits}
 
 
 class _BFloat(ir.HalfType):  # type: ignore[misc]  # llvmlite has no bf16; its name is all that is needed
@@ -34,37 +32,35 @@ class _Matrix(NamedTuple):
     row_bytes: Any
     shape: Any
     size_bytes: int
-    narrowed: Any
 
 
 @intrinsic
-def add_product(_typing: Any, a: Any, b: Any, sums: Any, out: Any, first: Any, last: Any) -> Any:
+def add_product(_typing: Any, a: Any, b: Any, sums: Any, first: Any) -> Any:
     """Add a (rows, steps) @ b (steps, columns) to `sums` (rows, columns), or store it there when `first`.
 
-    When `last`, an `out` in a 16-bit format gets the sums, rounded, in place of `sums`. `rows` is that of
-    the tile and `columns` at most that of the tile; of `b` whole vectors are read and of `sums` and `out`
+    `rows` is that of the tile and `columns` at most that of the tile; of `b` whole vectors are read and of `sums`
     whole vectors are written. The function that calls this is never copied into its callers.
     """
     tile = tile_for(np.dtype(str(a.dtype)))
 
     def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         builder.function.attributes.add("noinline")  # else each caller would compile all this again
-        matrices = [_matrix(context, builder, *pair) for pair in zip((a, b, sums, out), arguments[:4], strict=True)]
+        matrices = [_matrix(context, builder, *pair) for pair in zip((a, b, sums), arguments[:3], strict=True)]
         columns = matrices[1].shape[1]
         for vectors in range(1, tile.vectors + 1):
             too_few = builder.icmp_signed("<=", columns, _I64(tile.lanes * (vectors - 1)))
             too_many = builder.icmp_signed(">", columns, _I64(tile.lanes * vectors))
             with builder.if_then(builder.not_(builder.or_(too_few, too_many))):
-                _Emitter(builder, tile, vectors, matrices).emit(*arguments[4:])
+                _Emitter(builder, tile, vectors, matrices).emit(arguments[3])
         return context.get_dummy_value()
 
-    return types.void(a, b, sums, out, types.boolean, types.boolean), emit
+    return types.void(a, b, sums, types.boolean), emit
 
 
 def _matrix(context: Any, builder: Any, kind: Any, value: Any) -> _Matrix:
     array = context.make_array(kind)(context, builder, value)
     strides, shape = (cgutils.unpack_tuple(builder, pair, 2) for pair in (array.strides, array.shape))
-    return _Matrix(array.data, strides[0], shape, kind.dtype.bitwidth // 8, _NARROWED.get(kind.dtype))
+    return _Matrix(array.data, strides[0], shape, kind.dtype.bitwidth // 8)
 
 
 _Totals = dict[tuple[int, int], Any]  # by row and vector of the tile
@@ -75,14 +71,14 @@ class _Emitter:
 
     def __init__(self, builder: Any, tile: Tile, vectors: int, matrices: Sequence[_Matrix]) -> None:
         self.builder, self.tile, self.vectors = builder, tile, vectors
-        self.a, self.b, self.sums, self.out = matrices
+        self.a, self.b, self.sums = matrices
         element = _FLOATS[tile.element]
         self.vector = ir.VectorType(element, tile.lanes)
         self.word = element if tile.terms == 1 else _I32
         self.operand = self.vector if tile.terms == 1 else ir.VectorType(_BFloat(), tile.terms * tile.lanes)
         self.places = [(row, column) for row in range(tile.rows) for column in range(vectors)]
 
-    def emit(self, first: Any, last: Any) -> None:
+    def emit(self, first: Any) -> None:
         """Write the loop over the steps, then the stores."""
         zero = ir.Constant(self.vector, None)
         totals = {place: cgutils.alloca_once(self.builder, self.vector) for place in self.places}
@@ -93,14 +89,7 @@ class _Emitter:
             self._step(loop.index, totals)
         with self.builder.if_then(self.builder.not_(first)):
             self._add(totals)
-        if not self.out.narrowed:
-            self._store(totals)
-            return
-        with self.builder.if_else(last) as (narrowed, kept):
-            with narrowed:
-                self._narrow(totals)
-            with kept:
-                self._store(totals)
+        self._store(totals)
 
     def _prefetch(self) -> None:
         """Ask for the sums now: they are far away, and come while the loop runs."""
@@ -135,11 +124,6 @@ class _Emitter:
         for place, total in totals.items():
             pointer = self._at(self.sums, *place, self.vector)
             self.builder.store(self.builder.load(total), pointer, align=self.sums.size_bytes)
-
-    def _narrow(self, totals: _Totals) -> None:
-        for place, total in totals.items():
-            bits = self.out.narrowed(self.builder, self.builder.load(total))
-            self.builder.store(bits, self._at(self.out, *place, bits.type), align=2)
 
     def _operand(self, words: Any) -> Any:
         return self.builder.bitcast(words, self.operand)

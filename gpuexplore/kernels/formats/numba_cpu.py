@@ -24,35 +24,16 @@ def _widen_fp16(_context: Any, builder: Any, _signature: Any, arguments: Any) ->
 
 
 def _narrow_bf16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-    return bf16_bits(builder, arguments[0])
+    value = arguments[0]
+    bits = builder.bitcast(value, _I32)
+    odd = builder.and_(builder.lshr(bits, _I32(16)), _I32(1))
+    nearest = builder.add(builder.add(bits, _I32(0x7FFF)), odd)
+    rounded = builder.trunc(builder.lshr(nearest, _I32(16)), _I16)
+    return builder.select(builder.fcmp_unordered("uno", value, value), _I16(0x7FC0), rounded)
 
 
 def _narrow_fp16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-    return fp16_bits(builder, arguments[0])
-
-
-def bf16_bits(builder: Any, value: Any) -> Any:
-    """Return the code that rounds an fp32 value, or a vector of them, to the bits of bf16."""
-    wide, short = _like(value.type, _I32), _like(value.type, _I16)
-    bits = builder.bitcast(value, wide)
-    odd = builder.and_(builder.lshr(bits, _constant(wide, 16)), _constant(wide, 1))
-    nearest = builder.add(builder.add(bits, _constant(wide, 0x7FFF)), odd)
-    rounded = builder.trunc(builder.lshr(nearest, _constant(wide, 16)), short)
-    is_nan = builder.fcmp_unordered("uno", value, value)
-    return builder.select(is_nan, _constant(short, 0x7FC0), rounded)
-
-
-def fp16_bits(builder: Any, value: Any) -> Any:
-    """Return the code that rounds an fp32 value, or a vector of them, to the bits of fp16."""
-    return builder.bitcast(builder.fptrunc(value, _like(value.type, _HALF)), _like(value.type, _I16))
-
-
-def _like(kind: Any, element: Any) -> Any:
-    return ir.VectorType(element, kind.count) if isinstance(kind, ir.VectorType) else element
-
-
-def _constant(kind: Any, number: int) -> Any:
-    return ir.Constant(kind, [number] * kind.count if isinstance(kind, ir.VectorType) else number)
+    return builder.bitcast(builder.fptrunc(arguments[0], _HALF), _I16)
 
 
 def _unchanged(_context: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu.calls import address_of, call_at
+from gpuexplore.kernels.cpu.calls import address_of, call_at, untyped
 from gpuexplore.kernels.cpu.micro_kernel import add_product
 from gpuexplore.kernels.cpu.operands import join, lanes_of, terms_of
 from gpuexplore.kernels.cpu.registers import packed_dtype, tile_for
@@ -61,57 +61,62 @@ def _pack_columns(b, packed, begin, end, left, right):
 
 
 @njit(cache=True)
-def _finish(tile, sums, out, first, last):
-    """Add the part of `tile` that lies in `out` to `sums`, or write it to `out` when it is the last."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            total = tile[i, j] if first else sums[i, j] + tile[i, j]
-            if last:
-                out[i, j] = narrow(total, out.dtype)
-            else:
-                sums[i, j] = total
+def _add(tile, sums, first):
+    """Add the part of `tile` that lies in `sums` to them, or store it there when `first`."""
+    for i in range(sums.shape[0]):
+        for j in range(sums.shape[1]):
+            sums[i, j] = tile[i, j] if first else sums[i, j] + tile[i, j]
 
 
 @njit(cache=True)
-def _multiply(rows, panels, tile, sums, out, first, last):
-    """Add rows (m, steps) @ panels to `sums` (m, n); the last time, write `out` (m, n)."""
+def _multiply(rows, panels, tile, sums, steps, first):
+    """Add rows (m, steps) @ panels to `sums` (m, n), or store it there when `first`."""
     height, width = tile.shape
-    for left in range(0, out.shape[1], width):
-        right = min(left + width, out.shape[1])
-        panel = panels[left // width, : rows.shape[1], : right - left]
-        for top in range(0, out.shape[0], height):
-            bottom = min(top + height, out.shape[0])
-            part, kept = out[top:bottom, left:right], sums[top:bottom, left:right]
-            whole = bottom - top == height and (right - left) % lanes_of(rows.dtype) == 0
-            target = kept if whole else tile[:, :width]
-            add_product(rows[top : top + height], panel, target, part, first or not whole, last and whole)
+    for left in range(0, sums.shape[1], width):
+        right = min(left + width, sums.shape[1])
+        panel = panels[left // width, :steps, : right - left]
+        for top in range(0, sums.shape[0], height):
+            kept = sums[top : top + height, left:right]
+            whole = kept.shape[0] == height and (right - left) % lanes_of(rows.dtype) == 0
+            add_product(rows[top : top + height, :steps], panel, kept if whole else tile[:, :width], first or not whole)
             if not whole:
-                _finish(tile, kept, part, first, last)
+                _add(tile, kept, first)
 
 
 @njit(cache=True)
-def _rectangle(a, b, out, sums, rows, panels, tile, edges):
-    """Write the part of a (m, k) @ b (k, n) inside `edges` (top, bottom, left, right) to `out`."""
-    k, depth = a.shape[1], rows.shape[1] * terms_of(rows.dtype)
+def _narrow(sums, out, top, bottom, left, right):
+    """Write a part of the sums (m, n), rounded to the format of `out`."""
+    for i in range(top, bottom):
+        source, row = sums[i][left:right], out[i][left:right]
+        for j in range(right - left):
+            row[j] = narrow(source[j], out.dtype)
+
+
+@njit(cache=True)
+def _rectangle(code, terms, a, b, out, sums, rows, panels, tile, edges):
+    """Write the part of a (m, k) @ b (k, n) inside `edges` (top, bottom, left, right) to `out`, by compiled `code`."""
+    pack_rows, pack_columns, multiply, narrowing = code[0], code[1], code[2], code[3]
+    k, depth = a.shape[1], rows.shape[1] * terms
     height, width = rows.shape[0] // tile.shape[0] * tile.shape[0], panels.shape[0] * panels.shape[2]
     for left in range(edges[2], edges[3], width):
         right = min(left + width, edges[3])
         for begin in range(0, k, depth):
             end = min(begin + depth, k)
-            steps = (end - begin + terms_of(rows.dtype) - 1) // terms_of(rows.dtype)
-            _pack_columns(b, panels, begin, end, left, right)
+            steps = (end - begin + terms - 1) // terms
+            call_at(pack_columns, b, panels, begin, end, left, right)
             for top in range(edges[0], edges[1], height):
                 bottom = min(top + height, edges[1])
-                _pack_rows(a, rows, top, bottom, begin, end)
-                target, part = sums[top:bottom, left:right], out[top:bottom, left:right]
-                _multiply(rows[:, :steps], panels, tile, target, part, begin == 0, end == k)
+                call_at(pack_rows, a, rows, top, bottom, begin, end)
+                call_at(multiply, rows, panels, tile, sums[top:bottom, left:right], steps, begin == 0)
+                if narrowing and end == k:
+                    call_at(narrowing, sums, out, top, bottom, left, right)
 
 
 @njit(parallel=True, cache=True)
-def _rectangles(address, a, b, out, sums, rows, panels, tiles, edges):
+def _rectangles(address, code, terms, a, b, out, sums, rows, panels, tiles, edges):
     """Write the product, a rectangle a thread, by the compiled `_rectangle` at `address`."""
     for part in prange(edges.shape[0]):
-        call_at(address, a, b, out, sums, rows[part], panels[part], tiles[part], edges[part])
+        call_at(address, code, terms, a, b, out, sums, rows[part], panels[part], tiles[part], edges[part])
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
@@ -128,11 +133,28 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     rows = _aligned((parts, height, steps), packed)
     panels = _aligned((parts, width // tile.columns, steps, tile.columns), packed)
     tiles = _aligned((parts, tile.rows, tile.columns), kind)
-    sums = out if out.dtype == kind else np.empty((m, n) if steps * tile.terms < k else (1, 1), kind)
+    sums = out if out.dtype == kind else _aligned((m, n), kind)
+    part = np.empty((2, 2), kind)[:, :1]  # of the sums: its rows do not follow each other
+
+    @cache
+    def code() -> Any:
+        return np.array(
+            [
+                address_of(_pack_rows, a, rows[0], 0, 0, 0, 0),
+                address_of(_pack_columns, b, panels[0], 0, 0, 0, 0),
+                address_of(_multiply, rows[0], panels[0], tiles[0], part, 0, True),
+                0 if sums is out else address_of(_narrow, sums, out, 0, 0, 0, 0),
+            ]
+        )
+
+    arrays = [untyped(array) for array in (a, b, out, sums)]
+    buffers = [untyped(array) for array in (rows, panels, tiles)]
     if parts == 1:  # no thread to wake
-        return lambda: _rectangle(a, b, out, sums, rows[0], panels[0], tiles[0], edges[0])
-    address = cache(lambda: address_of(_rectangle, a, b, out, sums, rows[0], panels[0], tiles[0], edges[0]))
-    return lambda: _rectangles(address(), a, b, out, sums, rows, panels, tiles, edges)
+        buffers = [array[0] for array in buffers]
+        return lambda: _rectangle(code(), tile.terms, *arrays, *buffers, edges[0])
+    firsts = [array[0] for array in (*buffers, edges)]
+    address = cache(lambda: address_of(_rectangle, code(), tile.terms, *arrays, *firsts))
+    return lambda: _rectangles(address(), code(), tile.terms, *arrays, *buffers, edges)
 
 
 def _even(length: int, most: int, multiple: int) -> int:
