@@ -16,8 +16,7 @@ from dataclasses import asdict, dataclass, replace
 
 from benchmarks.measurement import pin_environment
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
-from gpuexplore.analysis.utilization.rates import bytes_per_s, flop_per_s
-from gpuexplore.analysis.utilization.utilization import default_peak, mfu
+from gpuexplore.analysis.utilization.utilization import bytes_per_s, default_peak, flop_per_s, mfu
 from gpuexplore.model import Case, Device, Options, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds

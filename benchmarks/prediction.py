@@ -33,15 +33,14 @@ from gpuexplore.analysis.prediction.calibration import (
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import USUAL, conditions_of
 from gpuexplore.analysis.prediction.gpu import Fitted, fitted
+from gpuexplore.analysis.prediction.gpu.estimate import observations as seen_by_others
 from gpuexplore.analysis.prediction.gpu.facts import published_call
-from gpuexplore.analysis.prediction.gpu.observations import observations as seen_by_others
-from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED
+from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED
 from gpuexplore.devices import ACCELERATORS, row_of, table_device
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result, Shape
 from gpuexplore.recorded import recorded_results
-from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
-from gpuexplore.recorded.published.measurements import read_measurements
+from gpuexplore.recorded.published import PublishedMeasurement, published_measurements, read_measurements
 from scripts.fit_prediction import fit
 
 WITHOUT_ARCHITECTURE = "architecture left out"

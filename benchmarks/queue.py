@@ -26,7 +26,7 @@ import psutil
 from sqlalchemy import select, update
 
 from gpuexplore import __version__
-from gpuexplore.devices.simulated import VARIABLE
+from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.model import Device, Experiment, Options, Run, RunState, Shape
 from gpuexplore.store import Instance, Store, open_store
 from gpuexplore.store.tables import RUNS

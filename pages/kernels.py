@@ -6,7 +6,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.kernels.blocks import show_blocks
 from gpuexplore.ui.kernels.choice import choose
-from gpuexplore.ui.kernels.code import show_ptx, show_source
+from gpuexplore.ui.kernels.code_lines import show_ptx, show_source
 from gpuexplore.ui.kernels.exhibits import show_exhibits
 from gpuexplore.ui.kernels.facts import show_launch
 from gpuexplore.ui.kernels.interpreter import show_interpreter

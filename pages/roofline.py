@@ -4,9 +4,9 @@ import streamlit as st
 
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
-from gpuexplore.ui.roofline.choice import choose
 from gpuexplore.ui.roofline.measure import offer, show_progress
 from gpuexplore.ui.roofline.view import (
+    choose,
     no_run_shown,
     nothing_here,
     open_benchmark,

@@ -24,11 +24,9 @@ import numpy as np
 from scipy.optimize import least_squares, minimize
 
 from gpuexplore.analysis.prediction.gpu.coefficients import FILE, GROUPS, SINGLE, Coefficients, expected, names_for
-from gpuexplore.analysis.prediction.gpu.estimate import Fitted, made
+from gpuexplore.analysis.prediction.gpu.estimate import Fitted, Seen, deviation, made, observations
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Indices, Numbers
-from gpuexplore.analysis.prediction.gpu.intervals import deviation
 from gpuexplore.analysis.prediction.gpu.likeness import observe
-from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
 from gpuexplore.analysis.prediction.gpu.terms import terms
 
 TARGET = Path(__file__).parent.parent / "gpuexplore" / "analysis" / "data" / FILE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuexplore.model import Device
 from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES
-from gpuexplore.recorded.catalog import recorded_results
+from gpuexplore.recorded import recorded_results
 
 FILE = Path(__file__).parents[1] / "docs" / "gpu.md"
 

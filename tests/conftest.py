@@ -115,7 +115,7 @@ def chromium():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return an empty folder that stands in for the shipped recordings."""
-    library = import_module("gpuexplore.recorded.catalog")
+    library = import_module("gpuexplore.recorded")
     found = tmp_path / "recordings"
     found.mkdir()
     monkeypatch.setattr(library, "FOLDER", found)

@@ -4,7 +4,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.compare import ComparedCase, RunComparison
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.axes import powers_of_two
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_interval, format_ratio, format_seconds

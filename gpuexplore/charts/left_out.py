@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult
-from gpuexplore.analysis.run.missing import missing_counts
+from gpuexplore.analysis.run.summary_rules import missing_counts
 
 
 def left_out(

@@ -10,7 +10,7 @@ import pandas as pd
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary_rules import CONDITIONS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rates import shape_label, shapes_by_work, size_of
+from gpuexplore.analysis.utilization.utilization import shape_label, shapes_by_work, size_of
 from gpuexplore.charts.series import series_name, series_of
 from gpuexplore.model import Contrast, Measurement, Origin
 from gpuexplore.timed import Condition

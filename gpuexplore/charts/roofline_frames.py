@@ -10,7 +10,7 @@ import pandas as pd
 from gpuexplore.analysis.roofline.points import Point
 from gpuexplore.analysis.roofline.roofs import Roof, ridges
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Origin
 from gpuexplore.operations import operation_named

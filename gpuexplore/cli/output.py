@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.streams import say, takes_every_sign
 from gpuexplore.devices import readings

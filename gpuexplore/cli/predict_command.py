@@ -7,7 +7,7 @@ from typing import Any
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Nearest, Prediction
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.what_if import Span
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of

@@ -8,7 +8,7 @@ from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.estimate import TOLD_FROM_S, check_limits, estimate
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.best_results import best_of
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli.output import print_columns, print_json, print_summary
 from gpuexplore.cli.streams import say
 from gpuexplore.model import Device, Experiment, Result

@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gpuexplore.devices.accelerators import with_row
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.devices.cpu_ceiling.cache import load_ceiling, with_ceiling
-from gpuexplore.devices.cuda import device_from
 from gpuexplore.devices.cuda_visible_devices import visible_uuids
+from gpuexplore.devices.formula import formula_bandwidth, formula_peaks, native_since
 from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of
 from gpuexplore.devices.nvml import load_nvml, read_gpus
-from gpuexplore.devices.simulated import simulated_devices
 from gpuexplore.devices.torch_devices import torch_devices
+from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Identity
+
+VARIABLE = "GPUEXPLORE_SIMULATED_DEVICES"
+MOST = 64
 
 FIELDS = (
     *("uuid", "name", "memory.total", "compute_cap", "clocks.max.sm", "clocks.max.memory", "driver_version"),
@@ -125,3 +129,79 @@ def device_named(device_id: str, devices: Iterable[Device]) -> Device:
     if device_id not in by_id:
         raise InvalidInput.of("device", device_id, by_id)
     return by_id[device_id]
+
+
+# Simulated devices: for trying a queue or a cluster on a machine without GPUs; nothing is measured on them.
+#
+# They exist only by a setting. Id, name and a flag on each result say what they are, so that no number passes for a
+# measured one.
+
+
+def simulated_devices(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
+    """Return as many simulated devices as the setting asks for, normally none.
+
+    Raises:
+        InvalidInput: the setting is no number from 0 to 64.
+    """
+    asked = environment.get(VARIABLE) or "0"
+    if not (asked.isdecimal() and int(asked) <= MOST):
+        raise InvalidInput.of(VARIABLE, asked, f"whole numbers from 0 to {MOST}")
+    return tuple(
+        Device(f"simulated:{index}", "simulated", f"Simulated device {index}: nothing is measured")
+        for index in range(int(asked))
+    )
+
+
+# From a driver's facts to a `Device`: which peaks apply, and a sentence saying why.
+
+
+def device_from(index: int, facts: GpuFacts) -> Device:
+    """Return `cuda:<index>` with the peaks of its row, else of the formula, else none."""
+    row, doubt = choose(facts)
+    if row is None:
+        return _by_formula(_plain(index, facts), facts, doubt or "no row describes it")
+    return with_row(_plain(index, facts, doubt), row)
+
+
+def _plain(index: int, facts: GpuFacts, told: str | None = None) -> Device:
+    """Return the device with what the driver states, without peaks.
+
+    Args:
+        index: CUDA's.
+        facts: of the driver.
+        told: a note on how its row was told.
+    """
+    return Device(
+        id=f"cuda:{index}",
+        kind="cuda",
+        name=facts.name,
+        cores=facts.multiprocessors,
+        memory_bytes=facts.memory_bytes,
+        clock_hz=facts.clock_hz,
+        compute_capability=facts.compute_capability,
+        driver=facts.driver,
+        uuid=facts.uuid,
+        native=native_since(facts.compute_capability),
+        identity=_identity(facts),
+        notes=() if told is None else (f"{told}.",),
+    )
+
+
+def _identity(facts: GpuFacts) -> Identity | None:
+    found = Identity(pci_id=facts.pci_id, power_limit_w=facts.power_limit_w)
+    return None if found == Identity() else found
+
+
+def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:
+    peaks = formula_peaks(
+        facts.name,
+        compute_capability=facts.compute_capability,
+        multiprocessors=facts.multiprocessors,
+        clock_hz=facts.clock_hz,
+    )
+    if not peaks:
+        note = f"Peaks are unknown: {doubt}, and the driver states too little for the formula."
+        return replace(device, notes=(note,))
+    note = f"Peaks are rate x multiprocessors x maximum clock: {doubt}; dtypes whose rate is uncertain have none."
+    bandwidth = None if facts.sliced else formula_bandwidth(facts.memory_clock_hz, facts.bus_bits)
+    return replace(device, peaks=peaks, bandwidth=bandwidth, notes=(note,))

@@ -23,8 +23,7 @@ from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
-from gpuexplore.measure.check.outputs import checked
-from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, on_other_values
+from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, checked, on_other_values
 from gpuexplore.measure.check.stress import check_often, weakness
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.spread import with_spread

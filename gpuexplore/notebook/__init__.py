@@ -3,7 +3,290 @@
 IPython is never imported: values draw themselves, by `_repr_html_` and `__repr__`, as its display asks them to.
 """
 
-from gpuexplore.notebook.app import App, show_app
-from gpuexplore.notebook.files import Files, hand_over, new_folder
+import atexit
+import html
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from gpuexplore.devices.directories import data_directory
+from gpuexplore.errors import InvalidInput, NotStarted
+
+# Where a notebook runs: what its browser can reach and how files leave it differ.
+
+
+Platform = Literal["colab", "kaggle", "jupyter"]
+
+KAGGLE = "KAGGLE_KERNEL_RUN_TYPE"  # Kaggle's image is built from Colab's, so it is asked for first
+COLAB = "COLAB_RELEASE_TAG"
+
+
+def platform() -> Platform:
+    """Return where this process runs, as the services tell it in its environment; else Jupyter."""
+    if os.environ.get(KAGGLE):
+        return "kaggle"
+    return "colab" if os.environ.get(COLAB) else "jupyter"
+
+
+# Shows the app below a cell, as far as the notebook's service lets a browser reach it.
+
+
+START_S = 120  # a cold machine loads for half a minute
+LOOK_S = 0.2
+LARGEST_PORT = 65535
+LOG = "notebook-app.log"  # of the latest one
+LOOPBACK = "127.0.0.1"
+FRAMED_BY: Mapping[Platform, str] = {  # pages that show the app; Colab's outputs are frames of a domain of their own
+    "colab": "https://colab.research.google.com,https://*.googleusercontent.com,https://*.prod.colab.dev",
+    "jupyter": "http://localhost:*,http://127.0.0.1:*",
+}
+
+HEIGHT_PX = 900
+LOCAL = "localhost"  # as Jupyter is opened: browsers keep the cookies of 127.0.0.1 apart from those of localhost
+NO_PROXY = (
+    "Kaggle lets no browser reach a port of its machines, so the app cannot be shown here. Measure with %gpuexplore or "
+    "gpuexplore.run, and download a recording: the app on a machine of your own takes it on its page Runs."
+)
+ENDS_WITH = "It ends with this notebook, or with .close()."
+SERVED: "list[App]" = []  # in this process, the latest one last
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class App:
+    """The app while it is served for a notebook; drawn as a frame with its first page.
+
+    Attributes:
+        platform: where the notebook runs.
+        address: where a browser reaches it; None where none can.
+        port: on the notebook's machine; None where it is not served.
+        process: the server; None where there is none.
+    """
+
+    platform: Platform
+    address: str | None = None
+    port: int | None = None
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_served(self) -> bool:
+        """Return whether the server runs."""
+        return self.process is not None and self.process.poll() is None
+
+    def close(self) -> None:
+        """End the server, and what it started."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+
+    def __repr__(self) -> str:
+        if self.address is None:
+            return NO_PROXY
+        if not self.is_served:
+            return f"The app on {self.address} has ended."
+        return f"The app is on {self.address}. {ENDS_WITH}"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a link, and the page in a frame unless the service has drawn that already."""
+        if not self.is_served:
+            return f"<p>{html.escape(repr(self))}</p>"
+        address = html.escape(f"{self.address}")
+        link = f'<p>The app <a href="{address}" target="_blank">in a tab of its own</a>. {ENDS_WITH}</p>'
+        if self.platform == "colab":
+            return link
+        return f'{link}<iframe src="{address}" width="100%" height="{HEIGHT_PX}" style="border: 0"></iframe>'
+
+
+def show_app(port: int | None = None) -> App:
+    """Serve the app on a port of this machine and return it, to be drawn below the cell.
+
+    Args:
+        port: None for the app that is served already, else for a port that is free.
+
+    Raises:
+        InvalidInput: the port is none, or something else listens on it.
+        NotStarted: the server ended, or did not answer in time; says why.
+    """
+    here = platform()
+    if here == "kaggle":
+        return App(here)
+    app = next((app for app in SERVED if app.is_served and port in (None, app.port)), None) or _started(port, here)
+    if here == "colab":
+        _colab().serve_kernel_port_as_iframe(app.port, height=str(HEIGHT_PX))
+    return app
+
+
+def _started(port: int | None, here: Platform) -> App:
+    chosen = checked_port(port)
+    address = _proxied(chosen) if here == "colab" else f"http://{LOCAL}:{chosen}"
+    app = App(here, address, chosen, served(chosen, here, address))
+    SERVED.append(app)
+    atexit.register(app.close)
+    return app
+
+
+def _proxied(port: int) -> str:
+    """Return under which address Colab shows a port of its machine to the reader's browser."""
+    return str(_colab().eval_js(f"google.colab.kernel.proxyPort({port})")).rstrip("/")
+
+
+def _colab() -> Any:
+    from google.colab import output
+
+    return output
+
+
+# Starts `gpuexplore app` beside a notebook and waits until it answers.
+
+
+def checked_port(port: int | None) -> int:
+    """Return the port, or one that is free.
+
+    Raises:
+        InvalidInput: it is none, or something listens on it.
+    """
+    if port is not None and (not isinstance(port, int) or isinstance(port, bool) or not 0 < port <= LARGEST_PORT):
+        raise InvalidInput.of("port", port, f"whole numbers from 1 to {LARGEST_PORT}, or None for one that is free")
+    with socket.socket() as probe:
+        try:
+            probe.bind((LOOPBACK, port or 0))
+        except OSError as error:
+            accepted = f"ports that this user may listen on and nothing else does; this one: {error.strerror}"
+            raise InvalidInput.of("port", port, accepted) from error
+        return int(probe.getsockname()[1])
+
+
+def served(port: int, here: Platform, address: str) -> subprocess.Popen[bytes]:
+    """Return the process that serves the app, once it answers.
+
+    Args:
+        port: what it listens on.
+        here: where the notebook runs.
+        address: under which browsers reach the port.
+
+    Raises:
+        NotStarted: it ended, or took too long; says why.
+    """
+    command = [sys.executable, "-m", "gpuexplore", "app", "--port", str(port)]
+    if here == "colab":
+        command += ["--behind-proxy", f"{urlsplit(address).hostname}"]
+    environment = {"GPUEXPLORE_FRAMED_BY": FRAMED_BY[here], **os.environ}
+    log = data_directory() / "logs" / LOG
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,  # interrupting a cell does not reach it
+        )
+    try:
+        _wait_until_served(process, port, log)
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    return process
+
+
+def _wait_until_served(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    latest_s = time.monotonic() + START_S
+    while not _answers(port):
+        if process.poll() is not None:
+            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise NotStarted(f"The app did not start: {said[-1] if said else 'it said nothing'}")
+        if time.monotonic() > latest_s:
+            raise NotStarted(f"The app did not start: it did not answer in {START_S} s; its log is {log}")
+        time.sleep(LOOK_S)
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/_stcore/health", timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+# Hands files of a notebook's machine to whoever reads it.
+
+
+WAYS: Mapping[Platform, str] = {
+    "colab": "Your browser downloads them; they also lie in the pane Files",
+    "kaggle": "Kaggle keeps what lies in /kaggle/working, and offers it under Output",
+    "jupyter": "Open or download them in the list of files of Jupyter",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Files:
+    """Files, and how to get them where the notebook runs; its repr is a sentence."""
+
+    paths: tuple[Path, ...]
+    platform: Platform
+
+    def __repr__(self) -> str:
+        return f"{WAYS[self.platform]}: {', '.join(str(path) for path in self.paths)}."
+
+
+def new_folder() -> str:
+    """Make a folder beside the notebook, named after the time, and return its name: no report is overwritten."""
+    named = f"gpuexplore-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    for number in count(1):
+        name = named if number == 1 else f"{named}-{number}"
+        try:
+            Path(name).mkdir()
+        except FileExistsError:
+            continue
+        return name
+    raise AssertionError("numbers do not end")
+
+
+def hand_over(*files: Path | str) -> Files:
+    """Have the browser download `files` where the notebook's service can, and return how else to get them.
+
+    Raises:
+        InvalidInput: one of them is no file.
+    """
+    if not files:
+        raise InvalidInput.of("files", "", "names of files, one at least")
+    paths = tuple(_checked(file) for file in files)
+    here = platform()
+    if here == "colab":
+        from google.colab import files as downloads
+
+        for path in paths:
+            downloads.download(str(path))
+    return Files(paths, here)
+
+
+def _checked(file: Path | str) -> Path:
+    """Return the whole path of a file.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if not isinstance(file, Path | str):
+        raise InvalidInput.of("file", file, "names of files, as text")
+    path = Path(file)
+    try:
+        is_there = path.is_file()
+    except (OSError, ValueError):  # too long, or with a sign that no name has
+        is_there = False
+    if not is_there:
+        raise InvalidInput.of("file", file, "files that are there: did the command that writes it succeed?")
+    return path.resolve()
+
 
 __all__ = ["App", "Files", "hand_over", "new_folder", "show_app"]

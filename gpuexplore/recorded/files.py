@@ -18,9 +18,18 @@ from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Options, Result
 from gpuexplore.naming import LONGEST_TITLE, default_title
 from gpuexplore.operations.benchmark import BENCHMARK
-from gpuexplore.recorded.figures import MOST_WORK, check_device, check_names, check_result
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
-from gpuexplore.recorded.validation import CASES_BY, finite, named, validate, whole
+from gpuexplore.recorded.validation import (
+    CASES_BY,
+    MOST_WORK,
+    check_device,
+    check_names,
+    check_result,
+    finite,
+    named,
+    validate,
+    whole,
+)
 from gpuexplore.serialization import decode_strictly
 from gpuexplore.typed_text import check_characters
 

@@ -30,8 +30,7 @@ from gpuexplore.model import (
     Status,
 )
 from gpuexplore.operations.benchmark import BENCHMARK
-from gpuexplore.recorded.figures import check_device, check_names, check_result
-from gpuexplore.recorded.validation import named
+from gpuexplore.recorded.validation import check_device, check_names, check_result, named
 from gpuexplore.serialization import decode_strictly
 from gpuexplore.typed_text import LONGEST_TEXT, check_characters
 

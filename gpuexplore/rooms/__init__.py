@@ -1,17 +1,14 @@
 """Rooms: a class that measures together, found by a code, without accounts. Rules that need no database."""
 
-from gpuexplore.rooms.code import CODE_LENGTH, LETTERS, new_code, read_code, spoken
-from gpuexplore.rooms.model import (
-    ALL_STEPS,
-    LESSON,
-    MOST_EVER,
-    MOST_PEOPLE,
-    Participant,
-    Room,
-    RoomGuess,
-    RoomState,
-    RoomTask,
-)
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Lock
+
+from gpuexplore.errors import InvalidInput
 from gpuexplore.rooms.typed import (
     HOURS,
     LONGEST_MESSAGE,
@@ -25,7 +22,185 @@ from gpuexplore.rooms.typed import (
     read_title,
     read_weight,
 )
-from gpuexplore.rooms.wrong_codes import HERE, WRONG_CODES, WrongCodes
+from gpuexplore.units import format_whole_seconds
+
+# A room and who is in it; times are UTC in ISO 8601, of one width, so that they sort as text.
+
+
+MOST_PEOPLE, MOST_EVER = 300, 3000  # of one room, without and with those who were removed
+LESSON = "lesson"  # the kind of a task that is a step of a lesson: `lesson` and `step` are its settings
+ALL_STEPS = "*"  # the step that lets go: every step of the lesson is open
+
+
+class RoomState(StrEnum):
+    """Whether a room can be joined."""
+
+    OPEN = "open"
+    CLOSED = "closed"  # by its leader
+    ENDED = "ended"  # its time is over
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room.
+
+    Attributes:
+        number: its key in the database.
+        code: six letters.
+        title: what its leader calls it; empty for none.
+        ends_utc: when it ends by itself.
+        closed_utc: when its leader closed it.
+        state: at the time it was loaded.
+        message: what its leader says to everybody; empty for nothing.
+        link: page of ours that it is about, such as `lessons?lesson=dtypes`; empty for none.
+        names_shown: whether the wall shows who is who.
+        weight: how many times as much of a device those in it get as others, while both wait.
+    """
+
+    number: int
+    code: str
+    title: str
+    created_utc: str
+    ends_utc: str
+    closed_utc: str | None
+    state: RoomState
+    message: str = ""
+    link: str = ""
+    names_shown: bool = False
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """Somebody in a room.
+
+    Attributes:
+        number: its key in the database: what pages name people by, as their owner is a secret of their browser.
+        name: as it was typed.
+        removed: whether the leader sent them out.
+        seen_s: how long ago their browser was last heard of.
+    """
+
+    number: int
+    name: str
+    joined_utc: str
+    removed: bool
+    seen_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoomTask:
+    """What a room is asked to do.
+
+    Attributes:
+        number: its key in the database; the newest of a room is the one that it is at.
+        kind: `lesson`, or a kind of goal.
+        settings: of the kind, as text.
+        revealed: whether the wall shows what is right; what is answered later does not count.
+        frozen_utc: since when answers do not count; None for open.
+        hidden: whether the wall leaves it out.
+        left_s: until its timer is over, 0 where it is; None without one.
+    """
+
+    number: int
+    kind: str
+    settings: Mapping[str, str]
+    created_utc: str
+    revealed: bool = False
+    frozen_utc: str | None = None
+    hidden: bool = False
+    left_s: float | None = None
+
+    @property
+    def takes_answers(self) -> bool:
+        """Whether what is answered now counts."""
+        return not self.revealed and self.frozen_utc is None and self.left_s != 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoomGuess:
+    """What somebody guessed at a task.
+
+    Attributes:
+        task, participant: their numbers.
+        guess: in SI base units.
+    """
+
+    task: int
+    participant: int
+    guess: float
+    created_utc: str
+
+
+# Rate limit of wrong room codes by network address, which spares those who come to a room that others there are in.
+
+
+HERE = "this machine"  # in place of an address where none is known
+WITHIN_S = 600.0
+MOST_OF_ONE = 60  # wrong codes from one address: a class behind one mistypes, a program tries
+MOST_OF_ALL = 600  # from all together; above it, MOST_WHEN_TRIED
+MOST_WHEN_TRIED = 3  # so that somebody who tries from many addresses keeps no class out
+MOST_KNOWN = 10_000  # addresses: the one heard of first is forgotten
+
+
+class WrongCodes:
+    """How many wrong codes came from where in the last ten minutes; safe to use from several threads.
+
+    Of 7.5 million codes, 600 in ten minutes find a room that is open for eight hours with a chance of 0.4 %.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, Lock()
+        self._all: deque[float] = deque()
+        self._of: dict[str, deque[float]] = {}
+        self._entered: dict[tuple[str, str], None] = {}
+
+    def note_entered(self, whence: str, code: str) -> None:
+        """Exempt the room with this code at this address: the rest of a class behind it is let in."""
+        with self._lock:
+            self._entered[whence, code] = None
+            if len(self._entered) > MOST_KNOWN:
+                del self._entered[next(iter(self._entered))]
+
+    def check(self, whence: str, code: str) -> None:
+        """Return where this code may be tried from there.
+
+        Raises:
+            InvalidInput: too many were wrong; says when the next may be tried.
+        """
+        with self._lock:
+            if (whence, code) in self._entered:
+                return
+            tries = self._of.get(whence, deque())
+            self._forget(tries)
+            self._forget(self._all)
+            most = MOST_OF_ONE if len(self._all) < MOST_OF_ALL else MOST_WHEN_TRIED
+            if len(tries) >= most:
+                wait_s = tries[-most] + WITHIN_S - self._clock()
+                raise InvalidInput(
+                    f"{len(tries)} wrong room codes came from your network address in the last ten minutes: "
+                    f"try again in {format_whole_seconds(wait_s)}"
+                )
+
+    def note(self, whence: str) -> None:
+        """Count a wrong code that came from there."""
+        with self._lock:
+            if whence not in self._of and len(self._of) >= MOST_KNOWN:
+                self._of.pop(next(iter(self._of)))
+            for tries in (self._of.setdefault(whence, deque()), self._all):
+                tries.append(self._clock())
+
+    def _forget(self, tries: deque[float]) -> None:
+        while tries and tries[0] <= self._clock() - WITHIN_S:
+            tries.popleft()
+
+
+WRONG_CODES = WrongCodes()  # of this process
+
+# No vowels, so no words; of letters that look alike in a projector's type (B and 8, G and C, I and L, O and Q, S and 5,
+# U and V, Z and 2) at most one, and no digits.
+LETTERS = "CDFHJKMNPRTWXY"
+CODE_LENGTH = 6
 
 __all__ = [
     "ALL_STEPS",
@@ -57,3 +232,29 @@ __all__ = [
     "read_weight",
     "spoken",
 ]
+
+
+# The code of a room: six letters that nobody misreads from the back row, and that spell no word.
+
+
+def new_code() -> str:
+    """Return the code of a new room: one of 7.5 million, drawn so that it cannot be foreseen."""
+    return "".join(secrets.choice(LETTERS) for _ in range(CODE_LENGTH))
+
+
+def read_code(text: str) -> str:
+    """Return the code that somebody typed or followed a link with: spaces, hyphens and small letters are fine.
+
+    Raises:
+        InvalidInput: it cannot be one.
+    """
+    code = "".join(text.split()).replace("-", "").upper()
+    if len(code) != CODE_LENGTH or not set(code) <= set(LETTERS):
+        raise InvalidInput.of("room", text, f"codes of {CODE_LENGTH} letters out of {LETTERS}")
+    return code
+
+
+def spoken(code: str) -> str:
+    """Return a code in two groups, as one reads it aloud: `KTR MWX`."""
+    half = CODE_LENGTH // 2
+    return f"{code[:half]} {code[half:]}"

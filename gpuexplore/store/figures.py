@@ -8,10 +8,10 @@ from sqlalchemy import Connection, func, select, text
 
 from gpuexplore.store.database import Database
 from gpuexplore.store.leases import Supervisor, leased
-from gpuexplore.store.room_for_upgrade import free_bytes
 from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.tables import DEVICE_USE, RUNS
 from gpuexplore.store.turns import QUEUED
+from gpuexplore.store.upgrade import free_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError, NotFound
 from gpuexplore.model import Device, Environment, Experiment, Result, Telemetry
 from gpuexplore.operations import operation_named
-from gpuexplore.recorded.figures import check_device, check_names, check_shape
+from gpuexplore.recorded.validation import check_device, check_names, check_shape
 from gpuexplore.serialization import decode
 
 LOG = logging.getLogger(__name__)

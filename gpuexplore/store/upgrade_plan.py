@@ -9,10 +9,17 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from gpuexplore.store.database import connect, database_url
-from gpuexplore.store.room_for_upgrade import free_bytes, needed_bytes
 from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.unavailable import unavailable
-from gpuexplore.store.upgrade import VERSIONS, check_known, newest_revision, revision_of, revisions
+from gpuexplore.store.upgrade import (
+    VERSIONS,
+    check_known,
+    free_bytes,
+    needed_bytes,
+    newest_revision,
+    revision_of,
+    revisions,
+)
 
 
 @dataclass(frozen=True, slots=True)

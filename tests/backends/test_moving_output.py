@@ -10,8 +10,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates import candidate as candidates
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
-from gpuexplore.measure.check.outputs import checked
-from gpuexplore.measure.check.spot_checks import check_single_calls
+from gpuexplore.measure.check.spot_checks import check_single_calls, checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Shape
 from tests.measure.fakes import CPU, FakeClock

@@ -12,8 +12,7 @@ from gpuexplore.backends.timer import AwaitedTimer, EventTimer
 from gpuexplore.devices.torch_kinds import TORCH_KINDS
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import TooLarge, Unsupported
-from gpuexplore.measure.candidates.candidate import flush_bytes, unsupported
-from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.candidates.candidate import device_for, flush_bytes, unsupported
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.model import Device, Status

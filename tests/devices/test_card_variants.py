@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.devices.accelerators import ACCELERATORS, rows_named
-from gpuexplore.devices.cuda import device_from
+from gpuexplore.devices.discovery import device_from
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import BANDWIDTH_TOLERANCE, choose, contradiction
 

@@ -6,9 +6,8 @@ from itertools import combinations
 import pytest
 
 from gpuexplore.devices.accelerators import read_table
-from gpuexplore.devices.cpu import INSTRUCTION_SETS, cpu_identity
+from gpuexplore.devices.cpu import INSTRUCTION_SETS, MICROARCHITECTURES, cpu_identity, microarchitecture_of
 from gpuexplore.devices.identity import same_device, why_other_device
-from gpuexplore.devices.microarchitectures import MICROARCHITECTURES, microarchitecture_of
 from gpuexplore.hardware import CAN_HAVE, FIRST_WITH
 from gpuexplore.model import Device, Identity
 from gpuexplore.serialization import decode, encode

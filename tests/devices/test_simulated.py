@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.devices import discover
-from gpuexplore.devices.simulated import MOST, VARIABLE, simulated_devices
+from gpuexplore.devices.discovery import MOST, VARIABLE, simulated_devices
 from gpuexplore.errors import InvalidInput
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore import recorded
 from gpuexplore.backends.cuda_driver import LEAST_DRIVERS
 from gpuexplore.features.selftest.suite.checks import CHECKS
-from gpuexplore.recorded import catalog
 from scripts import expected_gpus, verified_gpus
 from scripts.verified_gpus import FILE, page, table
 from tests.analysis.made import ok
@@ -46,7 +46,7 @@ def test_least_driver_is_told(cuda, driver):
 
 def test_a_recorded_gpu_takes_the_place_of_none(monkeypatch):
     result = replace(ok(), environment=environment(HERE))
-    recording = catalog.recordings()[0]
+    recording = recorded.recordings()[0]
     monkeypatch.setattr(verified_gpus, "recorded_results", lambda: ((recording, result),))
 
     assert f"| 9.0 | a made-up GPU | 580.1 | {recording.name} |" in table()

@@ -15,8 +15,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.features.selftest.suite.checks import clock, flush, ladder, registers, survival, timer
 from gpuexplore.features.selftest.suite.contract import Verdict
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.measure.candidates.candidate import unsupported
-from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.candidates.candidate import device_for, unsupported
 from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.engines.crash_limit import CrashLimit
+from gpuexplore.jobs.supervisor.loop import CrashLimit
 from gpuexplore.model import Measurement, Result, Status
 
 THREE = "3 crashes in a row: matmul a fp32 n=1 on fake; matmul b fp32 n=1 on fake; matmul c fp32 n=1 on fake"

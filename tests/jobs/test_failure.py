@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuexplore.jobs.engines import failure
-from gpuexplore.jobs.engines.failure import failure_of_exit, oom_kills
+from gpuexplore.jobs.engines import attempt
+from gpuexplore.jobs.engines.attempt import failure_of_exit, oom_kills
 from gpuexplore.model import Status
 
 
@@ -11,7 +11,7 @@ from gpuexplore.model import Status
 def killed_by_linux(tmp_path, monkeypatch):
     """Return how to set the number of processes that Linux ended for want of memory."""
     vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(failure, "VMSTAT", vmstat)
+    monkeypatch.setattr(attempt, "VMSTAT", vmstat)
     return lambda count: vmstat.write_text(f"nr_free_pages 12\noom_kill {count}\n", encoding="ascii")
 
 

@@ -11,7 +11,7 @@ from threading import Event, Thread
 import psutil
 import pytest
 
-from gpuexplore.devices.simulated import VARIABLE, simulated_devices
+from gpuexplore.devices.discovery import VARIABLE, simulated_devices
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines import Stop, local
 from gpuexplore.jobs.engines.local import LocalEngine

@@ -19,10 +19,9 @@ from gpuexplore.jobs.engines import Stop
 from gpuexplore.jobs.supervisor import claimed_run, loop
 from gpuexplore.jobs.supervisor import heartbeat as module
 from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, warm_all
+from gpuexplore.jobs.supervisor.claimed_run import Throttled
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
-from gpuexplore.jobs.supervisor.loop import serve
-from gpuexplore.jobs.throttle import Throttled
+from gpuexplore.jobs.supervisor.loop import Housekeeping, serve
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.store import Instance, open_store

@@ -7,9 +7,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from gpuexplore import notebook
+from gpuexplore import notebook as module
 from gpuexplore.errors import InvalidInput, NotStarted
-from gpuexplore.notebook import app as module
-from gpuexplore.notebook import server, show_app
+from gpuexplore.notebook import show_app
 
 PROXY = "https://8501-gpu-t4-s-1.us-east1-0.prod.colab.dev"
 
@@ -125,9 +126,9 @@ def asked_of_popen(monkeypatch, address, here):
         asked.command, asked.options = command, options
         return Process()
 
-    monkeypatch.setattr(server.subprocess, "Popen", start)
-    monkeypatch.setattr(server, "_answers", lambda port: True)
-    server.served(8501, here, address)
+    monkeypatch.setattr(notebook.subprocess, "Popen", start)
+    monkeypatch.setattr(notebook, "_answers", lambda port: True)
+    notebook.served(8501, here, address)
     return asked
 
 
@@ -155,18 +156,20 @@ def test_jupyter_s_pages_may_show_it(monkeypatch):
 )
 def test_why_it_did_not_start_is_told(monkeypatch, code, said):
     real = subprocess.Popen
-    monkeypatch.setattr(server.subprocess, "Popen", lambda _, **options: real([sys.executable, "-c", code], **options))
-    port = server.checked_port(None)
+    monkeypatch.setattr(
+        notebook.subprocess, "Popen", lambda _, **options: real([sys.executable, "-c", code], **options)
+    )
+    port = notebook.checked_port(None)
 
     with pytest.raises(NotStarted, match=f"The app did not start: .*{said}"):
-        server.served(port, "jupyter", f"http://localhost:{port}")
+        notebook.served(port, "jupyter", f"http://localhost:{port}")
 
 
 def test_one_that_never_answers_is_ended(monkeypatch):
     process = Process()
-    monkeypatch.setattr(server.subprocess, "Popen", lambda *_, **options: process)
-    monkeypatch.setattr(server, "START_S", -1)
+    monkeypatch.setattr(notebook.subprocess, "Popen", lambda *_, **options: process)
+    monkeypatch.setattr(notebook, "START_S", -1)
 
     with pytest.raises(NotStarted, match="it did not answer"):
-        server.served(server.checked_port(None), "jupyter", "")
+        notebook.served(notebook.checked_port(None), "jupyter", "")
     assert process.code == 0

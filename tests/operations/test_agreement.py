@@ -9,7 +9,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import open_group
 from gpuexplore.model import Case, Options, Shape

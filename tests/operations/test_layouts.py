@@ -6,7 +6,7 @@ import pytest
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import open_group
 from gpuexplore.model import LAYOUTS, Case, Options

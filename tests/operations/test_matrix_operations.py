@@ -8,7 +8,7 @@ from torch.nn.functional import conv2d, scaled_dot_product_attention
 from torch.utils.flop_counter import FlopCounterMode
 
 import gpuexplore as gx
-from gpuexplore.analysis.utilization.rates import size_of
+from gpuexplore.analysis.utilization.utilization import size_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.candidates.candidate import unsupported

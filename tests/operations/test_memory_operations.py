@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.roofline.bound import intensity
-from gpuexplore.analysis.utilization.rates import bytes_per_s
+from gpuexplore.analysis.roofline.roofs import intensity
+from gpuexplore.analysis.utilization.utilization import bytes_per_s
 from gpuexplore.backends import load_backend
 from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.devices import CpuLoss

@@ -10,7 +10,7 @@ from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS

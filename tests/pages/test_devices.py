@@ -3,7 +3,7 @@ import json
 import pytest
 
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.devices.cuda import device_from
+from gpuexplore.devices.discovery import device_from
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.ui import session
 from tests.analysis.made import device

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak
 from gpuexplore.charts.exports import Exported, export
 from gpuexplore.devices.accelerators import peaks_of

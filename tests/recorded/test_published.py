@@ -6,8 +6,7 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.recorded.published import TIMINGS, published_measurements, sources
-from gpuexplore.recorded.published.measurements import read_measurements
+from gpuexplore.recorded.published import TIMINGS, published_measurements, read_measurements, sources
 
 HEADING = "gpu_key,operation,dtype,shape,time_s,timing,conditions,source"
 LINK = "https://github.com/baidu-research/DeepBench/blob/0123456/results.xlsx"

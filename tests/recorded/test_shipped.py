@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.model import DISTURBED, Status
-from gpuexplore.recorded import refusals, validate
-from gpuexplore.recorded.catalog import FOLDER
+from gpuexplore.recorded import FOLDER, refusals, validate
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 LARGEST_BYTES = 500_000

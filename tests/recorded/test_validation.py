@@ -12,7 +12,7 @@ from gpuexplore.measure.check.correctness import tolerance
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Provenance, validate
-from gpuexplore.recorded.figures import check_result
+from gpuexplore.recorded.validation import check_result
 from gpuexplore.serialization import encode
 from tests.analysis.made import ok
 from tests.devices.processors import ZEN_4, ZEN_5
@@ -379,7 +379,7 @@ def test_recording_tells_the_cases_it_lacks(tmp_path):
 def test_what_a_shape_claims_is_not_computed_however_large_it_is(monkeypatch):
     large = ok(operation="softmax", shape=Shape.of(m=16_000_000, n=16_000_000), dtype="fp16", implementation="numpy")
     large = replace(large, accuracy=Accuracy(0.0, 0.05), seed=1)
-    monkeypatch.setattr("gpuexplore.recorded.figures.make_inputs", lambda *_, **__: pytest.fail("inputs are made"))
+    monkeypatch.setattr("gpuexplore.recorded.validation.make_inputs", lambda *_, **__: pytest.fail("inputs are made"))
 
     assert check_result(large) == 0
     product = ok(operation="matmul", shape=Shape.of(m=4096, k=4096, n=4096))

@@ -6,6 +6,12 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.rooms import (
     CODE_LENGTH,
     LETTERS,
+    MOST_KNOWN,
+    MOST_OF_ALL,
+    MOST_OF_ONE,
+    MOST_WHEN_TRIED,
+    WITHIN_S,
+    WrongCodes,
     name_key,
     new_code,
     read_code,
@@ -16,7 +22,6 @@ from gpuexplore.rooms import (
     read_title,
     spoken,
 )
-from gpuexplore.rooms.wrong_codes import MOST_KNOWN, MOST_OF_ALL, MOST_OF_ONE, MOST_WHEN_TRIED, WITHIN_S, WrongCodes
 
 CODE = "CDFHJK"
 

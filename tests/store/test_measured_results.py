@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select, update
 
-from gpuexplore.devices.simulated import VARIABLE, simulated_devices
+from gpuexplore.devices.discovery import VARIABLE, simulated_devices
 from gpuexplore.model import Experiment
 from gpuexplore.store import runs
 from gpuexplore.store.tables import ENVIRONMENTS

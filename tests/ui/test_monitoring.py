@@ -7,8 +7,8 @@ import gpuexplore
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Device, Experiment, Shape
 from gpuexplore.store import Instance, open_store
-from gpuexplore.ui.monitoring import METRICS_ROUTE, route
-from gpuexplore.ui.monitoring.openmetrics import Family, exposition
+from gpuexplore.ui import monitoring
+from gpuexplore.ui.monitoring import METRICS_ROUTE, Family, exposition
 from gpuexplore.ui.monitoring.process import count_error
 from tests.ui.openmetrics_parser import parsed
 
@@ -19,10 +19,10 @@ EXPERIMENT = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     with open_store(f"sqlite:///{tmp_path}/watched.sqlite3") as opened:
-        monkeypatch.setattr(route, "store", lambda: opened)
-        route.FIGURES.forget()
+        monkeypatch.setattr(monitoring, "store", lambda: opened)
+        monitoring.FIGURES.forget()
         yield opened
-        route.FIGURES.forget()
+        monitoring.FIGURES.forget()
 
 
 class Client:
@@ -114,9 +114,9 @@ def test_a_strict_reader_finds_queue_runs_use_supervisors_disk_and_errors(client
 
 def test_one_look_at_the_database_serves_all_who_ask_within_a_second(client, store, monkeypatch):
     set_to(monkeypatch, "on")
-    monkeypatch.setattr(route, "moment", lambda looks: 1)
+    monkeypatch.setattr(monitoring, "moment", lambda looks: 1)
     looked = []
-    monkeypatch.setattr(route, "figures", lambda _: looked.append(1))
+    monkeypatch.setattr(monitoring, "figures", lambda _: looked.append(1))
 
     for _ in range(5):
         client.get("/metrics")
@@ -130,7 +130,7 @@ def test_without_a_database_the_server_says_that_it_is_down(client, monkeypatch)
     def fail(_):
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(route, "figures", fail)
+    monkeypatch.setattr(monitoring, "figures", fail)
     values, _ = parsed(client.get("/metrics").text)
 
     assert values[("gpuexplore_database_up", ())] == 0

@@ -4,19 +4,20 @@ import pytest
 from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.ui.shared import Shared, replay
+from gpuexplore.ui.run import results
+from gpuexplore.ui.shared import Shared
 
 
 @pytest.fixture(autouse=True)
 def parts(monkeypatch):
-    monkeypatch.setattr(replay, "PARTS", Shared(10))
+    monkeypatch.setattr(results, "PARTS", Shared(10))
 
 
 def page():
     import pyarrow as pa
     import streamlit as st
 
-    from gpuexplore.ui.shared.replay import draw_once
+    from gpuexplore.ui.run.results import draw_once
 
     def draw():
         st.session_state.drew = True
@@ -71,15 +72,15 @@ def test_another_key_is_drawn():
 
 
 def test_what_a_visitor_left_half_drawn_is_drawn_by_the_next(monkeypatch):
-    record = replay.record
+    record = results.record
 
     def leave(draw):
         record(draw)
         raise StopException
 
-    monkeypatch.setattr(replay, "record", leave)
+    monkeypatch.setattr(results, "record", leave)
     run()
-    monkeypatch.setattr(replay, "record", record)
+    monkeypatch.setattr(results, "record", record)
 
     assert "drew" in run().session_state
     assert "drew" not in run().session_state

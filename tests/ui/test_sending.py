@@ -10,8 +10,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from gpuexplore.rooms import WrongCodes
-from gpuexplore.rooms.wrong_codes import MOST_OF_ONE
+from gpuexplore.rooms import MOST_OF_ONE, WrongCodes
 from gpuexplore.store import Wanted
 from gpuexplore.store.sent import owner_of_sender
 from gpuexplore.ui import session
@@ -124,7 +123,7 @@ def test_a_name_that_cannot_be_one_is_refused(send, store, room, name):
 def test_wrong_codes_are_counted_and_codes_that_cannot_be_are_named(send, report, monkeypatch):
     assert send(report, code="AEIOUX")[0] == 400
     wrong = [send(b"", code="CDFHJK") for _ in range(2)]
-    monkeypatch.setattr("gpuexplore.rooms.wrong_codes.MOST_OF_ONE", 2)
+    monkeypatch.setattr("gpuexplore.rooms.MOST_OF_ONE", 2)
 
     assert MOST_OF_ONE > 2
     assert {status for status, _ in wrong} == {404}
@@ -136,7 +135,7 @@ def test_wrong_codes_are_counted_and_codes_that_cannot_be_are_named(send, report
 
 def test_wrong_codes_of_others_keep_nobody_waiting_who_is_in(send, report, monkeypatch):
     assert send(report)[0] == 200
-    monkeypatch.setattr("gpuexplore.rooms.wrong_codes.MOST_OF_ONE", 1)
+    monkeypatch.setattr("gpuexplore.rooms.MOST_OF_ONE", 1)
     assert send(b"", code="CDFHJK")[0] == 404
     assert send(b"", code="CDFHJK")[0] == 429
 

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.compare.differences import Difference, differences
-from gpuexplore.analysis.utilization.rates import case_label, shape_label
+from gpuexplore.analysis.utilization.utilization import case_label, shape_label
 from gpuexplore.analysis.verdict import Estimate, Words, compare, ratio_of
 from gpuexplore.devices.identity import same_device
-from gpuexplore.measure.conditions.spread_prior import length_of, prior
+from gpuexplore.measure.conditions.spread_log import length_of, prior
 from gpuexplore.model import Case, Result
 from gpuexplore.units import format_percent, format_ratio
 

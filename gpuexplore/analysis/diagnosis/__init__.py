@@ -1,13 +1,13 @@
 """Why a result is as it is: from its figures, flags, peak and environment to plain sentences with their evidence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Literal
 
 from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
-from gpuexplore.analysis.diagnosis.disturbances import contended, drifted, noisy, throttled
 from gpuexplore.analysis.diagnosis.formats import emulated, tf32
 from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
-from gpuexplore.analysis.diagnosis.impossible import over_bandwidth, over_peak
 from gpuexplore.analysis.diagnosis.limits import (
     below_limits,
     cache_bound,
@@ -17,10 +17,170 @@ from gpuexplore.analysis.diagnosis.limits import (
     no_peak,
     one_thread,
 )
-from gpuexplore.analysis.diagnosis.outcome import not_measured
-from gpuexplore.analysis.diagnosis.users import extra_threads, fragile
-from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind
-from gpuexplore.units import alike
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind, Severity
+from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
+from gpuexplore.analysis.utilization.best_results import (
+    exceeds_bandwidth_of_any_cache,
+    exceeds_fastest_cache,
+    exceeds_peak_at_any_clock,
+)
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.model import Status
+from gpuexplore.units import alike, format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
+
+# The diagnosis of a case without a time: what its status means, and what to do next.
+
+
+_NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
+    {
+        Status.SKIPPED: (
+            "explains",
+            "was skipped, for the reason below: where that is its time, choose a smaller size or a larger budget",
+        ),
+        Status.UNSUPPORTED: (
+            "explains",
+            "cannot run here: choose another dtype, implementation or device",
+        ),
+        Status.INCORRECT: (
+            "wrong",
+            "computes a wrong answer here, so it was not timed: do not use it for this shape and dtype",
+        ),
+        Status.OUT_OF_MEMORY: (
+            "explains",
+            "needs more memory than there is: choose a smaller size or a narrower dtype, or end what else holds memory",
+        ),
+        Status.TIMEOUT: (
+            "doubt",
+            "was stopped, because it did not end in time: choose a smaller size, or look for a loop that never ends",
+        ),
+        Status.CRASHED: (
+            "wrong",
+            "ended its process: a fault in the kernel, its library or the driver, or memory that the system refused",
+        ),
+        Status.CANCELLED: ("explains", "was not measured, because the run was cancelled: run it again"),
+        Status.ERROR: (
+            "wrong",
+            "failed with an error nobody expected: read it below, and report it where it is no matter of installation",
+        ),
+    }
+)
+
+
+def not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say what it means that a case has no time."""
+    result, accuracy = analyzed.result, analyzed.result.accuracy
+    if result.status is Status.OK:
+        return None
+    severity, means = _NEXT[result.status]
+    evidence = result.reason or ""
+    if accuracy and accuracy.relative_error is not None:
+        evidence += f"; relative error {accuracy.relative_error:.1e}, allowed is {accuracy.tolerance:.1e}"
+    return Diagnosis("not_measured", f"{analyzed.label} {means}.", evidence, severity)
+
+
+# Rates above what they are compared with: is the measurement wrong, or is more possible than was thought?
+
+
+ONLY_LAUNCHED = "only the launch was timed; wait for the device before stopping the clock"
+NOT_ALL_DONE = "not all of the work was done, or not all of it was timed"
+
+
+def over_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say why the compute rate is above its default peak, or above the one it is compared with."""
+    result, default = analyzed.result, analyzed.default_peak
+    over = next((peak for peak in (default, analyzed.peak.peak) if why_above_peak(result, peak)), None)
+    if over is None:
+        return None
+    evidence = f"{format_flop_per_s(analyzed.flop_per_s)} against {format_flop_per_s(over.flop_per_s)}"
+    if over is default and exceeds_peak_at_any_clock(result, over):
+        sentence = (
+            f"{analyzed.label} is far above the {PEAK_SOURCES[over.kind].label}, {_measurement_is_wrong(analyzed)}."
+        )
+        return Diagnosis("over_peak", sentence, evidence, "wrong")
+    return Diagnosis("over_peak", f"{analyzed.label} reached {why_above_peak(result, over)}", evidence, "doubt")
+
+
+def over_bandwidth(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that data moved faster than the memory can: a cache helped, or the time is wrong."""
+    result, default = analyzed.result, analyzed.default_bandwidth
+    choices = (default, analyzed.bandwidth.peak)
+    over = next((bandwidth for bandwidth in choices if why_above_bandwidth(result, bandwidth)), None)
+    if over is None:
+        return None
+    evidence = (
+        f"{format_bytes(analyzed.byte_count)} in {format_seconds(analyzed.median_s)} are "
+        f"{format_bytes_per_s(analyzed.bytes_per_s)}, against {format_bytes_per_s(over.bytes_per_s)}"
+    )
+    if over is default and (exceeds_bandwidth_of_any_cache(result, over) or exceeds_fastest_cache(result)):
+        label = PEAK_SOURCES[over.kind].bandwidth_label
+        sentence = f"{analyzed.label} is far above the {label}, {_measurement_is_wrong(analyzed)}."
+        return Diagnosis("over_bandwidth", sentence, f"{evidence}; no cache explains it", "wrong")
+    sentence = f"{analyzed.label} reached {why_above_bandwidth(result, over)}"
+    return Diagnosis("over_bandwidth", sentence, evidence, "doubt")
+
+
+def _measurement_is_wrong(analyzed: AnalyzedResult) -> str:
+    on_host = analyzed.device is not None and analyzed.device.kind == "cpu"
+    return f"so the measurement is wrong: most likely {NOT_ALL_DONE if on_host else ONLY_LAUNCHED}"
+
+
+# What disturbed a measurement more than the rest of its run, by its flags: what that makes of its time.
+#
+# The limits of such a result are told all the same, as far as they hold over its widened interval.
+
+
+Disturbance = Literal["throttled", "contended", "drifted", "noisy"]
+
+
+def throttled(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that the device slowed itself down."""
+    means = "was measured while something held its clock down; let the device cool, or raise its power limit"
+    return _by_flag(analyzed, "throttled", means)
+
+
+def contended(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that others used the device."""
+    return _by_flag(analyzed, "contended", "overlapped with other work on the device")
+
+
+def drifted(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that the cores ran slower for a while."""
+    return _by_flag(analyzed, "drifted", "was measured while a core ran slower than it usually does")
+
+
+def noisy(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that the samples lie far apart."""
+    return _by_flag(analyzed, "noisy", "varies from call to call")
+
+
+def _by_flag(analyzed: AnalyzedResult, name: Disturbance, means: str) -> Diagnosis | None:
+    flag, time = next((flag for flag in analyzed.flags if flag.name == name), None), analyzed.time
+    if flag is None or time is None:
+        return None
+    sentence = f"{analyzed.label} {means}: a call takes {time.range}."
+    return Diagnosis(name, sentence, f"{flag.evidence}; from {time.basis}", "doubt")
+
+
+# What is told of implementations of users: that one is wrong elsewhere, or uses more than it was given.
+
+
+def fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say on which inputs it is wrong, although it is right where it was timed."""
+    flag = analyzed.flag("fragile")
+    if flag is None:
+        return None
+    sentence = f"{analyzed.label} is fragile: right where it was timed, and {flag.evidence}."
+    return Diagnosis("fragile", sentence, "inputs beside the timed ones, once each", "doubt")
+
+
+def extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that it uses threads of its own: its time is not comparable with that of others."""
+    flag = analyzed.flag("extra_threads")
+    if flag is None:
+        return None
+    sentence = f"{analyzed.label} uses threads of its own: compare it with others on as many."
+    return Diagnosis("extra_threads", sentence, flag.evidence, "doubt")
+
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
 RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what holds all the same before what disturbed it

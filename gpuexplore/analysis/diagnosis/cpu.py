@@ -2,7 +2,7 @@
 
 from gpuexplore.analysis.diagnosis.rivals import faster_in_group, share_said
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
-from gpuexplore.analysis.roofline.bound import ridge_point
+from gpuexplore.analysis.roofline.roofs import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.verdict import compare
 from gpuexplore.backends import load_backend

@@ -11,10 +11,9 @@ from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, is_converted
 from gpuexplore.analysis.diagnosis.gpu import wave_tail
 from gpuexplore.analysis.diagnosis.rivals import faster_in_group, narrower_dtype, share_said
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
-from gpuexplore.analysis.roofline.bound import ridge_point
+from gpuexplore.analysis.roofline.roofs import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rates import has_nominal_flops
-from gpuexplore.analysis.utilization.utilization import arithmetic_of
+from gpuexplore.analysis.utilization.utilization import arithmetic_of, has_nominal_flops
 from gpuexplore.analysis.verdict import Estimate
 from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 from gpuexplore.units import (

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gpuexplore.analysis.kernels.occupancy import Occupancy
-from gpuexplore.analysis.roofline.bound import attainable_flop_per_s
+from gpuexplore.analysis.roofline.roofs import attainable_flop_per_s
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import capability_named
 from gpuexplore.devices.formula import RATE_CLASSES

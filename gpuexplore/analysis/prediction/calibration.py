@@ -19,9 +19,9 @@ from gpuexplore.analysis.prediction.gpu import Estimate, Fitted, facts_of, fitte
 from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import LIBRARY, Regime, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
+from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.measured_ceiling import same_units
-from gpuexplore.analysis.utilization.plausibility import is_ranked
-from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
 from gpuexplore.devices import row_of, table_device
 from gpuexplore.devices.identity import device_key, is_namesake, same_device

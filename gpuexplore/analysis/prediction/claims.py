@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from gpuexplore.analysis.utilization.published import NotedResult, PublishedResult
+from gpuexplore.analysis.utilization.peak_sources import NotedResult, PublishedResult
 from gpuexplore.model import Case
 from gpuexplore.operations import operation_named
 

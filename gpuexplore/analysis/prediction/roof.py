@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.gpu.facts import family_of
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rated_clock import rated_clock_hz
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, rated_clock_hz
 from gpuexplore.devices import row_of
 from gpuexplore.dtypes import format_named
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING

@@ -4,11 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpuexplore.analysis.model import AnalyzedResult, Bound
-from gpuexplore.analysis.roofline.bound import attainable_flop_per_s
-from gpuexplore.analysis.roofline.roofs import Roof, compute_roof, memory_roof
-from gpuexplore.analysis.utilization.published import PublishedResult, best_results
-from gpuexplore.analysis.utilization.rates import flop_count, shape_label
-from gpuexplore.analysis.utilization.utilization import arithmetic_of
+from gpuexplore.analysis.roofline.roofs import Roof, attainable_flop_per_s, compute_roof, memory_roof
+from gpuexplore.analysis.utilization.peak_sources import PublishedResult, best_results
+from gpuexplore.analysis.utilization.utilization import arithmetic_of, flop_count, shape_label
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Device, Origin, Result, Shape
 from gpuexplore.operations import operation_named

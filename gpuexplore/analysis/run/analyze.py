@@ -1,39 +1,47 @@
 """From results to everything that follows from them: the one place where a run is analyzed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gpuexplore.analysis.diagnosis import diagnose
-from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, MachineNote, RunAnalysis, Speedup
-from gpuexplore.analysis.roofline.bound import bound_of
+from gpuexplore.analysis.model import (
+    AnalyzedResult,
+    Comparison,
+    Context,
+    ImplementationLimits,
+    MachineNote,
+    RunAnalysis,
+    Speedup,
+)
+from gpuexplore.analysis.roofline.roofs import bound_of
 from gpuexplore.analysis.run.machine import flags_to_show, machine_notes
 from gpuexplore.analysis.run.summary import summarize
 from gpuexplore.analysis.speedup import default_baseline, is_tie, speedups
 from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
-from gpuexplore.analysis.utilization.best_results import with_measured_ceilings
-from gpuexplore.analysis.utilization.implementation_limits import implementation_limits
+from gpuexplore.analysis.utilization.best_results import believed, is_ranked, with_measured_ceilings
 from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
-from gpuexplore.analysis.utilization.plausibility import believed, is_ranked
-from gpuexplore.analysis.utilization.rates import (
+from gpuexplore.analysis.utilization.utilization import (
+    arithmetic_of,
+    bandwidth_utilization,
     byte_count,
     bytes_per_s,
-    case_label,
-    flop_count,
-    flop_per_s,
-    shapes_by_work,
-)
-from gpuexplore.analysis.utilization.utilization import (
-    bandwidth_utilization,
     cache_resident_reason,
+    case_label,
     default_bandwidth,
     default_peak,
     device_of,
+    flop_count,
+    flop_per_s,
+    is_cache_resident,
     mfu,
+    shapes_by_work,
+    smallest_cache,
 )
 from gpuexplore.analysis.verdict import time_of
-from gpuexplore.model import Case, Origin, Result
+from gpuexplore.model import Bandwidth, CacheRoof, Case, Device, Origin, Peak, Result, ThreadRoofs
+from gpuexplore.operations import operation_named
 
 K = TypeVar("K")
 _Group = tuple[object, ...]
@@ -192,3 +200,80 @@ def _grouped(results: Sequence[Result], key: Callable[[Case], K]) -> dict[K, tup
 
 def _median_s(analyzed: AnalyzedResult) -> float:
     return analyzed.median_s or float("inf")
+
+
+# What an implementation can reach on a device: its limits, as far as the threads and stores it uses can use them.
+#
+# In the words of the roofline model these are the ceilings below the roof: one thread has the units, the caches and the
+# memory accesses of one core; an ordinary store reads its line before it writes it; additions alone are half a
+# multiply-add. MFU and bandwidth utilization stay relative to the device; a diagnosis compares with these.
+
+
+def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth | None) -> ImplementationLimits:
+    """Return what bounds this result; unknown where it ran on one of several cores and one was not measured.
+
+    Args:
+        peak: the default one of its arithmetic.
+        memory: the default bandwidth of the memory.
+    """
+    device = device_of(result)
+    if device is None:
+        return ImplementationLimits(peak, memory, memory)
+    if not runs_on_one_thread(result):
+        bandwidth = _with_its_stores(result, memory, device.ordinary_stores)
+        serving = _serving(result, device.caches, bandwidth)
+        return ImplementationLimits(_of_its_mix(result, peak), bandwidth, serving)
+    roofs = _roofs_of_one_thread(result, device)
+    if roofs is None:
+        return ImplementationLimits(None, None, None, one_thread=True)
+    bandwidth = _with_its_stores(result, roofs.bandwidth, roofs.ordinary_stores)
+    one_peak = _of_its_mix(result, roofs.peak(*arithmetic_of(result)))
+    return ImplementationLimits(one_peak, bandwidth, _serving(result, roofs.caches, bandwidth), one_thread=True)
+
+
+def runs_on_one_thread(result: Result) -> bool:
+    """Return whether its implementation uses one of several cores of a CPU, as it is declared."""
+    device, case = device_of(result), result.case
+    if device is None or device.kind != "cpu" or device.cores == 1:
+        return False
+    return operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
+
+
+def _roofs_of_one_thread(result: Result, device: Device) -> ThreadRoofs | Device | None:
+    threads = result.environment.threads if result.environment else None
+    return device.one_thread or (device if threads == 1 else None)
+
+
+def _of_its_mix(result: Result, peak: Peak | None) -> Peak | None:
+    """Return the peak of its mix of instructions: half where no addition comes with a multiplication."""
+    if peak is None or operation_named(result.case.operation).multiply_adds:
+        return peak
+    source = f"{peak.source}; half of it, as it counts multiply-adds"
+    return replace(peak, flop_per_s=peak.flop_per_s / 2, source=source)
+
+
+def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Bandwidth | None) -> Bandwidth | None:
+    """Return the bandwidth of its mix of reads and writes, by what both triads took for a byte read and one written.
+
+    A triad reads two bytes for one that it writes: 3 / streaming rate = 3 reads, 3 / ordinary rate = 2 reads + 1 write.
+    """
+    operation = operation_named(result.case.operation)
+    implementation = operation.implementation_named(result.case.implementation)
+    if streaming is None or ordinary is None or streaming.kind == "own" or implementation.streaming_stores:
+        return streaming
+    if ordinary.bytes_per_s >= streaming.bytes_per_s:
+        return ordinary
+    written, read_s = operation.written_share(result.case.shape), 1 / streaming.bytes_per_s
+    write_s = 3 / ordinary.bytes_per_s - 2 * read_s
+    return replace(ordinary, bytes_per_s=1 / ((1 - written) * read_s + written * write_s))
+
+
+def _serving(result: Result, caches: Iterable[CacheRoof], memory: Bandwidth | None) -> Bandwidth | None:
+    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
+
+    None where that is unknown.
+    """
+    if not is_cache_resident(result):
+        return memory
+    cache = smallest_cache(caches, byte_count(result.case))
+    return cache.bandwidth if cache else None

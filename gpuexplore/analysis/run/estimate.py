@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gpuexplore.analysis.run.call_times import CallTimes
-from gpuexplore.analysis.utilization.rates import flop_count
+from gpuexplore.analysis.utilization.utilization import flop_count
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.candidates.waking import WAKING_CALL_S

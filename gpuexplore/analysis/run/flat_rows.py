@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.model import Measurement, Result, Run
 from gpuexplore.timed import Condition, PhaseName
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.plausibility import is_ranked
-from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
+from gpuexplore.analysis.utilization.utilization import has_nominal_flops, shape_label
 from gpuexplore.model import FlagName, Result, RunSummary
 from gpuexplore.run_summary import Quality
 

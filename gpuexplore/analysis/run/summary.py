@@ -1,11 +1,10 @@
 """What a run's results mean, in plain sentences built from the results and nothing else."""
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Summary
-from gpuexplore.analysis.run.missing import missing_sentence
-from gpuexplore.analysis.run.summary_rules import RULES, not_believed, single_samples, undecided
+from gpuexplore.analysis.run.summary_rules import RULES, missing_sentence, not_believed, single_samples, undecided
 from gpuexplore.analysis.speedup import TIE_WITHIN
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
+from gpuexplore.analysis.utilization.utilization import has_nominal_flops, shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.units import (

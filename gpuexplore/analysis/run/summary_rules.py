@@ -1,7 +1,7 @@
 """The rules behind a run's details: each looks at the analysis and returns one plain sentence, or None."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -9,14 +9,13 @@ from types import MappingProxyType
 from gpuexplore.analysis.diagnosis.formats import slower_than_native
 from gpuexplore.analysis.diagnosis.rivals import WORTH_A_SENTENCE
 from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
-from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.analysis.speedup import is_separable, speedup
+from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.plausibility import is_plausible
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Measurement, Phase
+from gpuexplore.model import Measurement, Phase, Result, Status
 from gpuexplore.timed import Condition
 from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
@@ -265,3 +264,31 @@ RULES: tuple[SummaryRule, ...] = (
     disturbed,
     missing,
 )
+
+
+# How many results have no time, and why: one sentence for charts, summaries and pages.
+
+
+def missing_counts(results: Sequence[Result]) -> Counter[str]:
+    """Return how many results have no time, by status in words."""
+    return Counter(result.status.value.replace("_", " ") for result in results if result.status is not Status.OK)
+
+
+def counted(counts: Counter[str], total: int) -> str:
+    """Return ``8 of 216 cancelled``, or ``5 of 36 without a time (3 skipped, 2 incorrect)``."""
+    if len(counts) == 1:
+        ((what, count),) = counts.items()
+        return f"{count} of {total} {what}"
+    listed = ", ".join(f"{count} {what}" for what, count in counts.most_common())
+    return f"{counts.total()} of {total} without a time ({listed})"
+
+
+def missing_sentence(results: Sequence[Result]) -> str | None:
+    """Return how many results have no time, with the commonest reason; None when all have one."""
+    counts = missing_counts(results)
+    if not counts:
+        return None
+    reasons = Counter((result.reason or "").rstrip(".") for result in results if result.status is not Status.OK)
+    reason, times = reasons.most_common(1)[0]
+    prefix = "" if times == counts.total() else "mostly: " if times > 1 else "one of them: "
+    return f"{counted(counts, len(results))}: {prefix}{reason}."

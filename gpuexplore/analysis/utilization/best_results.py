@@ -1,14 +1,103 @@
 """The best plausible results of each device: its large products by dtype and unit, and its streams."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gpuexplore.analysis.model import Context
-from gpuexplore.analysis.utilization.measured_ceiling import best_rate, is_large_product, is_stream
-from gpuexplore.analysis.utilization.plausibility import is_ranked
-from gpuexplore.analysis.utilization.utilization import arithmetic_of, device_of
+from gpuexplore.analysis.utilization.measured_ceiling import best_rate, bytes_from_memory, is_large_product, is_stream
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, measured_over_rated
+from gpuexplore.analysis.utilization.utilization import (
+    arithmetic_of,
+    byte_count,
+    default_bandwidth,
+    default_peak,
+    device_of,
+    mfu,
+)
 from gpuexplore.devices.identity import UnitKey, unit_key
-from gpuexplore.model import Result, Unit
+from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING, fastest_cache
+from gpuexplore.model import Bandwidth, Peak, Result, Unit
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s
+
+# Whether a rate can be: how much clocks and caches explain of what is above a limit of the hardware.
+
+
+def is_plausible(result: Result) -> bool:
+    """Return whether no default limit of its device proves this result's time wrong; one without a time is not."""
+    peak, bandwidth = default_peak(result), default_bandwidth(result)
+    above_peak = peak is not None and exceeds_peak_at_any_clock(result, peak)
+    above_memory = bandwidth is not None and exceeds_bandwidth_of_any_cache(result, bandwidth)
+    impossible = above_peak or above_memory or exceeds_fastest_cache(result)
+    return result.measurement is not None and not impossible
+
+
+def is_ranked(result: Result) -> bool:
+    """Return whether a time can win and be compared: it can be, and rests on more than one sample."""
+    return is_plausible(result) and result.measurement is not None and not result.measurement.is_single
+
+
+def believed(results: Sequence[Result]) -> list[Result]:
+    """Return the results but for those whose time cannot be, or rests on one sample."""
+    return [result for result in results if result.measurement is None or is_ranked(result)]
+
+
+def exceeds_peak_at_any_clock(result: Result, peak: Peak) -> bool:
+    """Return whether no clock explains a rate above `peak`, nor a ceiling that was measured in a bad moment."""
+    fraction, basis = mfu(result, peak) or 0.0, PEAK_SOURCES[peak.kind].basis
+    if basis == "measured":
+        return fraction > FAR_ABOVE_A_CEILING
+    return basis == "rated" and fraction / (measured_over_rated(result, peak) or 1.0) > FAR_ABOVE
+
+
+def exceeds_bandwidth_of_any_cache(result: Result, bandwidth: Bandwidth) -> bool:
+    """Return whether even what no cache can have delivered came faster than the memory's rated bandwidth."""
+    surely = bytes_from_memory(result)
+    if PEAK_SOURCES[bandwidth.kind].basis != "rated" or surely is None or result.measurement is None:
+        return False
+    return surely / result.measurement.median_s > FAR_ABOVE * bandwidth.bytes_per_s
+
+
+def exceeds_fastest_cache(result: Result) -> bool:
+    """Return whether bytes came faster than the fastest cache of its device gives them, as it was measured."""
+    device = device_of(result)
+    roof = fastest_cache(device) if device else None
+    if roof is None or result.measurement is None:
+        return False
+    return byte_count(result.case) / result.measurement.median_s > FAR_ABOVE_A_CEILING * roof.bandwidth.bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most a device can do, None for what is unknown.
+
+    Attributes:
+        flop_per_s: its rated peak for the dtype.
+        bytes_per_s: its rated memory bandwidth.
+        cache_bytes: that its caches can have delivered instead of the memory.
+    """
+
+    flop_per_s: float | None
+    bytes_per_s: float | None
+    cache_bytes: int | None
+
+
+def exceeded_limit(flop_count: float, byte_count: float, time_s: float, limits: Limits) -> str | None:
+    """Return the limit that so much work in `time_s` is far above, in words; None when none proves the time wrong.
+
+    Args:
+        flop_count: of the work.
+        byte_count: that it moves at least.
+        time_s: in which somebody says that it was done.
+        limits: of the device.
+    """
+    if limits.flop_per_s is not None and flop_count / time_s > FAR_ABOVE * limits.flop_per_s:
+        return f"it computes at most {format_flop_per_s(limits.flop_per_s)}"
+    if limits.bytes_per_s is not None and limits.cache_bytes is not None:
+        surely = max(byte_count - limits.cache_bytes, 0)
+        if surely / time_s > FAR_ABOVE * limits.bytes_per_s:
+            return f"its memory gives at most {format_bytes_per_s(limits.bytes_per_s)}"
+    return None
+
 
 _Key = tuple[UnitKey, str | None, Unit | None]
 

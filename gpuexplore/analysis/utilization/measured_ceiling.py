@@ -6,13 +6,17 @@ It is a maximum of what was tried, so the true ceiling is at or above it.
 from collections.abc import Sequence
 from math import prod
 
-from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_count, flop_per_s, shape_label
 from gpuexplore.analysis.utilization.utilization import (
     arithmetic_of,
+    byte_count,
+    bytes_per_s,
     cache_mode,
     default_bandwidth,
     default_peak,
     device_of,
+    flop_count,
+    flop_per_s,
+    shape_label,
 )
 from gpuexplore.devices.identity import same_unit
 from gpuexplore.dtypes import dtype_named

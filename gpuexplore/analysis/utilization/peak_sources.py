@@ -4,25 +4,111 @@ MFU is a fraction, and whoever reads one must know its denominator. The default 
 answer other questions: what the measured clock allowed, what was ever reached here, what others reached.
 """
 
+import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.utilization.measured_ceiling import measured_bandwidth, measured_peak, same_units
-from gpuexplore.analysis.utilization.published import best_published
-from gpuexplore.analysis.utilization.rated_clock import measured_over_rated, rated_clock_hz
 from gpuexplore.analysis.utilization.utilization import (
     arithmetic_of,
     custom_peak,
     default_peak,
+    device_of,
     measured_clock_hz,
 )
-from gpuexplore.devices import formula_peaks
+from gpuexplore.devices import Accelerator, formula_peaks, row_of
+from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
+from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.measure.flags import FAR_ABOVE
-from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Result
+from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Result, Shape
+from gpuexplore.operations import operation_named
 from gpuexplore.units import format_percent, format_si
+
+# Results that others published: the best matrix products they reached on devices of the table, each with its link.
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedResult:
+    """One product somebody measured and published; not measured by gpuexplore.
+
+    Attributes:
+        gpu: the device as its author calls it.
+        spec_key: its row in the table of accelerators.
+        dtype: a format of FORMATS.
+        shape: of `matmul`.
+        flop_per_s: the rate they report.
+        source: the link.
+        note: conditions.
+    """
+
+    gpu: str
+    spec_key: str
+    dtype: str
+    shape: Shape
+    flop_per_s: float
+    source: str
+    note: str
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of one product at that rate."""
+        return operation_named("matmul").flop_count(self.shape) / self.flop_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class NotedResult:
+    """The rates of products that the notes of the table of accelerators mention as measured; shapes are not stated.
+
+    Attributes:
+        spec_key: the row of the table whose `source_url` and `notes` they come from.
+        dtype: a format of FORMATS.
+        low_flop_per_s: the lowest of them.
+        high_flop_per_s: the highest.
+    """
+
+    spec_key: str
+    dtype: str
+    low_flop_per_s: float
+    high_flop_per_s: float
+
+
+def best_results(spec_key: str | None) -> tuple[PublishedResult, ...]:
+    """Return the best published product in each dtype on this device."""
+    known = [published for published in PUBLISHED if published.spec_key == spec_key]
+    return tuple({result.dtype: result for result in sorted(known, key=lambda result: result.flop_per_s)}.values())
+
+
+def best_published(spec_key: str | None, dtype: str) -> Peak | None:
+    """Return the best published rate of products in `dtype` on this device as a peak; None where there is none."""
+    best = next((result for result in best_results(spec_key) if result.dtype == dtype), None)
+    if best is None:
+        return None
+    return Peak(dtype, "matrix", best.flop_per_s, "published", f"{best.shape}: {best.source} ({best.note})")
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = (files("gpuexplore.analysis") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _result(row: dict[str, str]) -> PublishedResult:
+    m, n, k = map(int, row["shape"].split("x"))
+    shape, flop_per_s = Shape.of(m=m, k=k, n=n), float(f"{row['tflops']}e12")
+    return PublishedResult(row["gpu"], row["spec_key"], row["dtype"], shape, flop_per_s, row["source"], row["note"])
+
+
+def _noted(row: dict[str, str]) -> NotedResult:
+    low, high = (float(f"{row[name]}e12") for name in ("low_tflops", "high_tflops"))
+    return NotedResult(row["spec_key"], row["dtype"], low, high)
+
+
+PUBLISHED = tuple(_result(row) for row in _rows("published_matmul.cc-by-sa-4.0.csv"))
+NOTED = tuple(_noted(row) for row in _rows("noted_matmul.csv"))
+
 
 Basis = Literal["rated", "measured", "other"]
 FindPeak = Callable[[Result, Device, Context], Peak | str]
@@ -205,3 +291,31 @@ _ROWS = (
     ),
 )
 PEAK_SOURCES: Mapping[PeakKind, PeakSource] = MappingProxyType({row.kind: row for row in _ROWS})
+
+
+# The clock a peak is rated for: what a rate at another clock is scaled from.
+
+
+def rated_clock_hz(device: Device, peak: Peak) -> float | None:
+    """Return the clock in Hz that a printed `peak` of `device` counts on; None where nothing states it.
+
+    Matrix units of the largest GPUs are rated below the boost clock, and their peaks are printed for that clock.
+    """
+    if device.clock_hz is None:
+        return None
+    field = next(row.field for row in PEAK_FIELDS if (row.dtype, row.unit) == (peak.dtype, peak.unit))
+    row = row_of(device)
+    if row is None:
+        return device.clock_hz * tensor_clock_share(device.compute_capability, device.name, field)
+    return _of_row(row, field)
+
+
+def measured_over_rated(result: Result, peak: Peak) -> float | None:
+    """Return the measured clock over the one a printed `peak` is rated for; None where either is unknown."""
+    device, measured_hz = device_of(result), measured_clock_hz(result)
+    rated_hz = rated_clock_hz(device, peak) if device else None
+    return measured_hz / rated_hz if measured_hz and rated_hz else None
+
+
+def _of_row(row: Accelerator, field: str) -> float | None:
+    return row.tensor_clock_hz or row.boost_clock_hz if field in SLOWED_FIELDS else row.boost_clock_hz

@@ -4,8 +4,128 @@
 range a quantity lies. What casts doubt on a result widens the interval of its time (`time_of`); it never silences.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isinf, log
+from types import MappingProxyType
+from typing import Literal
+
 from gpuexplore.analysis.verdict.estimate import Doubt, Estimate
-from gpuexplore.analysis.verdict.times import rate_of, ratio_of, time_of
-from gpuexplore.analysis.verdict.verdict import Relation, Verdict, Words, compare
+from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, rate_of, ratio_of, time_of
+
+# The one function that concludes: on which side of a bound or a range a quantity lies, or that it cannot be told.
+
+
+Relation = Literal["below", "within", "above"]
+Certainty = Literal["almost certainly", "very likely"]
+FAR = 1.5  # half intervals from the nearest bound: three standard errors, 99.9 %
+DECIDES: Mapping[str, str] = MappingProxyType(  # what a visitor can do, by what makes the interval wide
+    {
+        SAMPLES: "more samples would decide it: give it a larger budget",
+        PROCESSES: "several fresh processes would decide it: repeat it in more of them",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a verdict words its answers; None is what a reader of the bounds alone would say.
+
+    Attributes:
+        below, within, above: what follows ``almost certainly``, e.g. ``slower``.
+        question: what cannot be told, e.g. ``which is faster``.
+    """
+
+    below: str | None = None
+    within: str | None = None
+    above: str | None = None
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What follows from a quantity and what it is compared with.
+
+    Attributes:
+        told: which relation holds over the whole interval; None: it cannot be told.
+        statement: the answer with its certainty, or what is known instead, in words without a full stop.
+        certainty: of what is told; None where nothing is.
+        would_decide: what a visitor can do to have it told; None where nothing helps, or it is told.
+    """
+
+    told: Relation | None
+    statement: str
+    certainty: Certainty | None = None
+    would_decide: str | None = None
+
+
+def compare(estimate: Estimate | None, low: float, high: float | None = None, words: Words = Words()) -> Verdict:
+    """Return whether a quantity is below `low`, above `high`, or between both; told where its whole interval is.
+
+    Args:
+        estimate: None is unknown.
+        low: the bound, or the lower end of a range.
+        high: the upper end; None: there is one bound alone, and nothing lies within. A range may be open: with an end
+            that is infinite, of which `words` have to tell.
+        words: how the answers are worded.
+    """
+    if estimate is None:
+        return Verdict(None, f"{words.question or 'it'} cannot be told: it was not measured")
+    bounds = (low, low if high is None else high)
+    told = _relation(estimate.interval, bounds)
+    if told is None:
+        question = words.question or _question(estimate, bounds)
+        known = f"between {' and '.join(map(estimate.words, estimate.interval))}" if estimate.interval else estimate
+        return Verdict(None, f"{known}: {question} cannot be told", None, _would_decide(estimate, bounds))
+    certainty = _certainty(estimate, bounds)
+    answer = getattr(words, told) or _answer(told, estimate, bounds)
+    return Verdict(told, f"{estimate}: {certainty} {answer}", certainty)
+
+
+def _relation(interval: tuple[float, float] | None, bounds: tuple[float, float]) -> Relation | None:
+    if interval is None:
+        return None
+    if interval[1] < bounds[0]:
+        return "below"
+    if interval[0] > bounds[1]:
+        return "above"
+    return "within" if bounds[0] < bounds[1] and bounds[0] <= interval[0] and interval[1] <= bounds[1] else None
+
+
+def _certainty(estimate: Estimate, bounds: tuple[float, float]) -> Certainty:
+    """Return how sure it is: by how many half intervals the value is away from the nearest bound."""
+    margins = [_half_intervals(estimate, bound) for bound in set(bounds)]
+    return "almost certainly" if min(margins) >= FAR else "very likely"
+
+
+def _half_intervals(estimate: Estimate, bound: float) -> float:
+    if isinf(bound):
+        return inf
+    end = (estimate.low if bound < estimate.value else estimate.high) or 0.0
+    if min(bound, end, estimate.value) > 0:  # uncertainties of times and ratios are factors
+        away, half = abs(log(estimate.value / bound)), abs(log(estimate.value / end))
+    else:
+        away, half = abs(estimate.value - bound), abs(estimate.value - end)
+    return away / half if half else inf
+
+
+def _would_decide(estimate: Estimate, bounds: tuple[float, float]) -> str | None:
+    """Return what would narrow the widest part of the interval; None where that is nothing that a visitor can narrow.
+
+    A value that lies on a bound is not decided by any effort.
+    """
+    widest = estimate.widest_doubt
+    return None if widest is None or estimate.value in bounds else DECIDES.get(widest.name)
+
+
+def _answer(told: Relation, estimate: Estimate, bounds: tuple[float, float]) -> str:
+    low, high = map(estimate.words, bounds)
+    return f"between {low} and {high}" if told == "within" else f"{told} {low if told == 'below' else high}"
+
+
+def _question(estimate: Estimate, bounds: tuple[float, float]) -> str:
+    low, high = map(estimate.words, bounds)
+    return f"whether it is above {low}" if low == high else f"whether it is between {low} and {high}"
+
 
 __all__ = ["Doubt", "Estimate", "Relation", "Verdict", "Words", "compare", "rate_of", "ratio_of", "time_of"]

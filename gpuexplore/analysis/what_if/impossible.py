@@ -1,6 +1,6 @@
 """Whether a time that somebody entered can be, by the rule that judges every claim."""
 
-from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
+from gpuexplore.analysis.utilization.best_results import Limits, exceeded_limit
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Device, Peak

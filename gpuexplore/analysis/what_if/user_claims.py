@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.analysis.utilization.published import best_published
+from gpuexplore.analysis.utilization.peak_sources import best_published
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.devices import accelerator_named, near_names

@@ -26,7 +26,7 @@ from gpuexplore.analysis.prediction import (
     predict_each,
 )
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
-from gpuexplore.analysis.utilization.plausibility import is_ranked
+from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.verdict import time_of
 from gpuexplore.analysis.what_if.impossible import why_impossible

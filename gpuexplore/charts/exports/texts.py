@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.request import as_command, from_experiment
 from gpuexplore.units import (

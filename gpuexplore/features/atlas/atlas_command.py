@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
 from gpuexplore.analysis.prediction.request import Question
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.own_results import measured_here
@@ -14,9 +14,8 @@ from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import ORDERS, Choice, Citation, Point, Price, citations
-from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking
+from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choice_row, citation_row, csv_text, point_row
 from gpuexplore.features.atlas.analysis.asked import EXAMPLE, choices_asked, points_asked
-from gpuexplore.features.atlas.analysis.rows import choice_row, citation_row, csv_text, point_row
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
 from gpuexplore.units import (

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.series import NEUTRAL, POINTS
 from gpuexplore.features.atlas.analysis import Point

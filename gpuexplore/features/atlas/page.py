@@ -2,11 +2,9 @@
 
 import streamlit as st
 
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.features.atlas.analysis import points
-from gpuexplore.features.atlas.ui.choice import choose
-from gpuexplore.features.atlas.ui.known import facts_of
-from gpuexplore.features.atlas.ui.picked import show_picked
+from gpuexplore.features.atlas.ui.picked import choose, facts_of, show_picked
 from gpuexplore.features.atlas.ui.view import show_atlas, show_points
 from gpuexplore.features.atlas.ui.which import show_which
 from gpuexplore.ui.glossary import page_help

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from gpuexplore.analysis.prediction.request import Question
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_json, say_readings

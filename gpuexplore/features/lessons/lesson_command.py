@@ -8,24 +8,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
 from gpuexplore.activity import Activity
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.devices import discover, lessons_directory
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, with_colon
 from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at
-from gpuexplore.features.lessons.lesson.evidence import Measured, names_of
+from gpuexplore.features.lessons.lesson.evidence import Measured, names_of, tasks_of
 from gpuexplore.features.lessons.lesson.format import Lesson, Step
 from gpuexplore.features.lessons.lesson.judged_step import JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.outcome import Outcome
 from gpuexplore.features.lessons.lesson.quantities import Row
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
-from gpuexplore.features.lessons.lesson.sheet import sheet
-from gpuexplore.features.lessons.lesson.work import tasks_of
+from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Origin, Result
+
+MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+TEMPLATE = Path(__file__).with_name("sheet.html.jinja")
+STYLE = Path(__file__).with_name("sheet.css")
 
 ACTIONS = ("list", "check", "run", "print")
 
@@ -189,3 +197,29 @@ def _print(arguments: argparse.Namespace) -> int:
     arguments.out.write_text(sheet(lesson, steps, where), encoding="utf-8")
     print(f"Wrote {arguments.out}: open it in a browser, and print it")
     return EXIT_OK
+
+
+# A lesson on paper: one HTML file with nothing beside it, blank to be filled in, or with this machine's answers.
+
+
+def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") -> str:
+    """Return the sheet of a lesson as HTML.
+
+    Args:
+        answered: its steps as measured on this machine; none: the sheet is blank.
+        where: the machine, the day and the versions of the answers.
+    """
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    environment.filters |= {"markdown": _markdown, "with_colon": with_colon}
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        lesson=lesson,
+        answered={judged.step.letter: judged for judged in answered},
+        where=where,
+        style=Markup(STYLE.read_text(encoding="utf-8")),
+        always=(CANNOT_TELL, NO_IDEA),
+        mistake_named=mistake_named,
+    )
+
+
+def _markdown(text: str) -> Markup:
+    return Markup(MARKDOWN.render(text.replace("____", r"\_" * 8)))

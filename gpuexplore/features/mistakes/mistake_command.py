@@ -3,14 +3,16 @@
 import argparse
 from typing import Any
 
+from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.features.mistakes.analysis import difference
 from gpuexplore.features.mistakes.catalog import MISTAKES, activity_of, mistake_named
 from gpuexplore.features.mistakes.catalog.contract import UNITS, Mistake, Observation
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_interval, format_multiple
+
+WRONG = Words(below="too small", above="too large", question="whether it differs on this machine")
 
 TEXTS = (
     "name",
@@ -106,3 +108,16 @@ def _print(mistake: Mistake, observation: Observation) -> None:
     for text in (observation.note, observation.source):
         if text:
             print(text)
+
+
+# What two ways of measuring tell of each other: on which side of the right value the wrong one lies.
+
+
+def difference(observation: Observation) -> Verdict | None:
+    """Return whether the wrong value is too small or too large; None where their factor has no interval."""
+    factor = observation.factor
+    if factor is None or factor.ci95 is None:
+        return None
+    low, high = factor.ci95
+    ends = min(low, factor.ratio), max(high, factor.ratio)
+    return compare(Estimate(factor.ratio, *ends, "times", f"{observation.rounds} rounds in turns"), 1.0, words=WRONG)

@@ -3,11 +3,16 @@
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from getpass import getuser
 from pathlib import Path
+from platform import node
 
 import gpuexplore
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
@@ -18,12 +23,27 @@ from gpuexplore.devices import GPU_KINDS, device_named, discover
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.selftest.suite import page
 from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench
+from gpuexplore.features.selftest.suite.check import Check
 from gpuexplore.features.selftest.suite.checks import CHECKS
-from gpuexplore.features.selftest.suite.contract import Outcome, Report
-from gpuexplore.features.selftest.suite.run import carry_out
+from gpuexplore.features.selftest.suite.contract import (
+    FULL_S,
+    INTERRUPTED,
+    QUICK_S,
+    Figure,
+    Finding,
+    Outcome,
+    Report,
+    Verdict,
+    skipped,
+)
+from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.conditions.environment import git_commit, utc_now
 from gpuexplore.model import Device
 from gpuexplore.serialization import encode
+from gpuexplore.units import format_whole_seconds
+
+RESERVE_S = 8.0  # to end what runs, and to write the report
+NOT_QUICK = "not part of the quick test"
 
 NO_GPU = (
     "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
@@ -129,3 +149,101 @@ def _show(doing: str) -> None:
 
 def _tell(outcome: Outcome) -> None:
     say((CLEAR_LINE if sys.stderr.isatty() else "") + page.outcome_line(outcome))
+
+
+# One check after the other, within the time there is: what fails, fails alone, and what no longer fits says so.
+
+
+def carry_out(
+    checks: Sequence[Check], bench: Bench, *, report: Callable[[Outcome], None], total_s: float | None = None
+) -> tuple[Outcome, ...]:
+    """Return how each check ended on `bench`.
+
+    Args:
+        checks: in this order.
+        bench: the device.
+        report: called with each outcome as it comes.
+        total_s: seconds for all of them; None: ten minutes, or two for the quick test.
+    """
+    limit_s = total_s or (QUICK_S if bench.is_quick else FULL_S)
+    outcomes: list[Outcome] = []
+    for outcome in _outcomes(checks, bench, limit_s - RESERVE_S):
+        outcomes.append(outcome)
+        report(outcome)
+    return tuple(outcomes)
+
+
+def _outcomes(checks: Sequence[Check], bench: Bench, limit_s: float) -> Iterator[Outcome]:
+    began_s, stopped = time.monotonic(), ""
+    for check in checks:
+        check_began_s = time.monotonic()
+        left_s = limit_s - (check_began_s - began_s)
+        reason = _not_for(check, bench) or stopped or _no_time(check, left_s)
+        if reason:
+            finding = skipped(reason)
+        else:
+            bench.allow(min(left_s, check.share * limit_s))
+            finding, stopped = _found(check, bench)
+        finding, lasted_s = without_names_in(finding), time.monotonic() - check_began_s
+        yield Outcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
+
+
+def _not_for(check: Check, bench: Bench) -> str:
+    if bench.device.kind not in check.kinds:
+        return f"it is about {' and '.join(check.kinds)} devices, and {bench.device.id} is none"
+    return NOT_QUICK if bench.is_quick and not check.in_quick else ""
+
+
+def _no_time(check: Check, left_s: float) -> str:
+    if left_s >= check.needs_s:
+        return ""
+    return f"out of time: it needs {format_whole_seconds(check.needs_s)}, and {max(0.0, left_s):.0f} s are left"
+
+
+def _found(check: Check, bench: Bench) -> tuple[Finding, str]:
+    """Return what a check found, and why no other one is worth a try: an empty text, nearly always."""
+    try:
+        finding = check.run(bench)
+    except KeyboardInterrupt:
+        return skipped(INTERRUPTED), INTERRUPTED
+    except Exception as error:
+        finding = Finding(Verdict.FAIL, (describe_error(error),))
+    if lost := bench.lost():
+        return Finding(Verdict.FAIL, (lost, *finding.said), finding.figures), f"the GPU was lost: {lost}"
+    return finding, ""
+
+
+# Leaves out of what a report says whose machine it was: errors of libraries hold paths, and paths hold names.
+
+
+def without_names_in(finding: Finding) -> Finding:
+    """Return what a check found as it can be sent: see `without_names`."""
+    return replace(finding, said=tuple(map(without_names, finding.said)), figures=tuple(map(_figure, finding.figures)))
+
+
+def without_names(text: str) -> str:
+    """Return `text` with `~` for the home folder, and without the user in paths and the host.
+
+    Elsewhere a user's name stays: it may be a word of the text.
+    """
+    for pattern, told in _patterns():
+        text = pattern.sub(told, text)
+    return text
+
+
+def _figure(figure: Figure) -> Figure:
+    value = without_names(figure.value) if isinstance(figure.value, str) else figure.value
+    return replace(figure, value=value, note=without_names(figure.note))
+
+
+def _patterns() -> Iterator[tuple[re.Pattern[str], str]]:
+    """Yield what is replaced, and by what."""
+    home = Path("~").expanduser()
+    for folder in dict.fromkeys((home, home.resolve())):
+        if folder.is_absolute() and folder != Path(folder.anchor):
+            yield re.compile(re.escape(str(folder)) + r"(?![\w.-])"), "~"
+    with suppress(KeyError, OSError, ImportError):  # a number without a name, as in a container
+        yield re.compile(rf"(?<=[/\\_-]){re.escape(getuser())}(?=[/\\])"), "<user>"
+    host = node()
+    for name in filter(None, dict.fromkeys((host, host.partition(".")[0]))):
+        yield re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])"), "<host>"

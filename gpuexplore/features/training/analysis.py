@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import hypot
 
 from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare
-from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
+from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
 from gpuexplore.features.training.measure.contract import Report, Timing
 from gpuexplore.model import Flag
 from gpuexplore.statistics import widened

@@ -1,17 +1,16 @@
 """One attempt to carry out a task in a worker: follows its journal until it ends, or has to be ended."""
 
 import logging
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuexplore.activity import ActivityReport
-from gpuexplore.errors import InvalidInput
+from gpuexplore.errors import CANCELLED, InvalidInput
 from gpuexplore.jobs.engines import IsCancelled, Stop
-from gpuexplore.jobs.engines.failure import CANCELLATION, Failure, failure_of_exit, oom_kills
-from gpuexplore.jobs.engines.output import MAX_BYTES
-from gpuexplore.jobs.engines.process import Worker
+from gpuexplore.jobs.engines.process import MAX_BYTES, Worker
 from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept
 from gpuexplore.jobs.turn import Turn, TurnWord
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
@@ -19,6 +18,57 @@ from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.units import format_gigabytes, format_seconds, read_bytes, read_seconds
+
+# Why a worker had to be given up.
+
+
+VMSTAT = Path("/proc/vmstat")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt ended before every case had its result.
+
+    Attributes:
+        case: the one that is to blame, where no other can be.
+    """
+
+    status: Status
+    reason: str
+    case: Case | None = None
+
+
+CANCELLATION = Failure(Status.CANCELLED, CANCELLED)
+
+
+def failure_of_exit(exit_code: int, oom_kills_before: int | None) -> Failure:
+    """Return what is known of a worker that ended in the middle of its task.
+
+    Args:
+        exit_code: of the process, a signal as a negative number.
+        oom_kills_before: how many processes Linux had ended for want of memory when the task began.
+    """
+    if exit_code >= 0:
+        return Failure(Status.CRASHED, f"the worker ended with exit code {exit_code}")
+    name = signal.Signals(-exit_code).name
+    if name != "SIGKILL":
+        return Failure(Status.CRASHED, f"the worker was ended by {name}")
+    now = oom_kills()
+    if now is None or oom_kills_before is None:
+        return Failure(Status.CRASHED, "the worker was ended by SIGKILL: out of memory, or killed by hand")
+    if now > oom_kills_before:
+        return Failure(Status.OUT_OF_MEMORY, "Linux ended the worker: its memory was exhausted")
+    return Failure(Status.CRASHED, "the worker was ended by SIGKILL, and not for want of memory")
+
+
+def oom_kills() -> int | None:
+    """Return how many processes of this host Linux has ended for want of memory; None where it does not say."""
+    try:
+        lines = VMSTAT.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
+
 
 LOG = logging.getLogger(__name__)
 TICK_S = 0.02

@@ -20,8 +20,7 @@ from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines import IsCancelled
-from gpuexplore.jobs.engines.attempt import Attempt, Limits
-from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
+from gpuexplore.jobs.engines.attempt import CANCELLATION, Attempt, Failure, Limits
 from gpuexplore.jobs.engines.process import DeviceProcess
 from gpuexplore.jobs.journal import Task, write_task
 from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock

@@ -12,10 +12,28 @@ from threading import Event
 from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
 from gpuexplore.jobs.engines import Stop
-from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Case, Result, RunState, Status
 from gpuexplore.store import Claim, RunClaim, Store
+
+# Limits how often a costly question is asked.
+
+
+class Throttled:
+    """A question whose answer is reused for `every_s` seconds."""
+
+    def __init__(self, ask: Callable[[], bool], every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask, self._every_s, self._clock = ask, every_s, clock
+        self._due_s = clock()
+        self._answer = False
+
+    def __call__(self) -> bool:
+        """Return the answer, at most `every_s` seconds old."""
+        if self._clock() >= self._due_s:
+            self._answer = self._ask()
+            self._due_s = self._clock() + self._every_s
+        return self._answer
+
 
 DeviceIds = Callable[[], Collection[str]]
 

@@ -2,22 +2,117 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from threading import Event
 from typing import Self
 
 from gpuexplore.devices.identity import why_other_device
-from gpuexplore.errors import DeviceLost, StoreUnavailable
+from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.engines import Engine, IsCancelled, batches_of
-from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.measure.candidates.failure import describe_error
-from gpuexplore.model import Case, Result, RunState
-from gpuexplore.store import ActivityClaim, RunClaim, Store
+from gpuexplore.model import Case, Result, RunState, Status
+from gpuexplore.store import ActivityClaim, Instance, RunClaim, Store
 from gpuexplore.store.leases import names_of
+
+# What a supervisor does for the queue now and then: the runs of the dead, of the gone, and the passing of time.
+
+
+LOOK_S = 5.0
+ORDER_S = 60.0
+JUMP_S = 60.0  # by which two clocks differ more than before: one of them was set, or the host slept
+KEPT = timedelta(days=30)  # a deleted run, which its owner may want back
+SEEN_AGAIN_S = 180.0  # in which every open page says again that its owner is there, once a minute
+
+
+class Housekeeping:
+    """Keeps the queue in order.
+
+    A supervisor counts as dead when its lease had expired at two looks in a row, or when it shared this one's locks:
+    then the first look tells, for this one holds them now. One look alone would be deceived by a clock that is set
+    forward; so would the absence of an owner, so that nobody counts as gone in the minutes after that.
+    """
+
+    def __init__(self, store: Store, instance: Instance, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._instance, self._clock = store, instance, clock
+        self._silent: frozenset[str] = frozenset()
+        self._look_s = self._order_s = self._absence_counts_s = clock()
+        self._ahead_s: float | None = None
+
+    def do_what_is_due(self) -> None:
+        """Do what has not been done for too long.
+
+        Raises:
+            StoreUnavailable: the database cannot be used now; what was due stays due.
+        """
+        now_s = self._clock()
+        if now_s >= self._look_s:
+            self._take_over()
+            self._drop_abandoned(now_s)
+            self._look_s = now_s + LOOK_S
+        if now_s >= self._order_s:
+            self._store.order_all()
+            self._store.purge_deleted((self._store.clock() - KEPT).isoformat(timespec="microseconds"))
+            self._order_s = now_s + ORDER_S
+
+    def _drop_abandoned(self, now_s: float) -> None:
+        ahead_s, before_s = self._store.epoch_s() - now_s, self._ahead_s
+        self._ahead_s = ahead_s
+        if before_s is not None and abs(ahead_s - before_s) > JUMP_S:
+            LOG.warning("The clock was set by %+.0f s: no owner counts as gone for a while", ahead_s - before_s)
+            self._absence_counts_s = now_s + SEEN_AGAIN_S
+        if now_s >= self._absence_counts_s and (dropped := self._store.drop_abandoned()):
+            LOG.info("%d runs waited for owners who have gone: they are cancelled", dropped)
+
+    def _take_over(self) -> None:
+        silent = self._store.silent_supervisors()
+        count = self._store.take_over(self._instance, silent & self._silent)
+        self._silent = silent
+        if count:
+            LOG.warning("%d runs were left by a supervisor that died: they are queued again", count)
+
+
+# Ends a run whose cases crash one after the other: what is wrong there is not the next case.
+
+
+MAX_CRASHES = 3
+
+
+class CrashLimit:
+    """Passes on what an engine reports on one run, and raises out of `Engine.measure` at the third crash in a row.
+
+    Args:
+        on_event: gets every event first, so that the results are kept, the last crash's too.
+    """
+
+    def __init__(self, on_event: Callable[[Case | Result], None]) -> None:
+        self._on_event = on_event
+        self._crashed: list[Case] = []
+        self._passed: set[Case] = set()
+
+    def __call__(self, event: Case | Result) -> None:
+        """Pass on `event`.
+
+        Raises:
+            GpuExploreError: it is the third crash in a row; the text names the three cases.
+        """
+        self._on_event(event)
+        if isinstance(event, Result) and event.status is Status.CRASHED:
+            self._crashed.append(event.case)
+        elif isinstance(event, Result) and not (event.provisional and event.case in self._passed):
+            self._crashed = []  # what is measured again after a crash tells nothing new
+            self._passed.add(event.case)
+        if len(self._crashed) == MAX_CRASHES:
+            raise GpuExploreError(f"{MAX_CRASHES} crashes in a row: {'; '.join(map(_name, self._crashed))}")
+
+
+def _name(case: Case) -> str:
+    return f"{case.operation} {case.implementation} {case.dtype} {case.shape} on {case.device}"
+
 
 LOG = logging.getLogger(__name__)
 POLL_S = 0.05

@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from gpuexplore.kernels.cpu.registers import tile_for
+from gpuexplore.kernels.cpu.micro_kernel import tile_for
 from gpuexplore.kernels.formats.numba_cpu import widen
 
 

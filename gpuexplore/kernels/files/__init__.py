@@ -1,8 +1,18 @@
 """Files of anybody that hold CUDA kernels: PTX, compiled for a GPU first, and cubins, which are machine code."""
 
-from gpuexplore.kernels.files.cubin import Cubin, CubinKernel, read_cubin
-from gpuexplore.kernels.files.kernel_file import MOST_BYTES, SUFFIXES, KernelFile, kernel_chosen, read_kernel_file
+from collections.abc import Sequence
+
+from gpuexplore.errors import InvalidInput, TooLarge
+from gpuexplore.kernels.files.cubin import FATBIN, MAGIC, Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxKernel, PtxText, read_ptx
+from gpuexplore.units import format_bytes
+
+MOST_BYTES = 4 * 2**20  # of a file; a library's PTX is larger, one kernel's never
+SUFFIXES = (".ptx", ".cubin")
+MOST_NAMED = 20  # kernels in a sentence
+LONGEST = 100  # characters of a name in a sentence: a part of a name will do
+
+KernelFile = PtxText | Cubin
 
 __all__ = [
     "MOST_BYTES",
@@ -17,3 +27,49 @@ __all__ = [
     "read_kernel_file",
     "read_ptx",
 ]
+
+
+# A file with kernels, whatever kind it is, and which of them is meant.
+
+
+def read_kernel_file(content: bytes) -> KernelFile:
+    """Return what a file holds, by its content and not by its name.
+
+    Raises:
+        InvalidInput: it is neither PTX nor a cubin, or holds no kernel.
+        TooLarge: it has more than MOST_BYTES.
+    """
+    if len(content) > MOST_BYTES:
+        raise TooLarge(f"a file of more than {format_bytes(MOST_BYTES)}: at most {MOST_BYTES:,} bytes are read here")
+    if not content.strip():
+        raise InvalidInput("this file is empty: PTX or a cubin is looked for")
+    if content.startswith((MAGIC, FATBIN)):
+        return read_cubin(content)
+    try:
+        return read_ptx(content.rstrip(b"\0").decode())
+    except UnicodeDecodeError as error:
+        raise InvalidInput("this file is neither PTX, which is text, nor a cubin, which begins like ELF") from error
+
+
+def kernel_chosen(names: Sequence[str], wanted: str | None) -> str:
+    """Return the kernel that is meant by its name or a part of it that no other has; None where there is only one.
+
+    Raises:
+        InvalidInput: none or several are meant.
+    """
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted is None:
+        raise InvalidInput(f"this file holds {len(names)} kernels, so name one: {_listed(names)}")
+    if wanted in names:
+        return wanted
+    meant = [name for name in names if wanted.strip() and wanted.strip() in name]
+    if len(meant) != 1:
+        raise InvalidInput.of("kernel", wanted, f"{_listed(meant or names)}, or a part that only one of them has")
+    return meant[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in names[:MOST_NAMED]]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(shown)}{more}"

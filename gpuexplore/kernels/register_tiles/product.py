@@ -5,9 +5,16 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.kernels.cuda_kernel import Kernel, inlined
-from gpuexplore.kernels.register_tiles.loading import edge_a_loader, edge_b_loader, whole_a_loader, whole_b_loader
-from gpuexplore.kernels.register_tiles.multiplying import sum_storer
-from gpuexplore.kernels.register_tiles.steps import memory, short_steps, steps
+from gpuexplore.kernels.register_tiles.steps import (
+    edge_a_loader,
+    edge_b_loader,
+    memory,
+    short_steps,
+    steps,
+    sum_storer,
+    whole_a_loader,
+    whole_b_loader,
+)
 from gpuexplore.kernels.register_tiles.tiling import Tiling, load_places, sum_places
 
 

@@ -5,10 +5,15 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.kernels.cuda_kernel import inlined
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT
-from gpuexplore.kernels.register_tiles.loading import Loader, a_filler, b_filler
-from gpuexplore.kernels.register_tiles.multiplying import tile_multipliers
-from gpuexplore.kernels.register_tiles.tiling import Tiling
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.intrinsics.edges import edge_loader
+from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, lines_loader, store_vector, vector_loader, write
+from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, Share, Tiling
+
+Loader = tuple[Any, Any]
+
+STORED = 8  # rows of sums that LLVM unrolls the stores of
 
 
 def memory(tiling: Tiling) -> Any:
@@ -89,3 +94,172 @@ def short_steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = No
             cuda.syncthreads()
 
     return go
+
+
+# A thread's sums: terms of two tiles in shared memory added to them, and what they are in the end stored.
+
+
+def tile_multipliers(tiling: Tiling) -> tuple[Any, Any]:
+    """Return device functions that add the product of two tiles to a thread's sums: written out, and in a loop.
+
+    Their arguments: the sums, the tiles, and where in them the thread's first vectors lie.
+    """
+    rows = Lines(tiling.down, tiling.wide, tiling.wide * WARP_HEIGHT, tiling.padded)
+    columns = Lines(tiling.across, tiling.wide, tiling.wide * WARP_WIDTH, tiling.columns)
+    return outer_adder(tiling.depth, rows, columns), adder_in_loop(tiling.depth, rows, columns)
+
+
+def adder_in_loop(terms: int, rows: Lines, columns: Lines) -> Any:
+    """Return a device function that does as `outer_adder` does, with the terms in a loop: less code, for edges."""
+    add, step_a, step_b = outer_adder(1, rows, columns), rows.term, columns.term
+
+    @inlined
+    def add_in_loop(sums, tile_a, tile_b, at_a, at_b):
+        for term in range(terms):
+            add(sums, tile_a, tile_b, at_a + term * step_a, at_b + term * step_b)
+
+    return add_in_loop
+
+
+def sum_storer(tiling: Tiling) -> Any:
+    """Return a device function that stores a thread's sums where they are inside a matrix, (m, n), of the output."""
+    across, wide, keeps_format, halves = tiling.across, tiling.wide, tiling.storage is tiling.kind, tiling.down > STORED
+
+    @inlined
+    def store_rows(out, sums, start, row, column, m, n, first):
+        below, beside = m - row, n - column
+        for i in range(first, first + STORED):
+            lower = i // wide * wide * WARP_HEIGHT + i % wide
+            for j in range(0, across, wide):
+                right = j * WARP_WIDTH
+                place = start + (row + lower) * n + column + right
+                if keeps_format and n % wide == 0:
+                    if lower < below and right < beside:
+                        store_vector(out, place, sums, i * across + j)
+                else:
+                    for each in range(wide):
+                        if lower < below and right + each < beside:
+                            write(out, place + each, narrow(sums[i, j + each], out.dtype))
+
+    @inlined
+    def store(out, sums, start, row, column, m, n):
+        store_rows(out, sums, start, row, column, m, n, 0)
+        if halves:
+            store_rows(out, sums, start, row, column, m, n, STORED)
+
+    return store
+
+
+# Elements of A and B on their way from device memory to the tiles: into a thread's registers, then into the tiles.
+#
+# A loader is two device functions: one loads what lies at a place into registers, the other returns the place of the
+# next tile. What a place is, each loader says; the thread's part of it is found once, before the first step.
+
+
+def whole_a_loader(tiling: Tiling) -> Loader:
+    """Return the loader of a tile inside A; its place is the thread's first element and k."""
+    depth = tiling.depth
+
+    @inlined
+    def following(place):
+        return place[0] + depth, place[1]
+
+    return _whole(tiling.share_a), following
+
+
+def whole_b_loader(tiling: Tiling) -> Loader:
+    """Return the loader of a tile inside B; its place is the thread's first element and n."""
+    depth = tiling.depth
+
+    @inlined
+    def following(place):
+        return place[0] + depth * place[1], place[1]
+
+    return _whole(tiling.share_b), following
+
+
+def _whole(share: Share) -> Any:
+    sweep, load_lines = share.sweep, lines_loader(share.count, share.vector)
+
+    @inlined
+    def load(staged, source, place):
+        at, width = place
+        load_lines(staged, source, at, sweep * width)
+
+    return load
+
+
+def repeating_a_loader(tiling: Tiling) -> Loader:
+    """Return the loader of whole vectors that repeats A's last row below it; its place is that of `edge_a_loader`."""
+    share = tiling.share_a
+    count, sweep, vector, load_vector = share.count, share.sweep, share.vector, vector_loader(share.vector)
+    _, following = edge_a_loader(tiling)
+
+    @inlined
+    def load(staged, source, place):
+        start, row, term, m, k = place
+        for i in range(count):
+            load_vector(staged, i * vector, source, start + min(row + i * sweep, m - 1) * k + term)
+
+    return load, following
+
+
+def edge_a_loader(tiling: Tiling) -> Loader:
+    """Return the loader with zeros beyond A; its place is where A starts, the thread's row and term, m and k."""
+    depth = tiling.depth
+
+    @inlined
+    def following(place):
+        start, row, term, m, k = place
+        return start, row, term + depth, m, k
+
+    return _with_zeros(tiling.share_a), following
+
+
+def edge_b_loader(tiling: Tiling) -> Loader:
+    """Return the loader with zeros beyond B; its place is where B starts, the thread's term and column, k and n."""
+    depth = tiling.depth
+
+    @inlined
+    def following(place):
+        start, term, column, k, n = place
+        return start, term + depth, column, k, n
+
+    return _with_zeros(tiling.share_b), following
+
+
+def _with_zeros(share: Share) -> Any:
+    load_vectors = edge_loader(share.count, share.sweep, share.vector)
+
+    @inlined
+    def load(staged, source, place):
+        start, row, column, height, width = place
+        load_vectors(staged, source, start, row, column, height, width)
+
+    return load
+
+
+def a_filler(tiling: Tiling) -> Any:
+    """Return a device function that puts what a thread loaded of A into its tile, row by row as columns."""
+    count, sweep, vector, padded = tiling.share_a.count, tiling.share_a.sweep, tiling.share_a.vector, tiling.padded
+
+    @inlined
+    def fill(tile, staged, into):
+        for load in range(count):
+            for i in range(vector):
+                write(tile, into + load * sweep + i * padded, widen(staged[load * vector + i]))
+
+    return fill
+
+
+def b_filler(tiling: Tiling) -> Any:
+    """Return a device function that puts what a thread loaded of B into its tile."""
+    count, vector, step = tiling.share_b.count, tiling.share_b.vector, tiling.share_b.sweep * tiling.columns
+
+    @inlined
+    def fill(tile, staged, into):
+        for load in range(count):
+            for i in range(vector):
+                write(tile, into + load * step + i, widen(staged[load * vector + i]))
+
+    return fill

@@ -23,7 +23,7 @@ from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import load_build
 from gpuexplore.operations.awkward import AWKWARD, shapes_of

@@ -15,8 +15,18 @@ from statistics import fmean
 from gpuexplore.devices.machine import machine_kind
 from gpuexplore.hardware import MachineKind
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
-from gpuexplore.measure.conditions.spread_log import Seen, SpreadLog, case_key, load_log, threads_of
-from gpuexplore.measure.conditions.spread_prior import Deviation, Length, Threads, length_of, prior
+from gpuexplore.measure.conditions.spread_log import (
+    Deviation,
+    Length,
+    Seen,
+    SpreadLog,
+    Threads,
+    case_key,
+    length_of,
+    load_log,
+    prior,
+    threads_of,
+)
 from gpuexplore.model import Case, Device, Measurement, Result
 from gpuexplore.statistics import median
 

@@ -12,7 +12,7 @@ from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_f
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import array_bytes
-from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.check.untouched import ChangedProcess
 from gpuexplore.measure.sample.timing import Sampling, plan_rounds, sample_alone
 from gpuexplore.model import CacheState, Contrast

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.check.untouched import ChangedProcess
 from gpuexplore.measure.sample.timing import Sampling, sample_alone
 from gpuexplore.model import Phase

@@ -25,8 +25,7 @@ from gpuexplore.measure.check.guard import (
     needed_bytes,
 )
 from gpuexplore.measure.check.in_blocks import AnyReference
-from gpuexplore.measure.check.outputs import checked
-from gpuexplore.measure.check.spot_checks import check_inputs
+from gpuexplore.measure.check.spot_checks import check_inputs, checked
 from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
 from gpuexplore.model import Accuracy, Case, Device, Shape

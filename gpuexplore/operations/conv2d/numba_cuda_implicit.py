@@ -16,8 +16,14 @@ from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import read, store_vector, write
-from gpuexplore.kernels.register_tiles.loading import Loader, edge_a_loader, repeating_a_loader
-from gpuexplore.kernels.register_tiles.steps import memory, short_steps, steps
+from gpuexplore.kernels.register_tiles.steps import (
+    Loader,
+    edge_a_loader,
+    memory,
+    repeating_a_loader,
+    short_steps,
+    steps,
+)
 from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, Tiling, load_places, sum_places
 from gpuexplore.operations.conv2d import PATCH_TILES, THREAD_TILE
 

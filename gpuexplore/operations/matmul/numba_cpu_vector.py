@@ -18,9 +18,8 @@ from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.cpu.calls import address_of, call_at, untyped
-from gpuexplore.kernels.cpu.micro_kernel import add_product
+from gpuexplore.kernels.cpu.micro_kernel import add_product, packed_dtype, tile_for
 from gpuexplore.kernels.cpu.operands import join, lanes_of, terms_of
-from gpuexplore.kernels.cpu.registers import packed_dtype, tile_for
 from gpuexplore.kernels.formats.numba_cpu import narrow
 
 ROWS = 96

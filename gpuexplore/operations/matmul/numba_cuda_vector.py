@@ -16,7 +16,7 @@ from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, kept, load_vector, read, store_vector, vector_length, write
-from gpuexplore.kernels.register_tiles.multiplying import adder_in_loop
+from gpuexplore.kernels.register_tiles.steps import adder_in_loop
 from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
 WARP_WIDTH, WARP_HEIGHT = 8, 4

@@ -5,16 +5,15 @@ from textwrap import dedent
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import kernel_occupancy
+from gpuexplore.analysis.kernels.blocks import TargetGpu, kernel_occupancy
 from gpuexplore.analysis.kernels.occupancy import waves
-from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.exhibits import Exhibit, exhibits_of
 from gpuexplore.kernels.geometry import Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.kernels.code import CODE_HEIGHT
+from gpuexplore.ui.kernels.code_lines import CODE_HEIGHT
 from gpuexplore.ui.kernels.facts import compile_choice, compiled, show_on_its_way
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table

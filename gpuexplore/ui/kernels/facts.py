@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import kernel_occupancy
+from gpuexplore.analysis.kernels.blocks import TargetGpu, kernel_occupancy
 from gpuexplore.analysis.kernels.occupancy import Occupancy, waves
-from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernels, known_kernels
 from gpuexplore.kernels.compiled_kernel import CompiledKernel

@@ -11,7 +11,7 @@ from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.analysis.kernels.rung_bounds import RungBound, rung_bounds
 from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
+from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.charts.rung_bounds import rung_bounds_chart
 from gpuexplore.devices import TORCH_KINDS, accelerator_named
@@ -19,8 +19,8 @@ from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import small
-from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.recorded import origin_of
+from gpuexplore.ui.run.results import show_diagnosis
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.run_head.head import show_small_head

@@ -13,21 +13,88 @@ from gpuexplore.analysis.roofline.roofs import Roof, roofs
 from gpuexplore.analysis.roofline.summary import explain
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.analysis.utilization.utilization import device_of
+from gpuexplore.analysis.utilization.utilization import device_of, shape_label
 from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import basis, roof_above
+from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_device
+from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
+from gpuexplore.ui import url_widgets
 from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, Measured, measured_results
 from gpuexplore.ui.navigation import file_of
-from gpuexplore.ui.roofline.choice import RooflineChoice
 from gpuexplore.ui.session import owner
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
+
+# What a roofline is asked to show: a device, a dtype, whose runs; all of it in the URL.
+
+
+ALL = "all"
+RUNS = {"mine": "My runs", "all": "Everybody's", "none": "None"}
+RECORDED = {"on": "Shown", "off": "Hidden"}
+TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineChoice:
+    """What a visitor chose.
+
+    Attributes:
+        device: of this machine, or a row of the table.
+        here: whether it can be measured on this machine.
+        dtype: the only one, or None for all.
+        runs: whose, a key of RUNS.
+        recorded: whether results recorded on other hardware are drawn.
+        operation: the only one, or None for all.
+    """
+
+    device: Device
+    here: bool
+    dtype: str | None
+    runs: str
+    recorded: bool
+    operation: str | None
+
+
+def choose(devices: Sequence[Device]) -> RooflineChoice:
+    """Draw the choices and return them."""
+    known = {device.id: device for device in devices}
+    with st.container(border=True):
+        problems = st.container()  # the columns are too narrow for sentences
+        place, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
+        with place:
+            name = url_widgets.select(
+                "Device", "device", [*known, *TABLE], shown=lambda key: _label(key, known), problems=problems
+            )
+        device = known[name] if name in known else as_device(TABLE[name])
+        with dtypes:
+            present = [dtype for dtype in FORMATS if any(peak.dtype == dtype for peak in device.peaks)]
+            dtype = url_widgets.select("Dtype", "dtype", [ALL, *present], problems=problems)
+        with operations:
+            operation = url_widgets.operation(ALL, problems=problems)
+        with whose:
+            runs = url_widgets.select("Runs", "runs", list(RUNS), shown=RUNS.__getitem__, problems=problems)
+        with recordings:
+            recorded = url_widgets.select(
+                "Recorded runs", "recorded", list(RECORDED), shown=RECORDED.__getitem__, problems=problems
+            )
+    return RooflineChoice(
+        device=device,
+        here=name in known,
+        dtype=None if dtype == ALL else dtype,
+        runs=runs,
+        recorded=recorded == "on",
+        operation=None if operation == ALL else operation,
+    )
+
+
+def _label(name: str, known: dict[str, Device]) -> str:
+    return f"{known[name].title} (this machine, {name})" if name in known else TABLE[name].name
+
 
 Found = tuple[tuple[str, Result], ...]
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before

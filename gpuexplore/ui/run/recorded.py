@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.analysis.run.missing import missing_sentence
+from gpuexplore.analysis.run.summary_rules import missing_sentence
 from gpuexplore.devices.identity import is_namesake, why_other_device
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DOUBTFUL, Device, Origin, Result, Run

@@ -1,26 +1,88 @@
 """Results of a run on a page: sentences, charts, a table of every figure, conditions of the measurement, exports."""
 
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from types import MappingProxyType
+from typing import Any
+
 import streamlit as st
 
 from gpuexplore import charts
-from gpuexplore.analysis.model import RunAnalysis
+from gpuexplore.analysis.model import AnalyzedResult, Context, Diagnosis, PeakChoice, RunAnalysis, Severity
 from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.run.summary_rules import phases_said
+from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
+from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.analysis.utilization.utilization import bandwidth_utilization, mfu, shape_label
 from gpuexplore.charts.panels import EMULATED, lines_of
 from gpuexplore.charts.share import has_share, share_left_out
 from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.devices import TORCH_KINDS
-from gpuexplore.model import Environment, Run
+from gpuexplore.model import Bandwidth, Environment, Peak, Run
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.comparison import Drawn, choose_comparison
-from gpuexplore.ui.run.diagnosis import show_diagnosis
-from gpuexplore.ui.run.known_peaks import show_known_peaks
 from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, offer_pictures, show_made
 from gpuexplore.ui.run.recorded import provenance_facts
 from gpuexplore.ui.run.table import show_results_table
-from gpuexplore.ui.shared.replay import draw_once
-from gpuexplore.ui.url_widgets import segments, several
-from gpuexplore.units import format_flop_per_s
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.undocumented import place_of, record, send_again
+from gpuexplore.ui.url_widgets import segments, select, several
+from gpuexplore.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, in_one_unit
+
+ICONS: Mapping[Severity, str] = MappingProxyType(
+    {
+        "explains": ":material/lightbulb:",
+        "doubt": ":orange[:material/warning:]",
+        "wrong": ":red[:material/error:]",
+    }
+)
+
+WHY = "Source, or why it is unknown"
+
+
+# Parts of a page that look the same to all visitors: drawn for the first, sent to the others as they were drawn.
+#
+# Drawing an element takes Streamlit a tenth of a millisecond and a chart one or two; sending what was drawn is ten
+# times as cheap. Where a version of Streamlit lacks what this rests on, every visitor's part is drawn.
+
+
+@dataclass(slots=True)
+class _Part:
+    """What was sent when it was drawn; None before."""
+
+    drawn: Sequence[Any] | None = None
+    lock: Lock = field(default_factory=Lock)
+
+
+PARTS: Shared[_Part] = Shared(60)
+
+
+def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
+    """Show in a container what `draw` draws, which is drawn anew only where it was not drawn yet at this place.
+
+    Whoever comes meanwhile waits; where the first visitor leaves before it is drawn, the next one draws it.
+
+    Args:
+        key: everything that what is drawn depends on.
+        draw: draws no widgets, for each visitor has an own state of those.
+    """
+    container = st.container()
+    place = place_of(container)
+    if place is None:
+        with container:
+            draw()
+        return
+    part = PARTS.get((key, place), _Part)
+    with part.lock:
+        if part.drawn is None:
+            with container:
+                part.drawn = record(draw)
+            return
+    send_again(part.drawn)
+
 
 TIME = Drawing("time", "Time", charts.time, charts.time_notes)
 SPEEDUP = Drawing("speedup", "Speedup", charts.speedup, speedup_left_out)
@@ -155,3 +217,101 @@ def _chosen_chart(run: Run, drawn: Drawn, hidden: tuple[str, ...]) -> MadeChart 
 def _show_chart(run: Run, chart: MadeChart | None) -> None:
     if chart:
         show_made(chart, run)
+
+
+# A table of everything that the fastest result of a run can be compared with.
+
+
+def show_known_peaks(analysis: RunAnalysis) -> None:
+    """Show, folded, the fastest result relative to every known peak."""
+    if analysis.fastest is None or not analysis.fastest.byte_count:  # nothing is known of what it does
+        return
+    with st.expander("MFU against every known peak", icon=":material/percent:"):
+        show_peaks_of(analysis.fastest, analysis.context)
+
+
+def show_peaks_of(analyzed: AnalyzedResult, context: Context) -> None:
+    """Show the tables of everything a result can be compared with: its FLOP/s, then its bytes/s."""
+    name = f"{analyzed.label} at {shape_label(analyzed.case.shape)}"
+    if analyzed.flop_count:
+        st.markdown(f"**{name}: {format_flop_per_s(analyzed.flop_per_s)}**")
+        rows = _in_one_unit([_compute_row(choice, analyzed) for choice in known_peaks(analyzed.result, context)])
+        st.table(rows, hide_index=True, alt=f"MFU of {name} relative to every kind of peak; a dash is unknown")
+    st.markdown(f"**{name}: {format_bytes_per_s(analyzed.bytes_per_s)}**")
+    if analyzed.cache_resident_reason:
+        st.caption(f"It has no share of the memory bandwidth: {analyzed.cache_resident_reason}.")
+    rows = _in_one_unit([_memory_row(choice, analyzed) for choice in known_bandwidths(analyzed.result, context)])
+    st.table(rows, hide_index=True, alt=f"Memory use of {name} relative to every kind of bandwidth; a dash is unknown")
+
+
+def _compute_row(choice: PeakChoice[Peak], analyzed: AnalyzedResult) -> dict[str, str]:
+    return {
+        "Relative to": PEAK_SOURCES[choice.kind].label,
+        "Peak": format_flop_per_s(choice.peak.flop_per_s if choice.peak else None),
+        "MFU": format_percent(mfu(analyzed.result, choice.peak)),
+        WHY: _why(choice, why_above_peak(analyzed.result, choice.peak)),
+    }
+
+
+def _memory_row(choice: PeakChoice[Bandwidth], analyzed: AnalyzedResult) -> dict[str, str]:
+    return {
+        "Relative to": PEAK_SOURCES[choice.kind].bandwidth_label,
+        "Bandwidth": format_bytes_per_s(choice.peak.bytes_per_s if choice.peak else None),
+        "Share": format_percent(bandwidth_utilization(analyzed.result, choice.peak)),
+        WHY: _why(choice, why_above_bandwidth(analyzed.result, choice.peak)),
+    }
+
+
+def _in_one_unit(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return rows whose columns have one unit each, and whose figures do not break."""
+    cells = in_one_unit([tuple(row.values()) for row in rows])
+    return [
+        {
+            name: cell if name in ("Relative to", WHY) else cell.replace(" ", "\N{NO-BREAK SPACE}")
+            for name, cell in zip(rows[0], row, strict=True)
+        }
+        for row in cells
+    ]
+
+
+def _why(choice: PeakChoice[Peak] | PeakChoice[Bandwidth], above: str | None) -> str:
+    """Return the source as Markdown that shows what users wrote as it is, after the reason for more than 100 %."""
+    source = choice.peak.source if choice.peak else choice.reason or UNKNOWN
+    return plain(f"{above} {source}" if above else source)
+
+
+# Why a result is as it is, on a page: sentences by how grave they are, each with the figures it rests on.
+
+
+def show_diagnosis(analysis: RunAnalysis, *, running: bool = False) -> None:
+    """Show what explains one of the results: the chosen one; while `running` the fastest so far."""
+    first = analysis.headline_result
+    if first is None:
+        return
+    st.markdown("**What limits this result**")
+    if running:
+        st.caption(f"{_label(first)}, the fastest so far")
+    chosen = first if running else _choose(analysis, first)
+    if phases := phases_said(chosen):
+        st.markdown(f":material/timeline: {plain(phases)}")
+    for diagnosis in chosen.diagnoses:
+        _show(diagnosis)
+    if not chosen.diagnoses:
+        st.caption("Nothing stands out: no peak of this device says what limits it, and no flag was raised.")
+
+
+def _choose(analysis: RunAnalysis, first: AnalyzedResult) -> AnalyzedResult:
+    """Return the result the URL names: the first one where it names none."""
+    by_label = {_label(analyzed): analyzed for analyzed in (first, *analysis.results)}
+    return by_label[select("Result", "explain", list(by_label))]
+
+
+def _label(analyzed: AnalyzedResult) -> str:
+    status = analyzed.result.status.value.replace("_", " ")
+    return f"{shape_label(analyzed.case.shape)}, {analyzed.label}{'' if analyzed.measurement else f' ({status})'}"
+
+
+def _show(diagnosis: Diagnosis) -> None:
+    with st.container(gap=None):
+        st.markdown(f"{ICONS[diagnosis.severity]} {plain(diagnosis.sentence)}")
+        st.caption(plain(diagnosis.evidence))

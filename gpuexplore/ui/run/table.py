@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.points import contrasts_said
 from gpuexplore.model import Measurement, Shape
 from gpuexplore.ui.run.comparison import Drawn

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import streamlit as st
 
 from gpuexplore.analysis.prediction import Nearest, Prediction
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.ui.markdown import plain
 from gpuexplore.units import format_interval, format_seconds
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.workload import Workload, of_operation, of_run, parse_layers, transformer_block
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Run

@@ -1,7 +1,6 @@
 import pytest
 
-from gpuexplore.analysis.kernels.blocks import block_shapes
-from gpuexplore.analysis.kernels.target_gpu import of_the_table
+from gpuexplore.analysis.kernels.blocks import block_shapes, of_the_table
 from gpuexplore.devices import accelerator_named
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry

@@ -11,7 +11,7 @@ from gpuexplore.analysis.prediction.calibration import from_noted, from_publishe
 from gpuexplore.analysis.prediction.gpu import fitted
 from gpuexplore.analysis.prediction.priors import PRIORS, components_of, prior_of
 from gpuexplore.analysis.prediction.regression import Cases, covariance
-from gpuexplore.analysis.utilization.published import PUBLISHED
+from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Case, Flag, Options, Shape

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.analysis.roofline.roof_experiments import roof_experiments
 from gpuexplore.analysis.run.estimate import check_limits
-from gpuexplore.analysis.utilization.rates import byte_count
+from gpuexplore.analysis.utilization.utilization import byte_count
 from gpuexplore.model import Peak
 from tests.analysis.made import device
 

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, best_published
+from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, best_published
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.features.atlas.analysis.citations import of_product

@@ -2,21 +2,19 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.utilization.rates import (
-    byte_count,
-    bytes_per_s,
-    flop_count,
-    flop_per_s,
-    shape_label,
-    shapes_by_work,
-    size_of,
-)
 from gpuexplore.analysis.utilization.utilization import (
     bandwidth_utilization,
+    byte_count,
+    bytes_per_s,
     cache_mode,
     cache_resident_reason,
     default_peak,
+    flop_count,
+    flop_per_s,
     mfu,
+    shape_label,
+    shapes_by_work,
+    size_of,
 )
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Peak, Shape, Status
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok

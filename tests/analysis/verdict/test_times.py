@@ -5,8 +5,7 @@ from random import Random
 import pytest
 
 from gpuexplore.analysis.verdict import compare, rate_of, ratio_of, time_of
-from gpuexplore.analysis.verdict.doubts import LEFT_IN_A_RATIO, UNSIZED
-from gpuexplore.analysis.verdict.times import quotient
+from gpuexplore.analysis.verdict.times import LEFT_IN_A_RATIO, UNSIZED, quotient
 from gpuexplore.model import Flag
 from tests.analysis.made import failed, ok
 

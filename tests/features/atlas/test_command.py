@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.features.atlas.analysis import citations, points
-from gpuexplore.features.atlas.analysis.rows import csv_text
+from gpuexplore.features.atlas.analysis.answers import csv_text
 from gpuexplore.features.atlas.atlas_command import MOST_ROWS, citation_words
 from tests.cli.conftest import answered, home
 

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from gpuexplore.devices.simulated import VARIABLE
+from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.features.cluster.worker_command import SETTINGS
 from gpuexplore.jobs.server_settings import SCHEDULER
 from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, main

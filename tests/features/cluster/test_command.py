@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from gpuexplore.cli import EXIT_UNUSABLE, main
-from gpuexplore.devices.simulated import VARIABLE
+from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.features.cluster import dask
 from gpuexplore.features.cluster.worker_command import SETTINGS, check_installed
 from tests.cli.conftest import home

@@ -9,7 +9,7 @@ from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.lessons.lesson.work import tasks_of
+from gpuexplore.features.lessons.lesson.evidence import tasks_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.features.selftest import selftest_command
-from gpuexplore.features.selftest.suite import page, private
+from gpuexplore.features.selftest.suite import page
 from gpuexplore.features.selftest.suite.check import Check
 from gpuexplore.features.selftest.suite.contract import Figure, Finding, Outcome, Report, Verdict, judged
 from gpuexplore.model import Bandwidth
@@ -107,8 +107,8 @@ def test_report_has_the_device_as_it_was_measured(tmp_path, monkeypatch, answere
 
 def test_report_names_neither_the_host_nor_the_user(tmp_path, monkeypatch, checks):
     monkeypatch.setenv("HOME", "/home/carla")
-    monkeypatch.setattr(private, "getuser", lambda: "carla")
-    monkeypatch.setattr(private, "node", lambda: "carlas-box.lab.example")
+    monkeypatch.setattr(selftest_command, "getuser", lambda: "carla")
+    monkeypatch.setattr(selftest_command, "node", lambda: "carlas-box.lab.example")
     paths = "no file /home/carla/.cache/x, /scratch/carla/y, /tmp/torchinductor_carla/z"
     words = f"{paths} on carlas-box.lab.example, carlas-box"
     checks(Finding(Verdict.FAIL, (words,), (Figure("a", words), Figure("b", 1.0, note=words), Figure("c", None))))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.analysis.verdict.doubts import LEFT_IN_A_RATIO
+from gpuexplore.analysis.verdict.times import LEFT_IN_A_RATIO
 from gpuexplore.features.training.analysis import conclusions, ratio_doubts, time_doubts
 from gpuexplore.features.training.measure.contract import Timing
 from tests.features.training.made_training import mode, processes, report

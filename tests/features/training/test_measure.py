@@ -286,7 +286,7 @@ def test_processes_end_when_they_are_cancelled():
 
 def test_weights_and_batches_come_from_the_seed_alone():
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from gpuexplore.features.training.measure.network import Batches, initial_parameters
+    from gpuexplore.features.training.measure.learner import Batches, initial_parameters
 
     first, again, other = (read_setup({"seed": seed}, 1) for seed in ("1", "1", "2"))
     batches = [Batches(setup).of_step(3)[0] for setup in (first, again, other)]

@@ -13,9 +13,8 @@ from gpuexplore.devices.pcie import Link, link_of
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.features.transfer import measure as transfer
 from gpuexplore.features.transfer.measure import cpu_moves, perform
-from gpuexplore.features.transfer.measure.calls import IN_A_ROW, _awaited
+from gpuexplore.features.transfer.measure.calls import IN_A_ROW, Way, _awaited
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Observed, Reading, sizes_of, timed, work_sizes_of
-from gpuexplore.features.transfer.measure.way import Way
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.operations import OPERATIONS

@@ -7,8 +7,7 @@ import pytest
 from gpuexplore.features.lessons.ui.view import FOLLOWED
 from gpuexplore.features.workshop.goals import KINDS, goal_of
 from gpuexplore.features.workshop.ui import found, known
-from gpuexplore.rooms import ALL_STEPS, LESSON, WrongCodes
-from gpuexplore.rooms.wrong_codes import MOST_OF_ONE
+from gpuexplore.rooms import ALL_STEPS, LESSON, MOST_OF_ONE, WrongCodes
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts
 
 LEADER = "the one who leads"

@@ -11,8 +11,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure import process_settings
 from gpuexplore.measure.candidates import candidate
-from gpuexplore.measure.candidates.candidate import ASSUMED_FLUSH_BYTES, build_candidate, new_flush
-from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.candidates.candidate import ASSUMED_FLUSH_BYTES, build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.operations import OPERATIONS
 from tests.devices.fake_nvml import FakeGpu, FakeNvml

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.check import outputs, spot_checks
+from gpuexplore.measure.check import spot_checks
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls
@@ -108,23 +108,23 @@ def test_a_call_that_waits_for_its_threads_passes(candidate, group):
 
 def test_the_same_bits_are_judged_once_and_others_each_time(candidate, group, monkeypatch):
     judged = []
-    monkeypatch.setattr(outputs, "judge", lambda *of: judged.append(of) or judge(*of))
+    monkeypatch.setattr(spot_checks, "judge", lambda *of: judged.append(of) or judge(*of))
     group = replace(group, untouched=Untouched(None))  # which would put it back
     candidate.run()
 
     for _ in range(3):
-        outputs.checked(candidate, group, group.timed_reference)
+        spot_checks.checked(candidate, group, group.timed_reference)
     assert len(judged) == 1
 
     candidate.out[3] = np.nextafter(candidate.out[3], np.float32(np.inf))
-    outputs.checked(candidate, group, group.timed_reference)
+    spot_checks.checked(candidate, group, group.timed_reference)
     assert len(judged) == 2
 
     candidate.out[3] = 0
     with pytest.raises(IncorrectOutput):
-        outputs.checked(candidate, group, group.timed_reference)
+        spot_checks.checked(candidate, group, group.timed_reference)
     with pytest.raises(IncorrectOutput):
-        outputs.checked(candidate, group, group.other_reference)
+        spot_checks.checked(candidate, group, group.other_reference)
 
 
 def test_other_values_differ_from_the_timed_ones(group):

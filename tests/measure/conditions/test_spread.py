@@ -9,8 +9,16 @@ import pytest
 from gpuexplore.hardware import MachineKind
 from gpuexplore.measure.conditions.repeatability import Repeatability, Spread, save_repeatability
 from gpuexplore.measure.conditions.spread import with_spread, with_spread_of_calls
-from gpuexplore.measure.conditions.spread_log import MOST_CASES, MOST_PROCESSES, load_log, note_results
-from gpuexplore.measure.conditions.spread_prior import Length, Threads, length_of, prior
+from gpuexplore.measure.conditions.spread_log import (
+    MOST_CASES,
+    MOST_PROCESSES,
+    Length,
+    Threads,
+    length_of,
+    load_log,
+    note_results,
+    prior,
+)
 from gpuexplore.model import Case, Device, Environment, Measurement, Result, Shape, Status, Telemetry
 
 CPU = Device("cpu", "cpu", "Made CPU", cores=2)

@@ -1,21 +1,159 @@
 """The fitted predictor of GPUs: what it was fitted on, and its estimate of one call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log1p
-from typing import Any
+from math import hypot, log, log1p
+from typing import Any, Literal
 
 import numpy as np
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.calls import Calls
+from gpuexplore.analysis.prediction.arithmetic import arithmetic
+from gpuexplore.analysis.prediction.calls import Calls, conditions_of
+from gpuexplore.analysis.prediction.claims import (
+    NOTED_NOISE,
+    noted_case,
+    noted_time_s,
+    published_case,
+)
 from gpuexplore.analysis.prediction.gpu.coefficients import Coefficients, package_data
-from gpuexplore.analysis.prediction.gpu.facts import Batch, Facts, Indices, Numbers
-from gpuexplore.analysis.prediction.gpu.intervals import deviation, regime
-from gpuexplore.analysis.prediction.gpu.likeness import Correction, Observed, Places, correction, of_families
-from gpuexplore.analysis.prediction.gpu.observations import Seen, observations
+from gpuexplore.analysis.prediction.gpu.facts import (
+    Batch,
+    Facts,
+    Indices,
+    Numbers,
+    facts_of,
+    is_of_library,
+    published_call,
+)
+from gpuexplore.analysis.prediction.gpu.likeness import NOISE, Correction, Observed, Places, correction, of_families
 from gpuexplore.analysis.prediction.gpu.terms import Terms, terms
+from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.devices import ACCELERATORS, table_device
+from gpuexplore.model import Case, Device
 from gpuexplore.once import once
+from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
+
+# What the predictor of GPUs is fitted on: published measurements, the best published products, and noted rates.
+
+
+SeenOrigin = Literal["measured", "published", "noted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One measurement of others.
+
+    Attributes:
+        origin: a published measurement, the best published product of a device, or a rate in the notes of the table.
+        time_s: what it took, seconds.
+        noise: standard deviation of the logarithm of that.
+        searched: whether its shape is the best of a search.
+        url: where it was published.
+    """
+
+    origin: SeenOrigin
+    case: Case
+    device: Device
+    facts: Facts
+    time_s: float
+    noise: float
+    searched: bool
+    url: str
+
+
+@once
+def observations() -> tuple[Seen, ...]:
+    """Return everything of others that ships."""
+    return (*of_measurements(published_measurements()), *of_published(PUBLISHED), *of_noted(NOTED))
+
+
+def of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[Seen, ...]:
+    """Return published measurements as observations."""
+    return tuple(seen for row in rows if (seen := _measured(row)) is not None)
+
+
+def of_published(rows: Sequence[PublishedResult]) -> tuple[Seen, ...]:
+    """Return the best published products as observations: queued, at the best shape of a search."""
+    found = (_claim("published", published_case(row), row.time_s, noise=NOISE, url=row.source) for row in rows)
+    return tuple(seen for seen in found if seen is not None)
+
+
+def of_noted(rows: Sequence[NotedResult]) -> tuple[Seen, ...]:
+    """Return the rates that the notes of the table mention."""
+    found = (
+        _claim("noted", noted_case(row), noted_time_s(row), noise=_noise(row), url=_row_url(row.spec_key))
+        for row in rows
+    )
+    return tuple(seen for seen in found if seen is not None)
+
+
+def _noise(row: NotedResult) -> float:
+    return hypot(NOISE, max(NOTED_NOISE, log(row.high_flop_per_s / row.low_flop_per_s) / 2))
+
+
+def _row_url(spec_key: str) -> str:
+    return next(row.source_url for row in ACCELERATORS if row.key == spec_key)
+
+
+def _measured(row: PublishedMeasurement) -> Seen | None:
+    case, device = published_call(row)
+    units = arithmetic(case, device)
+    if not is_of_library(case, device, units):
+        return None
+    facts = facts_of(case, device, units, conditions_of(row))
+    return Seen("measured", case, device, facts, row.time_s, NOISE, searched=False, url=row.url)
+
+
+def _claim(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> Seen | None:
+    device = table_device(case.device)
+    units = arithmetic(case, device)
+    if not is_of_library(case, device, units):
+        return None
+    return Seen(origin, case, device, facts_of(case, device, units), time_s, noise, origin == "published", url)
+
+
+# How sure a time on a GPU is: a standard deviation from what predictions of left-out devices were off by.
+#
+# It depends on the kind of kernel, on how calls follow one another, on the share of the launch, on how short the call
+# is, and on what was measured: on the device, on its architecture, at shapes like it. Nobody's device is less sure.
+
+
+USUAL_S = 1e-4
+DECADES = 2.0  # of time, beyond which an interval grows no more
+LEAST_DEVIATION = 0.04
+MOST_DEVIATION = 1.2
+
+
+def regime(
+    batch: Batch, took: Terms, nearness: Numbers, seen: tuple[frozenset[str], frozenset[str]]
+) -> dict[str, Numbers]:
+    """Return what decides how sure each call is, by name.
+
+    Args:
+        seen: devices and architectures that observations are of.
+    """
+    devices, architectures = seen
+    found = {"constant": np.ones(len(batch))}
+    for name in ("family", "calls", "rate"):
+        group = batch.group(name)
+        for at, member in enumerate(group.names):
+            found[f"{name}:{member}"] = (group.places == at).astype(np.float64)
+    found["launch"] = np.clip(took.launch / took.total, 0, 1)
+    found["decades"] = np.clip(np.log10(took.total / USUAL_S), -DECADES, DECADES)
+    found["misaligned"] = batch.numbers("misaligned")
+    found["far"] = 1 - nearness
+    found["new_device"] = np.array([row.device not in devices for row in batch.rows], dtype=np.float64)
+    found["new_architecture"] = np.array([row.architecture not in architectures for row in batch.rows], np.float64)
+    return found
+
+
+def deviation(regimes: Mapping[str, Numbers], known: Mapping[str, float]) -> Numbers:
+    """Return the standard deviation of the logarithm of each time."""
+    logarithm = sum((known.get(name, 0.0) * values for name, values in regimes.items()), np.zeros(1))
+    found: Numbers = np.clip(np.exp(logarithm), LEAST_DEVIATION, MOST_DEVIATION)
+    return found
+
 
 MOST_NEARBY = 5
 RELEVANT = 0.35  # share of a call's variance that an observation shares

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from gpuexplore.analysis.utilization.published import PublishedResult
+from gpuexplore.analysis.utilization.peak_sources import PublishedResult
 from gpuexplore.recorded import Recording
 from gpuexplore.recorded.published import Source, sources
 

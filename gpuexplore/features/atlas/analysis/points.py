@@ -10,8 +10,8 @@ from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import arithmetic
 from gpuexplore.analysis.prediction.calls import Calls, Conditions, conditions_of
-from gpuexplore.analysis.utilization.plausibility import is_ranked
-from gpuexplore.analysis.utilization.published import PUBLISHED, PublishedResult
+from gpuexplore.analysis.utilization.best_results import is_ranked
+from gpuexplore.analysis.utilization.peak_sources import PUBLISHED, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode
 from gpuexplore.devices import ACCELERATORS, table_device
 from gpuexplore.dtypes import format_named

@@ -1,24 +1,228 @@
 """One point of the atlas: every figure with its unit, who measured it and how, its source, and where to go from it."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from itertools import islice
+from types import MappingProxyType
 from urllib.parse import urlencode
 
 import streamlit as st
 
-from gpuexplore.analysis.prediction import CALLS, Prediction, predict
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.prediction import (
+    CALLS,
+    Calibration,
+    Calls,
+    Conditions,
+    Prediction,
+    calibrate,
+    predict,
+    predict_each,
+)
+from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import Point, points
-from gpuexplore.features.atlas.analysis.lines import case_of
-from gpuexplore.features.atlas.chart import point_id, rate_words
-from gpuexplore.features.atlas.ui.known import calibration
-from gpuexplore.model import Options
+from gpuexplore.features.atlas.analysis.defaults import (
+    dtypes_of,
+    measured_gpus,
+    measured_operations,
+    usual_calls,
+    usual_dtype,
+    usual_gpus,
+    usual_shape,
+)
+from gpuexplore.features.atlas.analysis.lines import case_of, line, shapes_between, work_of
+from gpuexplore.features.atlas.chart import SHOWN, Series, Show, point_id, rate_words
+from gpuexplore.model import Options, Shape
 from gpuexplore.once import once
-from gpuexplore.operations import operation_named
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.shapes import parse_shape
+from gpuexplore.ui import url_widgets
 from gpuexplore.ui.link import href, parameters, write
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared import Shared
 from gpuexplore.units import format_interval, format_percent, format_seconds
+
+# What the atlas is asked: an operation, dtypes, GPUs, what is drawn, and a shape; all of it in the URL.
+
+
+NAMES = {row.key: row.name for row in ACCELERATORS}
+MOST_SERIES = 7  # as many colours as the theme has
+_CALLS: Mapping[str, str] = MappingProxyType(
+    {"graph": "In a CUDA graph", "queued": "Queued", "single": "One at a time"}
+)
+_LABELS: Mapping[str, str] = MappingProxyType({name: quantity.label for name, quantity in SHOWN.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class AtlasChoice:
+    """What a visitor chose.
+
+    Attributes:
+        operation: its name.
+        shown: dtype and GPU of what is drawn, by their names, each once: at most MOST_SERIES.
+        show: what is drawn upwards.
+        calls: how calls follow one another where they are predicted.
+        shape: the one in question.
+    """
+
+    operation: str
+    shown: tuple[tuple[str, str], ...]
+    show: Show
+    calls: Calls
+    shape: Shape
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes that are drawn."""
+        return tuple(dict.fromkeys(dtype for dtype, _ in self.shown))
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs that are drawn."""
+        return tuple(dict.fromkeys(gpu for _, gpu in self.shown))
+
+
+def choose() -> AtlasChoice:
+    """Draw the choices and return them."""
+    with st.container(border=True):
+        problems = st.container()  # the columns are too narrow for sentences
+        left, middle, right = st.columns([4, 3, 5], gap="medium")
+        with left:
+            operation = url_widgets.select(
+                "Operation", "op", list(measured_operations()), shown=_counted, problems=problems
+            )
+        with middle:
+            usual = usual_dtype(operation)
+            dtypes = url_widgets.several("Dtypes", "dtype", dtypes_of(operation), default=(usual,)) or [usual]
+        with right:
+            counts, default = measured_gpus(operation), usual_gpus(operation, tuple(dtypes))
+            gpus = url_widgets.several("GPUs", "gpus", list(counts), default=default, shown=NAMES.__getitem__)
+        shown = [(dtype, gpu) for dtype in dtypes for gpu in gpus or default]
+        if len(shown) > MOST_SERIES:
+            with problems:
+                url_widgets.show_problem(_too_many(shown))
+        found = points(operation, gpus or default, dtypes)
+        left, middle, right = st.columns([4, 3, 5], gap="medium")
+        with left:
+            show = url_widgets.segments("Show", "show", list(SHOWN), shown=_LABELS.__getitem__)
+        with middle:
+            usual_first = sorted(CALLS, key=lambda name: name != usual_calls(found))
+            calls = url_widgets.select(
+                "Predicted calls", "calls", usual_first, shown=_CALLS.__getitem__, problems=problems
+            )
+        with right:
+            shape = _shape(operation, usual_shape(operation, found), problems)
+    return AtlasChoice(
+        operation,
+        tuple(shown[:MOST_SERIES]),
+        next(name for name in SHOWN if name == show),
+        next(name for name in CALLS if name == calls),
+        shape,
+    )
+
+
+def _shape(operation: str, usual: Shape, problems: AbstractContextManager[object]) -> Shape:
+    typed = url_widgets.shape(str(usual))
+    try:
+        return parse_shape(typed, OPERATIONS[operation], measured=False)
+    except InvalidInput as error:
+        with problems:
+            url_widgets.show_problem(error)
+        return usual
+
+
+def _counted(operation: str) -> str:
+    """Return an operation's title with the number of its measurements."""
+    count = measured_operations()[operation]
+    return (
+        f"{OPERATIONS[operation].title} ({count:,} measured)" if count else f"{OPERATIONS[operation].title} (predicted)"
+    )
+
+
+def _too_many(shown: Sequence[tuple[str, str]]) -> InvalidInput:
+    accepted = f"at most {MOST_SERIES} combinations of GPU and dtype: the first count"
+    return InvalidInput.of("gpus and dtype", f"{len(shown)} of them", accepted)
+
+
+# What the atlas knows of a choice: measured points, predicted lines, and the prediction of the shape in question.
+
+
+SIZES = 64  # of all lines together
+FEWEST, MOST = 9, 25  # of one of them
+REACH = (1e-3, 10.0)  # times the work of the shape, where nothing was measured
+TABLE = {row.key: row for row in ACCELERATORS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What follows from a choice: one object for all who made the same.
+
+    Attributes:
+        points: measured, of what is drawn.
+        series: what is drawn, with its line.
+        at: the work of the shape in question.
+        predictions: of that shape, in the order of the series.
+    """
+
+    points: tuple[Point, ...]
+    series: tuple[Series, ...]
+    at: int
+    predictions: tuple[Prediction, ...]
+
+
+FACTS: Shared[Facts] = Shared(100)
+CALIBRATIONS: Shared[Calibration] = Shared(1)
+
+
+def facts_of(choice: AtlasChoice) -> Facts:
+    """Return what is known of a choice."""
+    key = choice.operation, choice.shown, choice.calls, choice.shape
+    return FACTS.get(key, lambda: _facts(choice))
+
+
+def calibration() -> Calibration:
+    """Return what predictions of the atlas rest on: what comes with the app, and nothing of this machine."""
+    return CALIBRATIONS.get((), calibrate)
+
+
+def _facts(choice: AtlasChoice) -> Facts:
+    found = [
+        point
+        for point in points(choice.operation, choice.gpus, choice.dtypes)
+        if (point.dtype, point.spec_key) in choice.shown
+    ]
+    devices = {gpu: as_device(TABLE[gpu]) for gpu in choice.gpus}
+    cases = {
+        (dtype, gpu): [
+            case_of(choice.operation, shape, dtype, devices[gpu])
+            for shape in (choice.shape, *_shapes(choice, dtype, found))
+        ]
+        for dtype, gpu in choice.shown
+    }
+    asked = [(case, devices[gpu]) for (_, gpu), some in cases.items() for case in some]
+    answers = iter(predict_each(asked, calibration(), Conditions(choice.calls)))  # at once, which is faster
+    predictions = {shown: tuple(islice(answers, len(some))) for shown, some in cases.items()}
+    series = tuple(
+        Series(_name(choice, dtype, gpu), gpu, dtype, line(each[1:])) for (dtype, gpu), each in predictions.items()
+    )
+    at = work_of(choice.operation, choice.dtypes[0])(choice.shape)
+    return Facts(tuple(found), series, at, tuple(each[0] for each in predictions.values()))
+
+
+def _shapes(choice: AtlasChoice, dtype: str, found: Sequence[Point]) -> tuple[Shape, ...]:
+    """Return the shapes of a line: as far as what was measured, else from a part to a multiple of the one asked for."""
+    work = work_of(choice.operation, dtype)
+    at, count = work(choice.shape), max(FEWEST, min(MOST, SIZES // len(choice.shown)))
+    works = [at, *(point.work for point in found)] if found else [share * at for share in REACH]
+    return shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=count)
+
+
+def _name(choice: AtlasChoice, dtype: str, gpu: str) -> str:
+    """Return what a legend calls a series: its GPU, with the dtype where there are several."""
+    return NAMES[gpu] if len(choice.dtypes) == 1 else f"{NAMES[gpu]} · {dtype}"
+
 
 POINT = "point"  # the link's parameter
 PREDICTIONS: Shared[Prediction] = Shared(300)

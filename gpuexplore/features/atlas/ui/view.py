@@ -6,13 +6,11 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.analysis.prediction import CALLS
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.features.atlas.analysis import Point, points
 from gpuexplore.features.atlas.analysis.defaults import measured_operations
 from gpuexplore.features.atlas.chart import PICKED, SHOWN, atlas, source_label
-from gpuexplore.features.atlas.ui.choice import AtlasChoice
-from gpuexplore.features.atlas.ui.known import Facts
-from gpuexplore.features.atlas.ui.picked import POINT, href_of
+from gpuexplore.features.atlas.ui.picked import POINT, AtlasChoice, Facts, href_of
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.ui.link import parameters, write
 from gpuexplore.ui.markdown import plain

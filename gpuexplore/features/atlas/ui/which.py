@@ -7,14 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.user_claims import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import ORDERS, Choice, ranked, usual_devices, which_gpu
-from gpuexplore.features.atlas.ui.choice import NAMES, AtlasChoice
-from gpuexplore.features.atlas.ui.known import calibration
-from gpuexplore.features.atlas.ui.picked import href_of
+from gpuexplore.features.atlas.ui.picked import NAMES, AtlasChoice, calibration, href_of
 from gpuexplore.model import Origin, Result, Shape
 from gpuexplore.once import once
 from gpuexplore.operations import operation_named

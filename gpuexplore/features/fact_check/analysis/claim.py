@@ -7,8 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.fact_check.analysis.check import Check, check_of
-from gpuexplore.features.fact_check.analysis.interval import interval_of
+from gpuexplore.features.fact_check.analysis.check import Check, check_of, interval_of
 from gpuexplore.model import Shape
 from gpuexplore.once import once
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
-from gpuexplore.features.fact_check.analysis.cards import CARDS, NOT_NAMED, Variant
+from gpuexplore.analysis.utilization.best_results import Limits, exceeded_limit
+from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
 from gpuexplore.features.fact_check.analysis.claim import Claim, Figure, claims
-from gpuexplore.features.fact_check.analysis.interval import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.measured import outcome
+from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
 from gpuexplore.features.fact_check.analysis.quantities import (
     QUANTITIES,
     Value,

@@ -1,15 +1,19 @@
 """Everything a step knows: what was measured for it, what stands for a device that is not here, what is computed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gpuexplore.activity import Payload
+from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.prediction.request import Question, predictions
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.estimate import check_limits, estimate
+from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
+    MEASURED,
     Claim,
     Launch,
     Memory,
@@ -31,16 +35,86 @@ from gpuexplore.features.lessons.lesson.quantities import (
     prediction_row,
     result_row,
 )
-from gpuexplore.features.lessons.lesson.tensor_block import read_rows, tensor_rows
-from gpuexplore.features.lessons.lesson.training import training_rows, untrained_row
-from gpuexplore.features.lessons.lesson.work import Task
+from gpuexplore.features.lessons.lesson.tensor_block import read_of, read_rows, tensor_rows
+from gpuexplore.features.lessons.lesson.training import training_of, training_rows, untrained_row
+from gpuexplore.features.mistakes.catalog import EXPECTED_S, activity_of
 from gpuexplore.features.mistakes.catalog.contract import Observation, Quantity
-from gpuexplore.model import Device, Origin, Result
+from gpuexplore.model import Device, Experiment, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
-from gpuexplore.request import Request, shapes_of
+from gpuexplore.request import Request, resolve, shapes_of
 from gpuexplore.serialization import decode
 from gpuexplore.shapes import split
+
+# What a step measures: experiments and activities for the queue; everything else is computed at once.
+
+
+GPU = "gpu"  # what a lesson calls the first GPU there is, here or in a recording
+Work = Experiment | Activity
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work of a step.
+
+    Attributes:
+        block: that asks for it.
+        work: None where no device here can do it: then others' results stand for it.
+        seconds: it will take about.
+    """
+
+    block: Run | Mistake | Tensor | Train
+    work: Work | None
+    seconds: float = 0.0
+
+
+def tasks_of(step: Step, devices: Sequence[Device]) -> tuple[Task, ...]:
+    """Return what a step measures on a machine with `devices`.
+
+    Raises:
+        InvalidInput: a block asks for what cannot be measured; says what is accepted.
+    """
+    asked = [block for block in step.of(*MEASURED, Tensor) if not isinstance(block, Tensor) or block.read]
+    return tuple(_task(block, devices) for block in asked)
+
+
+def request_of(block: Run, device_id: str) -> Request:
+    """Return the request of a block, on one device."""
+    given = {"sizes": block.size, "shapes": block.shape, "implementations": block.impl, "cache": block.cache}
+    options = {"data": block.data, "threads": block.threads} | ({"budget": block.budget} if block.budget else {})
+    return Request(operation=block.operation, dtypes=block.dtype, devices=device_id, **given, **options)
+
+
+def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
+    """Return the device that a block means; None for a GPU where there is none.
+
+    Raises:
+        InvalidInput: the block names another one.
+    """
+    if block.device == GPU:
+        return next((device for device in devices if device.kind == "cuda"), None)
+    for device in devices:
+        if device.id.rpartition("/")[2] == block.device:
+            return device
+    raise InvalidInput.of("device", block.device, (*(device.id for device in devices), GPU))
+
+
+def _task(block: Run | Mistake | Tensor | Train, devices: Sequence[Device]) -> Task:
+    if isinstance(block, Train):
+        work = training_of(block, devices)
+        return Task(block, work, work.expected_s if work else 0.0)
+    if isinstance(block, Mistake):
+        return Task(block, activity_of(block.mistake), EXPECTED_S)
+    if isinstance(block, Tensor):
+        asked = read_of(block, devices[0].id)
+        return Task(block, asked, asked.expected_s)
+    device = device_of(block, devices)
+    if device is None:
+        return Task(block, None)
+    experiment = resolve(request_of(block, device.id), [device.id for device in devices])
+    check_limits(experiment, [device])
+    return Task(block, experiment, estimate(experiment, [device]).seconds)
+
 
 STAND_IN = "T4"  # the GPU of the notebooks, predicted where there is neither one nor a recording
 Measured = Sequence[Result] | Payload

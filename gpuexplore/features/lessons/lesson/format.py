@@ -20,11 +20,11 @@ from gpuexplore.features.lessons.lesson.blocks import (
     Guess,
     Instructor,
     Keep,
+    Prose,
     Say,
     block_of,
 )
 from gpuexplore.features.lessons.lesson.expression import Expression, parse
-from gpuexplore.features.lessons.lesson.prose import Prose
 from gpuexplore.typed_text import check_characters, check_text
 
 LARGEST_BYTES = 200_000

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from gpuexplore.analysis.utilization.rates import byte_count, flop_count
+from gpuexplore.analysis.utilization.utilization import byte_count, flop_count
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
@@ -14,12 +14,13 @@ from gpuexplore.features.lessons.lesson.blocks import (
     Guess,
     Mistake,
     Predict,
+    Prose,
     Run,
     Say,
     Tensor,
     Train,
 )
-from gpuexplore.features.lessons.lesson.evidence import QUANTITY_OF, computed_rows
+from gpuexplore.features.lessons.lesson.evidence import QUANTITY_OF, computed_rows, device_of, request_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import Expression, Value, evaluate
 from gpuexplore.features.lessons.lesson.figure import (
     BANDWIDTH,
@@ -36,11 +37,9 @@ from gpuexplore.features.lessons.lesson.figure import (
 )
 from gpuexplore.features.lessons.lesson.format import Step, expressions
 from gpuexplore.features.lessons.lesson.outcome import Judged, Outcome, with_guesses, with_outcome
-from gpuexplore.features.lessons.lesson.prose import Prose
 from gpuexplore.features.lessons.lesson.quantities import Row, StepNames, case_labels, facts_of, work_figures
 from gpuexplore.features.lessons.lesson.tensor_block import LAYOUTS, WAYS
 from gpuexplore.features.lessons.lesson.training import made_up_rows
-from gpuexplore.features.lessons.lesson.work import device_of, request_of, tasks_of
 from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.model import Device, Origin
 from gpuexplore.request import resolve

@@ -5,8 +5,8 @@ from math import hypot
 from typing import Any
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
 from gpuexplore.analysis.verdict.estimate import Doubt
+from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import Tensor
 from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
@@ -20,7 +20,7 @@ from gpuexplore.statistics import widened
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})
 LAYOUTS = ("contiguous", "strided")
-WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure.strided_candidates` names them, which loads torch
+WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure.strided_read` names them, which loads torch
 
 
 def tensor_rows(block: Tensor) -> Iterator[Row]:

@@ -9,10 +9,9 @@ from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.backends.host import installed_versions, version_of
 from gpuexplore.devices.identity import device_key, same_device
 from gpuexplore.errors import NotFound
-from gpuexplore.features.lessons.lesson.evidence import Measured
-from gpuexplore.features.lessons.lesson.work import Task, Work
+from gpuexplore.features.lessons.lesson.evidence import Measured, Task, Work
 from gpuexplore.model import DOUBTFUL, Device, Environment, Result, Run, RunState
-from gpuexplore.ui.activity.newest import devices_of
+from gpuexplore.ui.activity.offer import devices_of
 from gpuexplore.ui.activity.view import fetch_activity
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.roles import Right, check

@@ -1,23 +1,20 @@
 """One step of a lesson: text, guess, measurement, verdict in the reader's own figures, and the rule to keep."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.features.lessons.lesson.blocks import Check, Guess, Keep, with_colon
-from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, Check, Guess, Keep, Prose, with_colon
+from gpuexplore.features.lessons.lesson.evidence import GPU, Task, names_of, tasks_of
 from gpuexplore.features.lessons.lesson.format import Lesson, Step
 from gpuexplore.features.lessons.lesson.judged_step import JudgedCheck, JudgedStep, judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.features.lessons.lesson.prose import Prose
+from gpuexplore.features.lessons.lesson.outcome import Outcome, read_guess
 from gpuexplore.features.lessons.lesson.quantities import Row, StepNames, result_row
-from gpuexplore.features.lessons.lesson.work import GPU, Task, tasks_of
 from gpuexplore.features.lessons.ui.figures import show_figures
-from gpuexplore.features.lessons.ui.guesses import ask, guessed
-from gpuexplore.features.lessons.ui.measuring import Found, age_s, alike, found_runs, submit
+from gpuexplore.features.lessons.ui.measuring import AnyRun, Found, age_s, alike, found_runs, submit
 from gpuexplore.model import Device, Result
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity.view import pending_words
@@ -29,6 +26,8 @@ from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import known_devices, note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
+
+Guesses = dict[str, str | None]
 
 TICK_S = 0.5
 BEGUN_BY_ANOTHER = ", begun by another visitor with exactly these settings"
@@ -224,3 +223,59 @@ def _own_rows(step: Step, devices: Sequence[Device]) -> list[Row]:
 def _show_text(text: str) -> None:
     """Show text of a lesson, with the glossary's meaning of the terms in it as its tooltip."""
     st.markdown(text, help=help_on(text))
+
+
+# The form in which a reader commits to a guess before anything is measured.
+
+
+def ask(step: Step, key: str, tasks: Sequence[Task], known: Sequence[AnyRun | None]) -> tuple[Guesses, bool] | None:
+    """Draw the form; return the guesses, and whether `known` is to be used, once the reader commits to them.
+
+    Args:
+        step: of a lesson.
+        key: of the form.
+        tasks: what the step measures.
+        known: what was measured alike; used only where it is there for every task.
+    """
+    with st.form(key, border=True):
+        typed = {name: _field(guess, f"{key}.{name}") for name, guess in step.guesses.items()}
+        reused = [run for run in known if run]
+        offered = bool(reused) and len(reused) == len([task for task in tasks if task.work])
+        with st.container(horizontal=True):
+            fresh = st.form_submit_button(_label(tasks), type="primary", icon=":material/play_arrow:")
+            reuse = offered and st.form_submit_button(_reuse_label(reused), icon=":material/history:")
+    if not (fresh or reuse):
+        return None
+    try:
+        return {name: read_guess(step.guesses[name], text) for name, text in typed.items()}, bool(reuse)
+    except InvalidInput as error:
+        show_problem(error)
+        return None
+
+
+def guessed(guess: Guess, answers: Mapping[str, str | None]) -> str:
+    """Return a guess for a reader, e.g. ``2.5 ms``."""
+    answer = answers.get(guess.id)
+    if answer is None:
+        return NO_IDEA
+    return answer if guess.choices else f"{float(answer):,.6g} {guess.unit}".strip()
+
+
+def _field(guess: Guess, key: str) -> str:
+    if guess.choices:
+        options = (*guess.choices, CANNOT_TELL, NO_IDEA)
+        return st.radio(guess.ask, options, index=None, key=key) or ""
+    unit = f" ({guess.unit})" if guess.unit else ""
+    return str(st.text_input(f"{guess.ask}{unit}", key=key, placeholder=NO_IDEA, max_chars=60, width=420))
+
+
+def _label(tasks: Sequence[Task]) -> str:
+    seconds = sum(task.seconds for task in tasks if task.work)
+    if not seconds:
+        return "Check"
+    return f"Run, about {format_whole_seconds(seconds)}"
+
+
+def _reuse_label(runs: Sequence[AnyRun]) -> str:
+    oldest_s = max(age_s(run) for run in runs)
+    return f"Use the measurement of {format_whole_seconds(oldest_s)} ago"

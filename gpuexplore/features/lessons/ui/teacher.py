@@ -9,13 +9,12 @@ import streamlit as st
 
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, Guess, Instructor
-from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.format import Lesson, Step
 from gpuexplore.features.lessons.lesson.judged_step import JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.quantities import StepNames, facts_of
-from gpuexplore.features.lessons.lesson.work import tasks_of
-from gpuexplore.features.lessons.ui.guesses import guessed
 from gpuexplore.features.lessons.ui.measuring import alike, found_runs
+from gpuexplore.features.lessons.ui.step import guessed
 from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.markdown import plain

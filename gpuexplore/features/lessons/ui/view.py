@@ -8,8 +8,7 @@ import streamlit as st
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.format import Lesson
-from gpuexplore.features.lessons.ui.listing import Kind, show_lessons
-from gpuexplore.features.lessons.ui.progress import answers_to, is_done, state_of, summary
+from gpuexplore.features.lessons.ui.listing import Kind, answers_to, is_done, show_lessons, state_of, summary
 from gpuexplore.features.lessons.ui.step import show_step
 from gpuexplore.features.lessons.ui.teacher import show_teacher
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken

@@ -1,17 +1,19 @@
 """The page Timing mistakes: a table, and the chosen one: code, explanation and the wrong beside the right figure."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.features.mistakes.analysis import difference
 from gpuexplore.features.mistakes.catalog import KIND, MISTAKES, activity_of
 from gpuexplore.features.mistakes.catalog.contract import Mistake, Observation
 from gpuexplore.features.mistakes.chart import wrong_and_right
-from gpuexplore.features.mistakes.ui.state import NAME, observation_for, seen_in
+from gpuexplore.features.mistakes.mistake_command import difference
 from gpuexplore.model import Device
+from gpuexplore.serialization import decode
 from gpuexplore.ui import link
+from gpuexplore.ui.activity.offer import newest_done
 from gpuexplore.ui.activity.view import PARAMETER as ACTIVITY
 from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
@@ -20,6 +22,9 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
 from gpuexplore.units import format_multiple
+
+NAME = "name"
+WITHIN = timedelta(hours=1)
 
 NO_SIGN = ":gray-badge[no sign]"
 VERDICTS = {
@@ -152,3 +157,22 @@ def _row(mistake: Mistake) -> dict[str, object]:
         "Notebooks": ", ".join(mistake.rows),
         "Given away by": str(mistake.gives_away or NOTHING),
     }
+
+
+# What is known of a mistake on a device: nothing yet, that it waits or failed, or what was observed.
+
+
+def observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
+    """Return the activity that tells of the mistake `name`: the one that was asked for, else the newest of this hour.
+
+    Args:
+        asked: what the link names.
+    """
+    if asked is not None and asked.arguments[NAME] == name:
+        return asked
+    return newest_done(activity_of(name, device.id), WITHIN)
+
+
+def seen_in(run: ActivityRun) -> Observation:
+    """Return what an activity observed; it has to have observed something."""
+    return decode(Observation, run.payloads[-1])

@@ -20,14 +20,12 @@ import torch.distributed as dist
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.features.training.measure.checks import gradient_error
 from gpuexplore.features.training.measure.contract import Processes, Timing, largest_difference
 from gpuexplore.features.training.measure.launch import JOB, REPORTS, STOP
-from gpuexplore.features.training.measure.learner import Learner, Part, Step
-from gpuexplore.features.training.measure.network import Batches, Network
+from gpuexplore.features.training.measure.learner import Batches, Learner, Network, Part, Step
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Recorder
 from gpuexplore.features.training.measure.setup import Setup, read_setup
-from gpuexplore.features.training.measure.turns import MOST_SECONDS, count_zeros, is_counted
+from gpuexplore.features.training.measure.turns import MOST_SECONDS, count_zeros, gradient_error, is_counted
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.model import Device
 from gpuexplore.operations.torch_steps import allow_tf32

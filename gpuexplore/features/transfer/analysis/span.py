@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Literal
 
-from gpuexplore.analysis.verdict.doubts import doubts_of
+from gpuexplore.analysis.verdict.times import doubts_of
 from gpuexplore.features.transfer.measure.contract import Reading
 from gpuexplore.statistics import widened
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.features.transfer.measure.calls import Way, way
 from gpuexplore.features.transfer.measure.contract import Reading
-from gpuexplore.features.transfer.measure.way import Way, way
 from gpuexplore.model import Device
 
 ITEMSIZE_BYTES = 4

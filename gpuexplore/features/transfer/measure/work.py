@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from gpuexplore.errors import Cancelled
+from gpuexplore.features.transfer.measure.calls import BUDGET_S
 from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, Reading, timed, work_sizes_of
-from gpuexplore.features.transfer.measure.way import BUDGET_S
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_cases
 from gpuexplore.model import Case, Device, Options, Result, Status

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.run_summary import is_memory_bound
-from gpuexplore.analysis.utilization.plausibility import is_plausible
-from gpuexplore.analysis.utilization.rates import shape_label, size_of
+from gpuexplore.analysis.utilization.best_results import is_plausible
+from gpuexplore.analysis.utilization.utilization import shape_label, size_of
 from gpuexplore.features.workshop.chart import RoomPoint
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
 from gpuexplore.features.workshop.report.standings import latest_answers

@@ -12,8 +12,7 @@ import pytest
 
 from gpuexplore.analysis.prediction.gpu import fitted
 from gpuexplore.analysis.prediction.gpu.coefficients import package_data
-from gpuexplore.analysis.prediction.gpu.estimate import from_data
-from gpuexplore.analysis.prediction.gpu.observations import observations
+from gpuexplore.analysis.prediction.gpu.estimate import from_data, observations
 from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
 from tests.unchanged import heavy
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gpuexplore.analysis.prediction.calls import CALLS
-from gpuexplore.analysis.utilization.published import PUBLISHED
+from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import citations, points

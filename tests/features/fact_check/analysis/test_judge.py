@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.fact_check.analysis.cards import CARDS
+from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
 from gpuexplore.features.fact_check.analysis.claim import Claim, Figure, claims, claims_of
-from gpuexplore.features.fact_check.analysis.interval import Interval, interval_of
 from gpuexplore.features.fact_check.analysis.judge import FINDINGS, judge
+from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.features.fact_check.analysis.quantities import QUANTITIES
 
 EXPECTED = {

@@ -9,8 +9,8 @@ from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say, Tensor, Train
+from gpuexplore.features.lessons.lesson.evidence import request_of
 from gpuexplore.features.lessons.lesson.quantities import result_row
-from gpuexplore.features.lessons.lesson.work import request_of
 from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
 from gpuexplore.features.training.measure import read_setup

@@ -7,11 +7,10 @@ import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson import evidence
-from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.quantities import facts_of
-from gpuexplore.features.lessons.lesson.work import tasks_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Accuracy, Flag
 from gpuexplore.serialization import encode

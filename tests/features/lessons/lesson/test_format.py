@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.blocks import Check, Guess, Keep, Run, Say
+from gpuexplore.features.lessons.lesson.blocks import Check, Guess, Keep, Prose, Run, Say
 from gpuexplore.features.lessons.lesson.format import LARGEST_BYTES, parse_lesson, read_lesson
-from gpuexplore.features.lessons.lesson.prose import Prose
 
 FRONT = '+++\ntitle = "Twice"\nquestion = "How much longer?"\nminutes = 3\n+++\n'
 GUESS = '```guess\nid = "factor"\nask = "How many times?"\nunit = "times"\n```\n'

@@ -6,10 +6,9 @@ import pytest
 
 from gpuexplore.features.lessons.lesson.blocks import Check
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.judged_step import judged_by
 from gpuexplore.features.lessons.lesson.outcome import Outcome, says_of
-from gpuexplore.features.lessons.lesson.work import tasks_of
 from tests.features.lessons.lesson.machines import MACHINES, World, guesses
 
 MOST_WORLDS = 300  # of each machine, until everything was said

@@ -1,7 +1,7 @@
 """A sheet shows what was written as text, and a gap for each figure that nobody has measured yet."""
 
 from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.sheet import sheet
+from gpuexplore.features.lessons.lesson_command import sheet
 
 LESSON = """+++
 title = "3 < 4 & more"

@@ -4,11 +4,10 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
-from gpuexplore.features.lessons.lesson.work import tasks_of
 from gpuexplore.features.lessons.ui.figures import memory_query
 from tests.features.lessons.lesson.conftest import DEVICES
 

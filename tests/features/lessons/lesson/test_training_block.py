@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.errors import GpuExploreError, NotFound
-from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
-from gpuexplore.features.lessons.lesson.work import tasks_of
 from gpuexplore.serialization import encode
 from tests.analysis.made import device
 from tests.features.training.made_training import fp16, mode, processes, report

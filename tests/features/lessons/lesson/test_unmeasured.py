@@ -4,13 +4,11 @@ from random import Random
 
 import pytest
 
-from gpuexplore.features.lessons.lesson.blocks import Instructor, Keep
+from gpuexplore.features.lessons.lesson.blocks import UNKNOWN, Instructor, Keep, Prose
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.lessons.lesson.evidence import names_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.judged_step import judged_by
 from gpuexplore.features.lessons.lesson.outcome import Outcome, says_of
-from gpuexplore.features.lessons.lesson.prose import UNKNOWN, Prose
-from gpuexplore.features.lessons.lesson.work import tasks_of
 from tests.features.lessons.lesson.machines import MACHINES, World
 
 LESSONS = [lesson.name for lesson in catalog().lessons.values()]

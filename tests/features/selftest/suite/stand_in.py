@@ -209,7 +209,7 @@ def main(words):
     from gpuexplore import cli
     from gpuexplore.cli import record_command
     from gpuexplore.features.selftest import selftest_command
-    from gpuexplore.features.selftest.suite import bench, run
+    from gpuexplore.features.selftest.suite import bench
     from gpuexplore.features.selftest.suite.checks import correctness, recording, registers
     from gpuexplore.measure.conditions import environment
 
@@ -218,7 +218,10 @@ def main(words):
     for module in (correctness, recording, registers):
         module.OPERATIONS = chosen(OPERATIONS, module.OPERATIONS)
     bench.WORKER = "tests.features.selftest.suite.worker"
-    run.FULL_S, run.QUICK_S = LONGER * run.FULL_S, LONGER * run.QUICK_S
+    selftest_command.FULL_S, selftest_command.QUICK_S = (
+        LONGER * selftest_command.FULL_S,
+        LONGER * selftest_command.QUICK_S,
+    )
     bench.LONGEST_PROBE_S = LONGER * bench.LONGEST_PROBE_S
     bench.LIMITS = replace(bench.LIMITS, start_s=LONGER * bench.LIMITS.start_s)
     recording.COMMAND = (sys.executable, "-P", "-m", "tests.features.selftest.suite.stand_in")

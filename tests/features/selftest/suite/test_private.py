@@ -2,15 +2,15 @@
 
 import pytest
 
-from gpuexplore.features.selftest.suite import private
+from gpuexplore.features.selftest import selftest_command
 
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch):
     """Let the user be called ada, her host box.example, and her home lie where homes lie."""
     monkeypatch.setenv("HOME", "/home/ada")
-    monkeypatch.setattr(private, "getuser", lambda: "ada")
-    monkeypatch.setattr(private, "node", lambda: "box.example")
+    monkeypatch.setattr(selftest_command, "getuser", lambda: "ada")
+    monkeypatch.setattr(selftest_command, "node", lambda: "box.example")
 
 
 @pytest.mark.parametrize(
@@ -26,21 +26,21 @@ def machine(monkeypatch):
     ],
 )
 def test_names_are_left_out_and_words_that_hold_them_are_not(text, told):
-    assert private.without_names(text) == told
+    assert selftest_command.without_names(text) == told
 
 
 @pytest.mark.parametrize("home", ["", "/"])
 def test_home_of_a_container_is_no_folder_to_hide(monkeypatch, home):
     monkeypatch.setenv("HOME", home)
 
-    assert private.without_names("/opt/cuda/lib") == "/opt/cuda/lib"
+    assert selftest_command.without_names("/opt/cuda/lib") == "/opt/cuda/lib"
 
 
 def test_host_and_user_without_a_name_hide_nothing(monkeypatch):
     def nameless():
         raise KeyError("uid not found")
 
-    monkeypatch.setattr(private, "getuser", nameless)
-    monkeypatch.setattr(private, "node", lambda: "")
+    monkeypatch.setattr(selftest_command, "getuser", nameless)
+    monkeypatch.setattr(selftest_command, "node", lambda: "")
 
-    assert private.without_names("/data/ada/x on box") == "/data/ada/x on box"
+    assert selftest_command.without_names("/data/ada/x on box") == "/data/ada/x on box"

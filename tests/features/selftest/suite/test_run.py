@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.selftest.suite import run
+from gpuexplore.features.selftest import selftest_command
+from gpuexplore.features.selftest.selftest_command import carry_out
 from gpuexplore.features.selftest.suite.check import Check
 from gpuexplore.features.selftest.suite.contract import Figure, Finding, Verdict, judged
-from gpuexplore.features.selftest.suite.run import carry_out
 from tests.measure.fakes import CPU, GPU
 
 
@@ -30,7 +30,7 @@ class FakeBench:
 def clock(monkeypatch):
     """Return a clock that tests move on by hand."""
     now = SimpleNamespace(s=100.0)
-    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: now.s))
+    monkeypatch.setattr(selftest_command, "time", SimpleNamespace(monotonic=lambda: now.s))
     return now
 
 
@@ -78,7 +78,7 @@ def test_check_gets_its_share_and_never_more_than_is_left(clock):
         return Finding(Verdict.PASS)
 
     slow = Check("slow", "slow", find, share=0.5)
-    ended([slow, replace(slow, name="next", share=0.9)], bench, total_s=100 + run.RESERVE_S)
+    ended([slow, replace(slow, name="next", share=0.9)], bench, total_s=100 + selftest_command.RESERVE_S)
 
     assert bench.allowed == [50, 20]
 
@@ -88,7 +88,7 @@ def test_check_that_no_longer_fits_is_skipped_with_the_seconds_it_needs(clock):
         clock.s += 97
         return Finding(Verdict.PASS)
 
-    found = ended([Check("slow", "slow", find), passing(needs_s=10)], total_s=100 + run.RESERVE_S)
+    found = ended([Check("slow", "slow", find), passing(needs_s=10)], total_s=100 + selftest_command.RESERVE_S)
 
     assert found["passing"].verdict is Verdict.SKIPPED
     assert found["passing"].said == ("out of time: it needs 10 s, and 3 s are left",)

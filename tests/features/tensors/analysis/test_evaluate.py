@@ -2,7 +2,7 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import StepRefused, evaluate
-from gpuexplore.features.tensors.analysis.expression.tokens import MOST_STATEMENTS
+from gpuexplore.features.tensors.analysis.expression.grammar import MOST_STATEMENTS
 
 SIX = "x = tensor([[1, 2, 3], [4, 5, 6]])"
 

@@ -5,9 +5,8 @@ import pytest
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge, Unsupported
-from gpuexplore.features.tensors.measure import strided_candidates, strided_read
-from gpuexplore.features.tensors.measure.strided_candidates import Layout, Reader, readers
-from gpuexplore.features.tensors.measure.strided_read import layout_of, perform
+from gpuexplore.features.tensors.measure import strided_read
+from gpuexplore.features.tensors.measure.strided_read import Layout, Reader, layout_of, perform, readers
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device
@@ -172,4 +171,4 @@ def test_what_a_layout_shows_is_what_numpy_shows():
     assert Layout((5, 3), (1, 5)).of(storage).tolist() == storage.reshape(3, 5).T.tolist()
     assert Layout((5, 3), (1, 5)).cell_count == 15
     assert Layout((5, 3), (1, 5)).contiguous == Layout((5, 3), (3, 1))
-    assert strided_candidates.LOOPS.keys() == {"cpu", "cuda"}
+    assert strided_read.LOOPS.keys() == {"cpu", "cuda"}

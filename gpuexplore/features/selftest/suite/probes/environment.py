@@ -6,7 +6,7 @@ from typing import Any
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.devices import is_cut_into_instances
 from gpuexplore.errors import Unsupported
-from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.candidates.candidate import device_for
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device

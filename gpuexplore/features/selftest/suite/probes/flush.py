@@ -7,8 +7,7 @@ from typing import Any
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import ASSUMED_CACHE_BYTES
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.candidates.candidate import build_candidate, new_flush
-from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.candidates.candidate import build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.sample.in_turns import sample_all, warmed

@@ -10,8 +10,7 @@ from typing import Any
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, EventTimer, Timer
-from gpuexplore.measure.candidates.candidate import new_flush
-from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.candidates.candidate import device_for, new_flush
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device
 from gpuexplore.statistics import median
