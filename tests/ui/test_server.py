@@ -19,8 +19,7 @@ from gpuexplore import __version__
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import RUNS
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
-from gpuexplore.ui.server.headers import OWN_PICTURES
-from gpuexplore.ui.server.origins import REFUSAL, OwnOrigins
+from gpuexplore.ui.server.middleware import FOREIGN_PAGE, OWN_PICTURES, own_origins
 from scripts.app_server import database_of, free_port, served, wait_until_served
 from tests.ui.openmetrics_parser import parsed
 from tests.ui.visitor import visiting
@@ -107,7 +106,7 @@ def test_a_websocket_of_another_origin_is_refused(address):
 def test_a_page_of_another_port_or_server_is_refused_with_what_to_do(address, origin):
     host = urlsplit(address).netloc
 
-    assert raw(address, host, **UPGRADE, Origin=origin) == (403, REFUSAL.format(origin=origin))
+    assert raw(address, host, **UPGRADE, Origin=origin) == (403, FOREIGN_PAGE.format(origin=origin))
 
 
 def test_a_file_that_a_foreign_page_sends_is_refused(address):
@@ -116,7 +115,7 @@ def test_a_file_that_a_foreign_page_sends_is_refused(address):
         urlopen(request, timeout=DEADLINE_S)
 
     with refused.value as answer:
-        assert (answer.code, answer.read().decode()) == (403, REFUSAL.format(origin=FOREIGN))
+        assert (answer.code, answer.read().decode()) == (403, FOREIGN_PAGE.format(origin=FOREIGN))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def test_a_file_that_a_foreign_page_sends_is_refused(address):
     ],
 )
 def test_an_origin_is_the_servers_own_by_name_and_port(origin, host, own):
-    assert OwnOrigins(app=None)._is_own(origin, host) is own
+    assert own_origins()(origin, host) is own
 
 
 def test_ready_means_that_a_supervisor_measures(address):

@@ -22,8 +22,8 @@ from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from gpuexplore.ui.server.bounds import connections, uploads
-from gpuexplore.ui.server.bounds.log import MOST_LINES, MOST_WHOLE, NEVER, BoundedRecords
+from gpuexplore.ui.server import connections, middleware
+from gpuexplore.ui.server.lifespan import MOST_LINES, MOST_WHOLE, NEVER, bounded_records
 from scripts.app_server import free_port
 from tests.ui.visitor import visiting
 from tests.waiting import DEADLINE_S
@@ -82,7 +82,7 @@ async def bounded():
         patch.setattr(connections, "DESCRIPTORS", Few(here))
         patch.setattr(connections, "most_descriptors", lambda: 4 * (MOST - 2))
         patch.setattr(connections, "SPARE", 0)
-        app, port = connections.BoundedAnswers(Starlette(routes=routes)), free_port()
+        app, port = connections.bound_answers(Starlette(routes=routes)), free_port()
         here.servers = []
         usual = connections.BoundedServer
         patch.setattr(connections, "BoundedServer", lambda *each: here.servers.append(usual(*each)) or here.servers[-1])
@@ -333,7 +333,7 @@ def test_a_page_holds_twenty_megabytes_of_uploads(address):
         taken = [page.put(f"file{number}", 4_500_000)[0] for number in range(5)]
         assert taken == [204, 204, 204, 204, 413]
         assert page.put("file0", 4_500_000)[0] == 204, "in the place of itself"
-        assert page.put("another", 4_500_000) == (413, uploads.TOO_MUCH)
+        assert page.put("another", 4_500_000) == (413, middleware.TOO_MUCH)
 
         assert page.delete("file0") == 204
         assert page.put("another", 4_500_000)[0] == 204
@@ -356,8 +356,8 @@ async def asked(app, **headers):
 
 
 def test_an_upload_says_its_length_and_all_pages_together_have_a_bound(monkeypatch):
-    app = uploads.BoundedUploads(PlainTextResponse("taken"))
-    monkeypatch.setattr(uploads, "MOST_BYTES_IN_ALL", 100)
+    app = middleware.bound_uploads(PlainTextResponse("taken"))
+    monkeypatch.setattr(middleware, "MOST_BYTES_IN_ALL", 100)
 
     assert asyncio.run(asked(app)) == HTTPStatus.LENGTH_REQUIRED
     assert asyncio.run(asked(app, content_length="-5")) == HTTPStatus.LENGTH_REQUIRED
@@ -372,7 +372,7 @@ def record(make, line, error=None):
 
 def test_a_line_that_repeats_loses_its_traceback_and_is_counted_instead():
     now = [0.0]
-    make = BoundedRecords(logging.LogRecord, lambda: now[0])
+    make = bounded_records(logging.LogRecord, lambda: now[0])
     trouble = (ValueError, ValueError("no"), None)
 
     written = [record(make, 1, trouble) for _ in range(MOST_LINES + 50)]
@@ -392,7 +392,7 @@ def test_no_handler_writes_what_is_left_out(capsys):
     logger, handler = logging.getLogger("gpuexplore.bounded"), logging.StreamHandler()
     logger.addHandler(handler)
     try:
-        logging.setLogRecordFactory(BoundedRecords(before))
+        logging.setLogRecordFactory(bounded_records(before))
         for _ in range(3 * MOST_LINES):
             logger.error("the same")
     finally:

@@ -1,34 +1,51 @@
 """What happens around the pages: who may reach them and as whom, the supervisor beside them, the last resort."""
 
+import logging
+import secrets
+
+import streamlit as st
 from starlette.middleware import Middleware
 
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.ui.identity import OWNER_COOKIE
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.monitoring import METRICS_ROUTE
-from gpuexplore.ui.server import api, sending
-from gpuexplore.ui.server.bounds.connections import BoundedAnswers
-from gpuexplore.ui.server.bounds.uploads import BoundedUploads
-from gpuexplore.ui.server.cookie import OwnerCookie
-from gpuexplore.ui.server.frames import FrameCheck
-from gpuexplore.ui.server.headers import SafeHeaders
-from gpuexplore.ui.server.hosts import AllowedHosts
-from gpuexplore.ui.server.last_resort import show_reference
+from gpuexplore.ui.monitoring.process import count_error
+from gpuexplore.ui.server import api, middleware, sending
+from gpuexplore.ui.server.connections import bound_answers
 from gpuexplore.ui.server.lifespan import lifespan
-from gpuexplore.ui.server.origins import OwnOrigins
-from gpuexplore.ui.server.proxies import TrustedProxies
 
 __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 
+LOG = logging.getLogger(__name__)
 ROUTES = (*api.ROUTES, *sending.ROUTES, METRICS_ROUTE)
 MIDDLEWARE = tuple(  # the first one sees a request first
     Middleware(layer)
     for layer in (
-        BoundedAnswers,
-        TrustedProxies,
-        SafeHeaders,
-        AllowedHosts,
-        OwnOrigins,
-        BoundedUploads,
-        FrameCheck,
-        OwnerCookie,
+        bound_answers,
+        middleware.trust_proxies,
+        middleware.add_headers,
+        middleware.refuse_foreign_names,
+        middleware.refuse_foreign_pages,
+        middleware.bound_uploads,
+        middleware.check_frames,
+        middleware.name_browsers,
     )
 )
+
+
+def show_reference(error: Exception) -> bool:
+    """Show an error of ours as the sentence it is, any other by a reference that stands in the server's log too."""
+    if isinstance(error, GpuExploreError):
+        st.error(plain(str(error)), icon=":material/error:")
+        return True
+    count_error()
+    reference = secrets.token_hex(4)
+    LOG.error("Error %s", reference, exc_info=error)
+    st.error(
+        f"Something went wrong on the server. Nothing you measured is lost. Reference **{reference}**: "
+        "whoever runs this server finds the cause under it in the log.",
+        icon=":material/error:",
+    )
+    st.button("Load the page again", type="primary")  # any click does
+    return True

@@ -7,9 +7,11 @@ import os
 import resource
 import sys
 import threading
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
+from typing import Any
 
 import streamlit as st
 
@@ -19,8 +21,7 @@ from gpuexplore.jobs.quiet import serving
 from gpuexplore.jobs.server_settings import check_settings
 from gpuexplore.registry import features
 from gpuexplore.served import PACKAGE
-from gpuexplore.ui.server.bounds.connections import CONNECTIONS
-from gpuexplore.ui.server.bounds.log import BoundedRecords
+from gpuexplore.ui.server.connections import CONNECTIONS
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
 
@@ -31,6 +32,9 @@ PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplo
 UNUSABLE = 2  # as commands end where a value cannot be used
 MOST_FILES, FILES_OF_A_CROWD = 65536, 2048  # open at once; a hundred browsers that load a page need this many
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
+MINUTE_S = 60.0
+MOST_WHOLE, MOST_LINES = 20, 200  # records of one kind in a minute: with its traceback, and as a line
+NEVER = -1  # below the level of every handler
 
 
 @asynccontextmanager
@@ -44,7 +48,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         os._exit(UNUSABLE)  # of an exception, servers would show two tracebacks
     _raise_file_limit()
     make_record = logging.getLogRecordFactory()
-    logging.setLogRecordFactory(BoundedRecords(make_record))
+    logging.setLogRecordFactory(bounded_records(make_record))
     CONNECTIONS.bound(asyncio.get_running_loop())
     # What it starts finds the package too: hosts of apps install none, and may start the server from any folder
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
@@ -67,6 +71,34 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         stop.set()
         for thread in threads:
             await asyncio.to_thread(thread.join)
+
+
+def bounded_records(
+    make: Callable[..., logging.LogRecord], clock: Callable[[], float] = time.monotonic
+) -> Callable[..., logging.LogRecord]:
+    """Return a factory of log records that mutes what repeats: it is written a few times a minute, and then counted."""
+    since_s = clock()
+    counts: dict[tuple[str, int, str], int] = {}
+    before: dict[tuple[str, int, str], int] = {}  # those that were left out in the minute before
+
+    def bounded(*arguments: Any, **options: Any) -> logging.LogRecord:
+        nonlocal since_s, counts, before
+        record = make(*arguments, **options)
+        if clock() - since_s > MINUTE_S:
+            before = {kind: count - MOST_LINES for kind, count in counts.items() if count > MOST_LINES}
+            counts = {}
+            since_s = clock()
+        kind = (record.pathname, record.lineno, str(record.msg).partition("\n")[0][:60])
+        count = counts[kind] = counts.get(kind, 0) + 1
+        if left_out := before.pop(kind, 0):
+            record.msg = f"{record.msg} ({left_out} more of them were left out)"
+        if count > MOST_WHOLE:
+            record.exc_info = record.stack_info = None
+        if count > MOST_LINES:
+            record.levelno = NEVER
+        return record
+
+    return bounded
 
 
 def _raise_file_limit() -> None:

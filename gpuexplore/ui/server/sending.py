@@ -11,6 +11,7 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Lock
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -32,18 +33,6 @@ _READERS = ThreadPoolExecutor(2, "sent-runs")  # health and pages have the other
 _ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
 
 
-class Refusal(Exception):
-    """What is answered instead of taking a run.
-
-    Attributes:
-        status: of HTTP.
-    """
-
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-
-
 async def take_run(request: Request) -> JSONResponse:
     """Let whoever sends into the room of the parameter `room` under `name`, and keep the exported run in the body.
 
@@ -58,8 +47,8 @@ async def take_run(request: Request) -> JSONResponse:
             content = await _body(request)
             take = partial(_take, room, owner, query.get("name", ""), content)
             return JSONResponse(await loop.run_in_executor(_READERS, take))
-    except Refusal as refusal:
-        return JSONResponse({"reason": str(refusal)}, refusal.status)
+    except HTTPException as refusal:
+        return JSONResponse({"reason": refusal.detail}, refusal.status_code)
     except StoreUnavailable as error:
         return JSONResponse({"reason": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
     except GpuExploreError as error:
@@ -68,7 +57,7 @@ async def take_run(request: Request) -> JSONResponse:
 
 async def _body(request: Request) -> bytes:
     """Return what was sent, reading no more than it may be, whatever its header says."""
-    too_large = Refusal(
+    too_large = HTTPException(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a run may be {MOST_BYTES:,} bytes: measure fewer points at a time"
     )
     length = request.headers.get("content-length", "0")
@@ -84,14 +73,14 @@ async def _body(request: Request) -> bytes:
                     raise too_large
     except TimeoutError as error:
         late = f"the run did not arrive within {LONGEST_S:g} s"
-        raise Refusal(HTTPStatus.REQUEST_TIMEOUT, late) from error
+        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, late) from error
     return b"".join(parts)
 
 
 def _secret(request: Request) -> str:
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not SECRET.fullmatch(secret):
-        raise Refusal(
+        raise HTTPException(
             HTTPStatus.UNAUTHORIZED, "send a secret of your own: Authorization: Bearer, and 24 to 64 letters and digits"
         )
     return secret
@@ -129,14 +118,14 @@ def _room(text: str, secret: str, whence: str) -> tuple[Room, str]:
         try:
             WRONG_CODES.check(whence, code)
         except InvalidInput as error:
-            raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
     if room is None:
         WRONG_CODES.note(whence)
-        raise Refusal(
+        raise HTTPException(
             HTTPStatus.NOT_FOUND, f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted"
         )
     if room.state is not RoomState.OPEN:
-        raise Refusal(HTTPStatus.CONFLICT, f"room {spoken(code)} is {room.state}: it takes no more results")
+        raise HTTPException(HTTPStatus.CONFLICT, f"room {spoken(code)} is {room.state}: it takes no more results")
     return room, owner
 
 
@@ -144,7 +133,7 @@ def _participant(room: Room, owner: str, typed: str) -> Participant:
     """Return who sends, let in or renamed where a name is given."""
     here = store().participant_of(owner, room)
     if here is not None and here.removed:
-        raise Refusal(HTTPStatus.FORBIDDEN, "the leader of this room has removed you")
+        raise HTTPException(HTTPStatus.FORBIDDEN, "the leader of this room has removed you")
     if here is not None and not typed:
         return here
     name = read_name(typed)
@@ -152,11 +141,11 @@ def _participant(room: Room, owner: str, typed: str) -> Participant:
         return here
     if any(name_key(other.name) == name_key(name) and other != here for other in store().participants(room)):
         taken = f"the name {name!r} is taken in room {spoken(room.code)}: choose another one with --name"
-        raise Refusal(HTTPStatus.CONFLICT, taken)
+        raise HTTPException(HTTPStatus.CONFLICT, taken)
     try:
         return store().join_room(owner, room, name)
     except InvalidInput as error:  # full, closed or taken meanwhile
-        raise Refusal(HTTPStatus.CONFLICT, str(error)) from error
+        raise HTTPException(HTTPStatus.CONFLICT, str(error)) from error
 
 
 def _check_space(room: Room, owner: str, more: int) -> None:
@@ -165,7 +154,7 @@ def _check_space(room: Room, owner: str, more: int) -> None:
         (sent_to(store(), room), MOST_RESULTS_IN_ROOM, "of this room"),
     ):
         if count + more > most:
-            raise Refusal(
+            raise HTTPException(
                 HTTPStatus.CONFLICT,
                 f"{count:,} results {whose} were sent, and {most:,} may be: these {more:,} were not kept",
             )

@@ -248,32 +248,22 @@ DESCRIPTORS, CONNECTIONS = Descriptors(), Connections()  # of this process
 _CONNECTION: ContextVar[Watched | None] = ContextVar("connection", default=None)  # whose request is answered
 
 
-class BoundedAnswers:
-    """Sends a file when it can be opened, ends a connection while others wait, and bounds the open pages."""
+def bound_answers(app: ASGIApp) -> ASGIApp:
+    """Send a file when it can be opened, end a connection while others wait, and bound the open pages.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._files = 0
-        self._one = asyncio.Lock()  # page that opens, so that other requests are answered between two
+    A websocket is passed on when there is room for its page, else its browser tries again.
+    """
+    files = 0
+    opening_one = asyncio.Lock()  # so that other requests are answered between two pages that open
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; a websocket when there is room for its page, else its browser tries again."""
-        if scope["type"] == "websocket":
-            await self._open(scope, receive, send)
-        elif scope["type"] == "http":
-            with _answering():
-                await self._answer(scope, receive, send if DESCRIPTORS.free() > 2 * spare() else partial(_last, send))
-        else:
-            await self._app(scope, receive, send)
-
-    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def open_page(scope: Scope, receive: Receive, send: Send) -> None:
         """Open a page once there is room for it; connections give way to it, other pages do not."""
         if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > most_descriptors() // SHARE, PATIENCE_S):
             await receive()
             await send({"type": "websocket.close"})
             return
         async with AsyncExitStack() as opening:
-            await opening.enter_async_context(self._one)
+            await opening.enter_async_context(opening_one)
             opening.enter_context(DESCRIPTORS.promised(OF_PAGE))
             asked = count()
 
@@ -282,18 +272,30 @@ class BoundedAnswers:
                     await opening.aclose()
                 return await receive()
 
-            await self._app(scope, receive_more, send)
+            await app(scope, receive_more, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal files
         is_file = FILES in scope["path"]
         if is_file:
-            await CONNECTIONS.until(lambda: self._files < max(FEW_FILES, DESCRIPTORS.free() // 2))
+            await CONNECTIONS.until(lambda: files < max(FEW_FILES, DESCRIPTORS.free() // 2))
             DESCRIPTORS.begin()
-        self._files += is_file
+        files += is_file
         try:
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
         finally:
-            self._files -= is_file
+            files -= is_file
+
+    async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await open_page(scope, receive, send)
+        elif scope["type"] == "http":
+            with _answering():
+                await answer(scope, receive, send if DESCRIPTORS.free() > 2 * spare() else partial(_last, send))
+        else:
+            await app(scope, receive, send)
+
+    return bounded
 
 
 @contextmanager
