@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ArrayWindow:
     """The rows and columns of an array that are shown: the first, and one past the last."""
 
     top: int
@@ -46,7 +46,7 @@ class Window:
     right: int
 
     @classmethod
-    def around(cls, elements: Sequence[int], array: RunArray) -> "Window":
+    def around(cls, elements: Sequence[int], array: RunArray) -> "ArrayWindow":
         """Return the whole array, or where it is large a part that holds the elements."""
         rows, columns = grid_of(array)
         if not elements:
@@ -82,7 +82,7 @@ def array_picture(array: RunArray, access: Access, before: Iterable[TraceStep]) 
         before: the block's steps until then.
     """
     elements = elements_of(access, array)
-    window = Window.around([*elements, *(end for pair in sector_elements(access, array) for end in pair)], array)
+    window = ArrayWindow.around([*elements, *(end for pair in sector_elements(access, array) for end in pair)], array)
     rows = list(_rows(array, access, touched(before, array)))
     height = AROUND + min(MOST_HEIGHT, max(LEAST_HEIGHT, ROW_HEIGHT * (window.bottom - window.top)))
     return _drawn(rows, window, (window.title(array), height), described(array, access))
@@ -90,7 +90,7 @@ def array_picture(array: RunArray, access: Access, before: Iterable[TraceStep]) 
 
 def array_overview(array: RunArray, access: Access | None, before: Iterable[TraceStep]) -> alt.LayerChart:
     """Return a whole array, small and without numbers: what was touched until then, and the access if there was one."""
-    window = Window.around([], array)
+    window = ArrayWindow.around([], array)
     rows = list(_rows(array, access, touched(before, array)))
     for row in rows:
         row["lanes"] = ""
@@ -103,7 +103,8 @@ def described(array: RunArray, access: Access) -> str:
     elements = elements_of(access, array)
     first = [f"lane {lanes[0]}: {list(map(int, np.unravel_index(at, array.shape)))}" for at, lanes in elements.items()]
     return (
-        f"{Window.around([], array).title(array)}: {len(elements)} elements in {request_of(access).sectors} sectors; "
+        f"{ArrayWindow.around([], array).title(array)}: "
+        f"{len(elements)} elements in {request_of(access).sectors} sectors; "
         f"{', '.join(first[:4])}{' …' if len(first) > 4 else ''}"
     )
 
@@ -168,7 +169,12 @@ def _boxes(places: tuple[int, int], columns: int, what: str, lanes: tuple[int, .
 
 
 def _drawn(
-    rows: Sequence[Row], window: Window, size: tuple[str, int], description: str, *, legend: alt.Legend | None = LEGEND
+    rows: Sequence[Row],
+    window: ArrayWindow,
+    size: tuple[str, int],
+    description: str,
+    *,
+    legend: alt.Legend | None = LEGEND,
 ) -> alt.LayerChart:
     title, height = size
     columns = ["x", "right", "middle", "y", "bottom", "center", "what", "lanes", "element"]
@@ -199,7 +205,7 @@ def _drawn(
     return chart
 
 
-def framed(window: Window, across: alt.Scale, down: alt.Scale) -> alt.Chart:
+def framed(window: ArrayWindow, across: alt.Scale, down: alt.Scale) -> alt.Chart:
     """Return the edge of what is shown."""
     edges = {"x": window.left, "right": window.right, "y": window.top, "bottom": window.bottom}
     edge: alt.Chart = (
@@ -232,5 +238,5 @@ def _axis(first: int, end: int, orient: Literal["top", "left"], *, coarse: bool)
     )
 
 
-def _is_inside(row: Row, window: Window) -> bool:
+def _is_inside(row: Row, window: ArrayWindow) -> bool:
     return bool(window.top <= row["y"] < window.bottom and row["right"] > window.left and row["x"] < window.right)

@@ -16,7 +16,7 @@ from gpuexplore.charts.block_arrays import (
     REQUESTED_COLOR,
     ROOM,
     ROW_HEIGHT,
-    Window,
+    ArrayWindow,
     framed,
     lanes_label,
 )
@@ -71,7 +71,7 @@ def bank_picture(passes: Passes, title: str) -> alt.LayerChart:
     )
     heading = alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8)
     chart: alt.LayerChart = alt.LayerChart(
-        layer=[boxes, framed(Window(0, len(rows), 0, BANKS), across, down), labels]
+        layer=[boxes, framed(ArrayWindow(0, len(rows), 0, BANKS), across, down), labels]
     ).properties(
         width="container",
         height=AROUND + max(LEAST_HEIGHT, ROW_HEIGHT * len(rows)),

@@ -18,7 +18,7 @@ from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.roofline_frames import (
     BASES,
-    Window,
+    RooflineWindow,
     flat_roofs,
     frame_of_points,
     labels_of_flat,
@@ -94,7 +94,7 @@ def _listed(what: str, words: Sequence[str]) -> str:
     return f"{what}: {', '.join(words) or 'none known'}"
 
 
-def _x(seen: Window) -> alt.X:
+def _x(seen: RooflineWindow) -> alt.X:
     ticks = [
         log_tick for log_tick in log_ticks([seen.intensity_low, seen.intensity_high]) if log10(log_tick).is_integer()
     ]
@@ -105,13 +105,13 @@ def _x(seen: Window) -> alt.X:
     return alt.X("intensity:Q", title="Arithmetic intensity, FLOP/byte", axis=axis, scale=scale)
 
 
-def _y(seen: Window) -> alt.Y:
+def _y(seen: RooflineWindow) -> alt.Y:
     ticks = [log_tick for log_tick in log_ticks([seen.rate_low, seen.rate_high]) if log10(log_tick).is_integer()]
     scale = alt.Scale(type="log", nice=False, domain=[seen.rate_low, seen.rate_high])
     return alt.Y("rate:Q", title="Compute rate", axis=alt.Axis(values=ticks, labelExpr=si_label("FLOP/s")), scale=scale)
 
 
-def _roof_lines(roofs: Sequence[Roof], seen: Window, dtypes: Sequence[str]) -> list[alt.Chart]:
+def _roof_lines(roofs: Sequence[Roof], seen: RooflineWindow, dtypes: Sequence[str]) -> list[alt.Chart]:
     slopes, flats = sloped_roofs(roofs, seen), flat_roofs(roofs, seen)
     dash = alt.StrokeDash(
         "basis:N",
@@ -126,7 +126,7 @@ def _roof_lines(roofs: Sequence[Roof], seen: Window, dtypes: Sequence[str]) -> l
     return [slope, flat]
 
 
-def _ridges(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
+def _ridges(roofs: Sequence[Roof], seen: RooflineWindow) -> list[alt.Chart]:
     frame = ridge_marks(roofs, seen)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in RIDGE_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen), tooltip=words)
@@ -139,7 +139,9 @@ def _ridges(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     return [marks, *with_halo(text.encode(text=alt.Text("text:N")))]
 
 
-def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened: alt.Parameter) -> list[alt.Chart]:
+def _points(
+    points: Sequence[Point], seen: RooflineWindow, dtypes: Sequence[str], opened: alt.Parameter
+) -> list[alt.Chart]:
     frame = frame_of_points(points)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen))
@@ -156,7 +158,7 @@ def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened
     return [hollow, filled.add_params(opened), *with_halo(text.encode(text=alt.Text("text:N")))]
 
 
-def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
+def _labels(roofs: Sequence[Roof], seen: RooflineWindow) -> list[alt.Chart]:
     flats, slopes = labels_of_flat(roofs, seen), labels_of_slopes(roofs, seen)
     flat = alt.Chart(flats).mark_text(align="right", baseline="bottom", dx=-2, dy=-4, color=NEUTRAL, fontSize=12)
     angle = ANGLE.format(rate_decades=seen.rate_decades, intensity_decades=seen.intensity_decades)

@@ -30,7 +30,7 @@ FrameRow = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RooflineWindow:
     """The part of the plane that is drawn, in FLOP/byte and FLOP/s."""
 
     intensity_low: float
@@ -49,7 +49,7 @@ class Window:
         return log10(self.rate_high / self.rate_low)
 
 
-def window(roofs: Sequence[Roof], points: Sequence[Point]) -> Window:
+def window(roofs: Sequence[Roof], points: Sequence[Point]) -> RooflineWindow:
     """Return the window that shows every point, every ridge with memory and some of the roofs beside them."""
     shown = [ridge.intensity for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
     shown += [point.intensity for point in points]
@@ -61,10 +61,10 @@ def window(roofs: Sequence[Roof], points: Sequence[Point]) -> Window:
     rates = [point.flop_per_s for point in points]
     floor = [low * min(slopes) * ROOM] if slopes else flats
     ceiling = flats or [high * max(slopes)] if slopes or flats else [1e12]
-    return Window(low, high, min([*floor, *rates, ceiling[0]]) / ROOM, max([*ceiling, *rates]) * ROOM)
+    return RooflineWindow(low, high, min([*floor, *rates, ceiling[0]]) / ROOM, max([*ceiling, *rates]) * ROOM)
 
 
-def sloped_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+def sloped_roofs(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
     """Return the two ends of every bandwidth: from the left edge to the highest compute roof."""
     top = max((roof.rate for roof in roofs if roof.kind == "compute"), default=seen.rate_high)
     rows = [
@@ -76,7 +76,7 @@ def sloped_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     return _frame(rows, ROOF_COLUMNS)
 
 
-def flat_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+def flat_roofs(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
     """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal ones once."""
     fastest = max((roof.rate for roof in roofs if roof.kind != "compute" and not roof.reached), default=None)
     rows = []
@@ -89,7 +89,7 @@ def flat_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     return _frame(rows, ROOF_COLUMNS)
 
 
-def ridge_marks(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+def ridge_marks(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
     """Return the ridge points in the window, those with memory larger and with their intensity beside them."""
     rows: list[FrameRow] = []
     told: set[str] = set()
@@ -111,7 +111,7 @@ def ridge_marks(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     return _frame(rows, ("intensity", "rate", "size", "text", "label", "said"))
 
 
-def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+def labels_of_flat(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
     """Return a label for each compute limit, at its right end; limits too near for two labels share one."""
     limits = _distinct([roof for roof in roofs if not roof.reached])
     rows: list[FrameRow] = [
@@ -126,7 +126,7 @@ def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     return _frame(rows, ("intensity", "rate", "label", "short"))
 
 
-def labels_of_slopes(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+def labels_of_slopes(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
     """Return a label for each bandwidth limit, along its left end; limits too near for two labels share one."""
     limits = [roof for roof in roofs if roof.kind != "compute" and not roof.reached]
     rows: list[FrameRow] = [
@@ -141,7 +141,7 @@ def labels_of_slopes(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     return _frame(rows, ("intensity", "rate", "label", "short"))
 
 
-def _near(roofs: Iterable[Roof], pixels: float, seen: Window) -> list[list[Roof]]:
+def _near(roofs: Iterable[Roof], pixels: float, seen: RooflineWindow) -> list[list[Roof]]:
     """Return groups of roofs, the highest first, each less than `pixels` below the one above it."""
     groups: list[list[Roof]] = []
     for roof in sorted(roofs, key=lambda each: -each.rate):

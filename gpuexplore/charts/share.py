@@ -1,7 +1,5 @@
 """Share of the limit against size: MFU, or where memory bounds the operation the fraction of the bandwidth."""
 
-from dataclasses import dataclass
-
 import altair as alt
 import pandas as pd
 
@@ -22,53 +20,29 @@ from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_perce
 NEAR_FULL = 0.7  # from here up the line at 100 % says something and costs little room
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """Which limit a share is of.
-
-    Attributes:
-        title: of the axis.
-        by_memory: whether it is the memory's bandwidth, and not a compute peak.
-    """
-
-    title: str
-    by_memory: bool
-
-    def fraction(self, analyzed: AnalyzedResult) -> float | None:
-        """Return what fraction of the limit a result reached; None is unknown."""
-        return analyzed.bandwidth_utilization if self.by_memory else analyzed.mfu
-
-    def peak(self, analyzed: AnalyzedResult) -> float:
-        """Return the rate that the fraction of a result is of; 0 is unknown."""
-        if self.by_memory:
-            return analyzed.bandwidth.peak.bytes_per_s if analyzed.bandwidth.peak else 0.0
-        return analyzed.peak.peak.flop_per_s if analyzed.peak.peak else 0.0
-
-    def label(self, analyzed: AnalyzedResult) -> str:
-        """Return what the limit of a result is called."""
-        if self.by_memory:
-            return PEAK_SOURCES[analyzed.bandwidth.kind].bandwidth_label
-        return PEAK_SOURCES[analyzed.peak.kind].label
-
-
-COMPUTE, MEMORY = Limit("MFU", by_memory=False), Limit("Memory rate", by_memory=True)
-
-
 def share(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return the fraction of the limit that each case reached, with the kinds of peak in the axis title."""
     analysis = analysis_of(source)
-    return share_of(analysis, _limit(analysis), panel)
+    return share_of(analysis, panel, by_memory=is_memory_bound(analysis))
 
 
-def share_of(analysis: RunAnalysis, limit: Limit, panel: str | Lines | None = None) -> alt.LayerChart:
-    """Return the chart of one limit; cases whose peak is unknown, or that a cache served, are left out."""
-    drawn = share_points(analysis, limit)
+def share_of(analysis: RunAnalysis, panel: str | Lines | None = None, *, by_memory: bool) -> alt.LayerChart:
+    """Return the chart of one limit, that of memory or of computing.
+
+    Cases whose peak is unknown, or that a cache served, are left out.
+    """
+    drawn = share_points(analysis, by_memory=by_memory)
     highest = max(ends_of(drawn), default=1.0)
     full = highest >= NEAR_FULL
     scale = alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False)
     axis = alt.Axis(format=".2~%", tickCount=6)
-    y = alt.Y("value:Q", title=f"{limit.title}, % of the {_kinds(analysis, limit)}", axis=axis, scale=scale)
-    description = describe_share_of(analysis, limit)
+    y = alt.Y(
+        "value:Q",
+        title=f"{_title(by_memory)}, % of the {_kinds(analysis, by_memory)}",
+        axis=axis,
+        scale=scale,
+    )
+    description = describe_share_of(analysis, by_memory=by_memory)
     rules = [rule(1.0)] if full else []
     return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=rules)
 
@@ -76,49 +50,50 @@ def share_of(analysis: RunAnalysis, limit: Limit, panel: str | Lines | None = No
 def has_share(source: Source) -> bool:
     """Return whether a share of the limit is known of any result."""
     analysis = analysis_of(source)
-    return any(_limit(analysis).fraction(analyzed) is not None for analyzed in analysis.shown)
+    by_memory = is_memory_bound(analysis)
+    return any(_fraction(analyzed, by_memory) is not None for analyzed in analysis.shown)
 
 
 def describe_share(source: Source) -> str:
     """Return the alternative text of the chart of shares."""
     analysis = analysis_of(source)
-    return describe_share_of(analysis, _limit(analysis))
+    return describe_share_of(analysis, by_memory=is_memory_bound(analysis))
 
 
-def describe_share_of(analysis: RunAnalysis, limit: Limit) -> str:
+def describe_share_of(analysis: RunAnalysis, *, by_memory: bool) -> str:
     """Return the alternative text of the chart of one limit."""
-    return alt_text(limit.title, share_points(analysis, limit), analysis, format_percent)
+    return alt_text(_title(by_memory), share_points(analysis, by_memory=by_memory), analysis, format_percent)
 
 
 def share_left_out(source: Source) -> str | None:
     """Return what the chart of shares does not show."""
     analysis = analysis_of(source)
-    return share_of_left_out(analysis, _limit(analysis))
+    return share_of_left_out(analysis, by_memory=is_memory_bound(analysis))
 
 
-def share_of_left_out(analysis: RunAnalysis, limit: Limit) -> str | None:
+def share_of_left_out(analysis: RunAnalysis, *, by_memory: bool) -> str | None:
     """Return what the chart of one limit does not show."""
-    drawn = share_points(analysis, limit)
+    drawn = share_points(analysis, by_memory=by_memory)
     why = "without a known peak" if any(analyzed.flop_count for analyzed in analysis.results) else "without FLOPs"
-    if limit.by_memory:
+    if by_memory:
         why = "served by a cache, or without a known bandwidth"
     return left_out(analysis.results, drawn[drawn["origin"] == analysis.context.origin.value], why)
 
 
-def share_points(analysis: RunAnalysis, limit: Limit) -> pd.DataFrame:
+def share_points(analysis: RunAnalysis, *, by_memory: bool) -> pd.DataFrame:
     """Return the points of the chart of one limit."""
 
     def fraction(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
-        return at_rate(limit.fraction(analyzed), analyzed, measurement)
+        return at_rate(_fraction(analyzed, by_memory), analyzed, measurement)
 
     found = points(analysis, fraction)
-    peaks = [limit.peak(each) for each in drawn_in(None, analysis) if limit.fraction(each) is not None]
-    return found.assign(denominator=_denominators(found.assign(peak=peaks), limit))
+    peaks = [_peak(each, by_memory) for each in drawn_in(None, analysis) if _fraction(each, by_memory) is not None]
+    return found.assign(denominator=_denominators(found.assign(peak=peaks), by_memory))
 
 
-def _denominators(found: pd.DataFrame, limit: Limit) -> list[str]:
+def _denominators(found: pd.DataFrame, by_memory: bool) -> list[str]:
     """Return what each point's line is a share of, for its label; nothing where all lines of its dtype share it."""
-    words = format_bytes_per_s if limit.by_memory else format_flop_per_s
+    words = format_bytes_per_s if by_memory else format_flop_per_s
     peaks: dict[tuple[str, str], list[float]] = {}
     for series, dtype, peak in zip(found["series"], found["dtype"], found["peak"], strict=True):
         peaks.setdefault((series, dtype), []).append(peak)
@@ -133,10 +108,29 @@ def _denominators(found: pd.DataFrame, limit: Limit) -> list[str]:
     ]
 
 
-def _limit(analysis: RunAnalysis) -> Limit:
-    return MEMORY if is_memory_bound(analysis) else COMPUTE
-
-
-def _kinds(analysis: RunAnalysis, limit: Limit) -> str:
-    labels = {limit.label(analyzed) for analyzed in analysis.shown if limit.fraction(analyzed) is not None}
+def _kinds(analysis: RunAnalysis, by_memory: bool) -> str:
+    labels = {_label(analyzed, by_memory) for analyzed in analysis.shown if _fraction(analyzed, by_memory) is not None}
     return next(iter(labels)) if len(labels) == 1 else "peak"
+
+
+def _title(by_memory: bool) -> str:
+    return "Memory rate" if by_memory else "MFU"
+
+
+def _fraction(analyzed: AnalyzedResult, by_memory: bool) -> float | None:
+    """Return what fraction of the limit a result reached; None is unknown."""
+    return analyzed.bandwidth_utilization if by_memory else analyzed.mfu
+
+
+def _peak(analyzed: AnalyzedResult, by_memory: bool) -> float:
+    """Return the rate that the fraction of a result is of; 0 is unknown."""
+    if by_memory:
+        return analyzed.bandwidth.peak.bytes_per_s if analyzed.bandwidth.peak else 0.0
+    return analyzed.peak.peak.flop_per_s if analyzed.peak.peak else 0.0
+
+
+def _label(analyzed: AnalyzedResult, by_memory: bool) -> str:
+    """Return what the limit of a result is called."""
+    if by_memory:
+        return PEAK_SOURCES[analyzed.bandwidth.kind].bandwidth_label
+    return PEAK_SOURCES[analyzed.peak.kind].label

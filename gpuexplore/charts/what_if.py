@@ -56,7 +56,7 @@ Words = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class ComparedQuantity:
     """What is compared across devices.
 
     Attributes:
@@ -127,7 +127,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     return chart
 
 
-def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart:
+def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.LayerChart:
     """Return a quantity of each format on each device on a log scale, devices one below the other."""
     frame = _frame(rows, quantity.of, quantity.words).dropna(subset=["value"])
     names = list(dict.fromkeys(frame["device"]))

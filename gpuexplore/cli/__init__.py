@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from types import ModuleType
 
 import gpuexplore
 from gpuexplore.cli.streams import give_up_unwritable, prepare_streams, say
@@ -42,18 +42,6 @@ EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
 SIZE = re.compile(r"[0-9][0-9_]*[kKmM]?[iI]?(:[\w+:]+)?[,;]?")
 
 
-class Command(Protocol):
-    """What a command's module offers."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command's arguments."""
-        ...
-
-    def execute(self, arguments: argparse.Namespace) -> int:
-        """Do it and return the exit code."""
-        ...
-
-
 def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Namespace], int] | None = None) -> int:
     """Run one command.
 
@@ -79,7 +67,8 @@ def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Nam
 
 def execute_command(chosen: argparse.Namespace) -> int:
     """Do what the chosen command's module does, and return the exit code."""
-    return module_of(chosen.command).execute(chosen)
+    exit_code: int = module_of(chosen.command).execute(chosen)
+    return exit_code
 
 
 def _run(words: Sequence[str], execute: Callable[[argparse.Namespace], int]) -> int:
@@ -130,7 +119,11 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     return parser
 
 
-def module_of(name: str) -> Command:
-    """Return the module of one command, loaded."""
+def module_of(name: str) -> ModuleType:
+    """Return the module of one command, loaded.
+
+    Its `add_arguments` declares the command's arguments on a parser, and its `execute` does what they ask for and
+    returns the exit code.
+    """
     home = next((f"features.{feature.name}" for feature in features() if name in feature.commands), "cli")
-    return cast(Command, import_module(f"gpuexplore.{home}.{name}_command"))
+    return import_module(f"gpuexplore.{home}.{name}_command")

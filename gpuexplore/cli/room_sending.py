@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import parse_qs, quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
 
 from gpuexplore.devices.directories import data_directory
 from gpuexplore.errors import InvalidInput
@@ -76,14 +84,9 @@ class Destination:
             raise InvalidInput(f"{self.app} cannot be reached ({getattr(error, 'reason', error)}), {ELSE}") from error
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: the secret would be sent wherever it leads."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """Refuse."""
-
-
-OPENER = build_opener(_NoRedirects)
+OPENER = OpenerDirector()
+for kind in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor):
+    OPENER.add_handler(kind())  # none follows redirects: the secret would be sent wherever they lead
 
 
 def destination(address: str, name: str) -> Destination:

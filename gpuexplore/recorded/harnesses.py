@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
@@ -42,21 +42,6 @@ READ = "pyperf, pytest-benchmark, nvbench and gpuexplore's own JSON are read"
 _OURS = re.compile(r"(\w+)\[([\w=,]+)-(\w+)-(.+)-([\w:]+)\]")  # operation, shape, dtype, implementation, device
 
 
-@dataclass(frozen=True, slots=True)
-class Harness:
-    """A harness whose files are read.
-
-    Attributes:
-        name: what it is called.
-        keys: what its files have, as `_keys` finds it.
-        read: its results.
-    """
-
-    name: str
-    keys: frozenset[str]
-    read: Callable[[Object], Iterator[Result]]
-
-
 def results_of(name: str, data: Object) -> tuple[str, Sequence[Result]] | None:
     """Return the results in a file of another harness, and its name; None where it is of none of HARNESSES.
 
@@ -67,17 +52,18 @@ def results_of(name: str, data: Object) -> tuple[str, Sequence[Result]] | None:
     Raises:
         InvalidInput: what is wrong in it, and where.
     """
-    harness = next((each for each in HARNESSES if each.keys <= _keys(data)), None)
+    harness = next((known for known, (keys, _) in HARNESSES.items() if keys <= _keys(data)), None)
     if harness is None:
         return None
+    _, read = HARNESSES[harness]
     with named(name):
-        found = list(harness.read(data))
+        found = list(read(data))
         if not found:
             raise InvalidInput("benchmarks '0 of them': accepted are files with one at least")
         twice = [case for case, count in Counter(result.case for result in found).items() if count > 1]
         if twice:
             raise InvalidInput(f"benchmark {twice[0].implementation!r} stands there twice")
-    return harness.name, found
+    return harness, found
 
 
 def kind_of(content: Any) -> str | None:
@@ -308,10 +294,13 @@ def _count(what: str, value: Any) -> int:
     return int(value)
 
 
-HARNESSES = (
-    Harness("nvbench", frozenset({"benchmarks.states"}), _nvbench),
-    Harness("pytest-benchmark", frozenset({"machine_info", "benchmarks"}), _pytest_benchmark),
-    Harness("pyperf", frozenset({"version", "benchmarks"}), _pyperf),
+# Harnesses whose files are read: by name, what the files have, as `_keys` finds it, and what reads the results.
+HARNESSES: Mapping[str, tuple[frozenset[str], Callable[[Object], Iterator[Result]]]] = MappingProxyType(
+    {
+        "nvbench": (frozenset({"benchmarks.states"}), _nvbench),
+        "pytest-benchmark": (frozenset({"machine_info", "benchmarks"}), _pytest_benchmark),
+        "pyperf": (frozenset({"version", "benchmarks"}), _pyperf),
+    }
 )
 KINDS_OF_JSON: Mapping[str, frozenset[str]] = MappingProxyType(
     {

@@ -4,7 +4,7 @@ from gpuexplore.charts.block_arrays import (
     BEFORE,
     REQUESTED,
     UNUSED,
-    Window,
+    ArrayWindow,
     array_overview,
     array_picture,
     grid_of,
@@ -48,9 +48,9 @@ def test_elements_that_were_touched_before_are_marked():
 
 
 def test_window_holds_the_step_and_no_more_than_it_needs():
-    assert Window.around([], MATRIX) == Window(0, 32, 0, 32)
-    assert Window.around([32 * 20 + 30], MATRIX) == Window(16, 32, 16, 32)
-    assert Window.around([0, 32 * 31], MATRIX) == Window(0, 32, 0, 16)
+    assert ArrayWindow.around([], MATRIX) == ArrayWindow(0, 32, 0, 32)
+    assert ArrayWindow.around([32 * 20 + 30], MATRIX) == ArrayWindow(16, 32, 16, 32)
+    assert ArrayWindow.around([0, 32 * 31], MATRIX) == ArrayWindow(0, 32, 0, 16)
     assert grid_of(RunArray("x", (2, 3, 40), 4, 0)) == (6, 40)
     assert grid_of(RunArray("x", (40,), 4, 0)) == (2, 32)
 

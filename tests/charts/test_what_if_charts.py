@@ -7,7 +7,7 @@ from gpuexplore.analysis.what_if.user_claims import claims
 from gpuexplore.analysis.what_if.what_if import Known, Span, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.charts.user_claims import claim_shares, describe_claims
-from gpuexplore.charts.what_if import Quantity, across_devices, trade_off, what_if_speedups, what_if_times
+from gpuexplore.charts.what_if import ComparedQuantity, across_devices, trade_off, what_if_speedups, what_if_times
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Origin
@@ -16,7 +16,7 @@ from gpuexplore.units import format_seconds
 from tests.analysis.what_if.test_user_claims import PROMISED, T4, TIMES, WORKLOAD
 
 H100 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb")
-TIME = Quantity("Time", "Time", lambda row: row.time, format_seconds, "datum.value", "unknown")
+TIME = ComparedQuantity("Time", "Time", lambda row: row.time, format_seconds, "datum.value", "unknown")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Device, Experiment, Shape
 from gpuexplore.store import Instance, open_store
 from gpuexplore.ui import monitoring
-from gpuexplore.ui.monitoring import METRICS_ROUTE, Family, exposition
+from gpuexplore.ui.monitoring import METRICS_ROUTE, exposition, metric
 from gpuexplore.ui.monitoring.process import count_error
 from tests.ui.openmetrics_parser import parsed
 
@@ -139,7 +139,7 @@ def test_without_a_database_the_server_says_that_it_is_down(client, monkeypatch)
 
 def test_what_labels_and_sentences_may_hold_is_escaped():
     labels = {"host": 'a"b\\c\nd'}
-    values, _ = parsed(exposition([Family("x", "gauge", "A \\ and\na line.", ((labels, 1e-7), ({}, 123456789012.0)))]))
+    values, _ = parsed(exposition([metric("x", "gauge", "A \\ and\na line.", ((labels, 1e-7), ({}, 123456789012.0)))]))
 
     assert values == {("x", (("host", 'a\\"b\\\\c\\nd'),)): 1e-7, ("x", ()): 123456789012.0}
 

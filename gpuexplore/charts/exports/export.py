@@ -17,7 +17,7 @@ from gpuexplore.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ExportFormat:
     """A type of file.
 
     Attributes:
@@ -63,15 +63,15 @@ def _parquet(exported: Exported) -> bytes:
     return file.getvalue()
 
 
-EXPORTS: Mapping[str, Format] = MappingProxyType(
+EXPORTS: Mapping[str, ExportFormat] = MappingProxyType(
     {
-        ".html": Format("Report", "text/html", html_report),
-        ".json": Format("JSON", "application/json", _json),
-        ".csv": Format("CSV", "text/csv", _csv),
-        ".parquet": Format("Parquet", "application/vnd.apache.parquet", _parquet),
-        ".md": Format("Markdown", "text/markdown", markdown),
-        ".tex": Format("LaTeX", "application/x-tex", latex),
-        ".pyperf.json": Format("pyperf", "application/json", pyperf),
-        ".pytest-benchmark.json": Format("pytest-benchmark", "application/json", pytest_benchmark),
+        ".html": ExportFormat("Report", "text/html", html_report),
+        ".json": ExportFormat("JSON", "application/json", _json),
+        ".csv": ExportFormat("CSV", "text/csv", _csv),
+        ".parquet": ExportFormat("Parquet", "application/vnd.apache.parquet", _parquet),
+        ".md": ExportFormat("Markdown", "text/markdown", markdown),
+        ".tex": ExportFormat("LaTeX", "application/x-tex", latex),
+        ".pyperf.json": ExportFormat("pyperf", "application/json", pyperf),
+        ".pytest-benchmark.json": ExportFormat("pytest-benchmark", "application/json", pytest_benchmark),
     }
 )

@@ -1,7 +1,6 @@
 """What Prometheus and its like read at `/metrics`, where a setting allows it."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from secrets import compare_digest
 from typing import Literal
 
@@ -28,42 +27,33 @@ from gpuexplore.ui.undocumented import connected_sessions
 
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+Samples = Iterable[tuple[Mapping[str, str], float]]
 SUFFIXES = {"gauge": "", "counter": "_total", "info": "_info"}
 ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One metric.
+def exposition(families: Iterable[Sequence[str]]) -> str:
+    """Return the text of all metrics, each the lines that `metric` returns."""
+    return "\n".join([*(line for family in families for line in family), "# EOF", ""])
 
-    Attributes:
+
+def metric(
+    name: str, kind: Literal["gauge", "counter", "info"], about: str, samples: Samples, *, unit: str = ""
+) -> Sequence[str]:
+    """Return the lines of one metric.
+
+    Args:
         name: without the suffix of its kind; ends in its unit where it has one.
         kind: what its values are: a counter never falls while the process lives.
         about: a sentence.
         samples: values by labels.
         unit: in the base form, `seconds` or `bytes`.
     """
-
-    name: str
-    kind: Literal["gauge", "counter", "info"]
-    about: str
-    samples: tuple[tuple[Mapping[str, str], float], ...]
-    unit: str = ""
-
-
-def exposition(families: Iterable[Family]) -> str:
-    """Return the text of all families, each with its samples."""
-    lines = [line for family in families for line in _lines(family)]
-    return "\n".join([*lines, "# EOF", ""])
-
-
-def _lines(family: Family) -> list[str]:
-    head = [f"# TYPE {family.name} {family.kind}"]
-    if family.unit:
-        head.append(f"# UNIT {family.name} {family.unit}")
-    head.append(f"# HELP {family.name} {family.about.translate(ESCAPES)}")
-    name = f"{family.name}{SUFFIXES[family.kind]}"
-    return [*head, *(f"{name}{_labels(labels)} {value:.15g}" for labels, value in family.samples)]
+    head = [f"# TYPE {name} {kind}"]
+    if unit:
+        head.append(f"# UNIT {name} {unit}")
+    head.append(f"# HELP {name} {about.translate(ESCAPES)}")
+    return [*head, *(f"{name}{SUFFIXES[kind]}{_labels(labels)} {value:.15g}" for labels, value in samples)]
 
 
 def _labels(labels: Mapping[str, str]) -> str:
@@ -78,17 +68,17 @@ FIGURES: Shared[Figures | None] = Shared(1)
 ANYBODY = "on"
 
 
-def _families(found: Figures | None) -> list[Family]:
+def _families(found: Figures | None) -> list[Sequence[str]]:
     """Return every metric; those of the database where it can be used."""
-    up = Family(
+    up = metric(
         "gpuexplore_database_up", "gauge", "Whether the database can be used.", (({}, float(found is not None)),)
     )
     return [*_of_process(), up, *(_of_database(found) if found else ())]
 
 
-def _of_process() -> list[Family]:
-    build = Family("gpuexplore_build", "info", "What serves.", (({"version": gpuexplore.__version__}, 1.0),))
-    failed = Family(
+def _of_process() -> list[Sequence[str]]:
+    build = metric("gpuexplore_build", "info", "What serves.", (({"version": gpuexplore.__version__}, 1.0),))
+    failed = metric(
         "gpuexplore_page_errors",
         "counter",
         "Errors of pages that nobody expected, since this server started.",
@@ -97,60 +87,62 @@ def _of_process() -> list[Family]:
     connected = connected_sessions()
     if connected is None:
         return [build, failed]
-    pages = Family(
+    pages = metric(
         "gpuexplore_sessions", "gauge", "Pages that are connected to this server.", (({}, float(connected)),)
     )
     return [build, failed, pages]
 
 
-def _of_database(found: Figures) -> list[Family]:
+def _of_database(found: Figures) -> list[Sequence[str]]:
     queues = [({"devices": queue.devices}, queue) for queue in found.queues]
     hosts = [({"host": each.host, "supervisor": each.name}, each.age_s) for each in found.supervisors]
     made = [
-        Family(
+        metric(
             "gpuexplore_queue_runs",
             "gauge",
             "Runs that wait, by the devices they ask for.",
             tuple((labels, float(queue.runs)) for labels, queue in queues),
         ),
-        Family(
+        metric(
             "gpuexplore_queue_oldest_wait_seconds",
             "gauge",
             "How long the run that came first has waited.",
             tuple((labels, queue.oldest_s) for labels, queue in queues),
-            "seconds",
+            unit="seconds",
         ),
-        Family(
+        metric(
             "gpuexplore_runs",
             "gauge",
             "Runs in the database, by state.",
             tuple(({"state": state.value}, float(found.runs.get(state.value, 0))) for state in RunState),
         ),
-        Family(
+        metric(
             "gpuexplore_device_use_seconds",
             "counter",
             "How long devices worked for runs, by the devices these asked for.",
             tuple(({"devices": devices}, used_s) for devices, used_s in sorted(found.used_s.items())),
-            "seconds",
+            unit="seconds",
         ),
-        Family(
+        metric(
             "gpuexplore_supervisor_age_seconds",
             "gauge",
             "How long ago a supervisor reported itself.",
             tuple(hosts),
-            "seconds",
+            unit="seconds",
         ),
-        Family(
+        metric(
             "gpuexplore_database_size_bytes",
             "gauge",
             "What the database takes of its disk.",
             (({}, float(found.database_bytes)),),
-            "bytes",
+            unit="bytes",
         ),
     ]
     if found.free_bytes is not None:
         free = float(found.free_bytes)
-        made.append(Family("gpuexplore_disk_free_bytes", "gauge", "What is free of that disk.", (({}, free),), "bytes"))
+        made.append(
+            metric("gpuexplore_disk_free_bytes", "gauge", "What is free of that disk.", (({}, free),), unit="bytes")
+        )
     return made
 
 

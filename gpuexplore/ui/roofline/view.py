@@ -23,7 +23,7 @@ from gpuexplore.model import Device, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui import url_widgets
-from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, Measured, measured_results
+from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, DeviceResults, measured_results
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.session import owner
 from gpuexplore.ui.shared import Shared
@@ -106,7 +106,7 @@ ROOF_UNITS = {"Compute": "FLOP/s", "Bandwidth": "B/s"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _View:
+class RooflineView:
     """Everything that is drawn: one object for all who look at the same.
 
     Attributes:
@@ -126,10 +126,10 @@ class _View:
     other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
-VIEWS: Shared[_View] = Shared(100)
+VIEWS: Shared[RooflineView] = Shared(100)
 
 
-def view_of(choice: RooflineChoice) -> _View:
+def view_of(choice: RooflineChoice) -> RooflineView:
     """Return what the choices ask for."""
     everybody, live = measured_results(choice.device), _live(choice)
     runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
@@ -137,13 +137,13 @@ def view_of(choice: RooflineChoice) -> _View:
     return VIEWS.get(key, lambda: _view(choice, everybody.found, live.found))
 
 
-def _live(choice: RooflineChoice) -> Measured:
+def _live(choice: RooflineChoice) -> DeviceResults:
     if choice.runs == "none":
         return NOTHING
     return measured_results(choice.device, None if choice.runs == "all" else owner())
 
 
-def _view(choice: RooflineChoice, everybody: Found, live: Found) -> _View:
+def _view(choice: RooflineChoice, everybody: Found, live: Found) -> RooflineView:
     recorded = _recorded(choice.device)
     shown: dict[Origin, Found] = {Origin.LIVE: live, Origin.RECORDED: recorded if choice.recorded else ()}
     all_roofs = roofs(
@@ -151,7 +151,7 @@ def _view(choice: RooflineChoice, everybody: Found, live: Found) -> _View:
     )
     points = [point for origin, found in shown.items() for point in _placed(found, all_roofs, origin=origin)]
     points += published_points(choice.device, all_roofs)
-    return _View(
+    return RooflineView(
         roofs=tuple(roof for roof in all_roofs if roof.dtype is None or choice.dtype in (None, roof.dtype)),
         points=tuple(point for point in points if _wanted(point.dtype, point.operation, choice)),
         measured=len(everybody),
@@ -191,7 +191,7 @@ def _wanted(dtype: str, operation: str, choice: RooflineChoice) -> bool:
     return choice.dtype in (None, dtype) and choice.operation in (None, operation)
 
 
-def show_roofline(view: _View, choice: RooflineChoice) -> None:
+def show_roofline(view: RooflineView, choice: RooflineChoice) -> None:
     """Show the chart, its sentences and its tables; a click on a point opens its run."""
     event: Any = show_chart(
         lambda: roofline(view.roofs, view.points), view, key=f"chart.roofline.{choice.device.id}", on_select="rerun"
@@ -247,7 +247,7 @@ def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(sentence for sentence in (opens, hollow) if sentence)
 
 
-def left_out(view: _View) -> tuple[str, ...]:
+def left_out(view: RooflineView) -> tuple[str, ...]:
     """Return what the chart does not show, a sentence each."""
     count, many = view.without_flops, view.without_flops > 1
     none = f"{count} result{'s'[:many]} without FLOPs, such as copies, {'have' if many else 'has'} no place here."
@@ -262,7 +262,7 @@ def open_benchmark() -> None:
         st.switch_page(file_of("benchmark"))
 
 
-def _show_points(view: _View) -> None:
+def _show_points(view: RooflineView) -> None:
     if not view.points:
         return
     count = len(view.points)
@@ -294,7 +294,7 @@ def _point(point: Point) -> dict[str, object]:
     }
 
 
-def _show_roofs(view: _View) -> None:
+def _show_roofs(view: RooflineView) -> None:
     count = len(view.roofs)
     with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
         show_table(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, CustomPeaks, PeakChoice, RunAnalysis
+from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, PeakChoice, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.comparison import baselines, comparison_for
 from gpuexplore.analysis.utilization.best_results import best_of
@@ -24,7 +24,7 @@ MOST_MADE = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class RunView:
     """An analysis of a run with everything that was made of it: one object for all who look at the same.
 
     Attributes:
@@ -39,31 +39,20 @@ class Drawn:
     made: Shared[Any] = field(default_factory=lambda: Shared(MOST_MADE))
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """What a visitor looks at: a run, what is shown beside, and the visitor's own peaks by the key of the device."""
-
-    run: Run
-    beside: Beside
-    own: tuple[tuple[str, CustomPeaks], ...]
-    devices: tuple[Device, ...]
-
-
-DRAWN: Shared[Drawn] = Shared(60)
+DRAWN: Shared[RunView] = Shared(60)
 RUN_DEVICES: Shared[tuple[Device, ...]] = Shared(200)
 EARLIER: Shared[tuple[Result, ...]] = Shared(200)
 
 
-def choose_comparison(run: Run) -> Drawn:
+def choose_comparison(run: Run) -> RunView:
     """Draw what the run can be compared with, and return what is drawn of it by what is chosen."""
-    beside = choose_beside(run)
-    view = _view(run, beside)
+    drawn_by = _drawn_by(run, choose_beside(run))
     baseline = select("Speedup over", "baseline", list(baselines(run.experiment)))
-    default = _drawn(view, comparison_for(run.experiment, baseline))
+    default = drawn_by(comparison_for(run.experiment, baseline))
     if default.analysis.fastest is None:
         return default
     kind = _choose_peak(default, default.analysis.fastest)
-    return _drawn(view, comparison_for(run.experiment, baseline, kind)) if kind else default
+    return drawn_by(comparison_for(run.experiment, baseline, kind)) if kind else default
 
 
 def as_linked(run: Run) -> Callable[[], RunAnalysis]:
@@ -73,11 +62,11 @@ def as_linked(run: Run) -> Callable[[], RunAnalysis]:
         comparison = comparison_for(run.experiment, given.get("baseline", ""), given.get("peak", ""))
     except InvalidInput:  # the page names it
         comparison = comparison_for(run.experiment)
-    view = _view(run, Beside())
-    return lambda: _drawn(view, comparison).analysis
+    drawn_by = _drawn_by(run, Beside())
+    return lambda: drawn_by(comparison).analysis
 
 
-def _choose_peak(default: Drawn, fastest: AnalyzedResult) -> str:
+def _choose_peak(default: RunView, fastest: AnalyzedResult) -> str:
     """Draw the choice of a peak: the default one first, then the known ones, then the unknown ones with a dash."""
     texts = default.made.get("peaks", lambda: _peak_texts(fastest, default.analysis.context))
     title = "MFU relative to" if fastest.flop_count else "Memory rate relative to"
@@ -103,26 +92,29 @@ def _label(choice: PeakChoice[Peak] | PeakChoice[Bandwidth], fastest: AnalyzedRe
     return f"{label[0].upper()}{label[1:]}"
 
 
-def _view(run: Run, beside: Beside) -> _View:
+def _drawn_by(run: Run, beside: Beside) -> Callable[[Comparison], RunView]:
+    """Return what draws a run and what is beside it for this visitor, by what the run is compared with.
+
+    It is made when the first visitor looks at it after a result came or a choice.
+    """
     key = (run.id, run.progress.measured, beside.name)
     devices = RUN_DEVICES.get(key, lambda: _devices((*run.results, *beside.results)))
-    return _View(run, beside, tuple((device_key(device), own_peaks(device)) for device in devices), devices)
+    own = tuple((device_key(device), own_peaks(device)) for device in devices)
 
+    def context() -> Context:
+        """Return the visitor's custom peaks, what was measured on these devices before, and what is shown beside."""
+        earlier = best_of(result for device in devices for result in _earlier(run, device))
+        return Context(dict(own), earlier, beside.results, origin_of(run))
 
-def _drawn(view: _View, comparison: Comparison) -> Drawn:
-    """Return what is drawn of a view, made when the first visitor looks at it after a result came or a choice."""
-    run, choice = view.run, (view.run.id, comparison, view.beside.name, view.own)
-    known = tuple(_known_as_of(run, device) for device in view.devices)
-    return DRAWN.get(
-        (choice, run.progress.done, run.progress.provisional, run.active, known),
-        lambda: Drawn(analyze(run.results, comparison, _context(view), running=run.active), choice, view.beside.about),
-    )
+    def drawn(comparison: Comparison) -> RunView:
+        choice = (run.id, comparison, beside.name, own)
+        known = tuple(_known_as_of(run, device) for device in devices)
+        return DRAWN.get(
+            (choice, run.progress.done, run.progress.provisional, run.active, known),
+            lambda: RunView(analyze(run.results, comparison, context(), running=run.active), choice, beside.about),
+        )
 
-
-def _context(view: _View) -> Context:
-    """Return the visitor's custom peaks, what was measured on these devices before, and what is shown beside."""
-    earlier = best_of(result for device in view.devices for result in _earlier(view.run, device))
-    return Context(dict(view.own), earlier, view.beside.results, origin_of(view.run))
+    return drawn
 
 
 def _devices(results: Iterable[Result]) -> tuple[Device, ...]:

@@ -22,7 +22,7 @@ from gpuexplore.charts.exports.picture import PictureType, pictures, specificati
 from gpuexplore.charts.panels import panels
 from gpuexplore.charts.points import Lines
 from gpuexplore.model import Run
-from gpuexplore.ui.run.comparison import Drawn
+from gpuexplore.ui.run.comparison import RunView
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, show_spec, spec_of
 
@@ -54,7 +54,7 @@ class MadeChart:
     """A chart as it was last made; another one each time. Its `specs` are those of its `panels`, by dtype or None."""
 
     drawing: Drawing
-    drawn: Drawn
+    drawn: RunView
     specs: Mapping[str | None, Spec]
     panels: Mapping[str | None, Lines | None]
     left_out: str | None
@@ -68,7 +68,7 @@ class LiveCharts:
         self._hidden = hidden
         self._lock, self._made, self._refreshed_s = Lock(), dict[str, MadeChart](), float("-inf")
 
-    def refresh(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> list[MadeChart | None]:
+    def refresh(self, run: Run, drawn: RunView, drawings: Sequence[Drawing]) -> list[MadeChart | None]:
         """Make the charts that have to be new on this redraw, and return all, None for one whose turn has not come.
 
         Whoever comes while they are made shows them as they were.
@@ -88,7 +88,7 @@ class LiveCharts:
                 self._lock.release()
         return [self._made.get(drawing.name) for drawing in drawings]
 
-    def _due(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> list[Drawing]:
+    def _due(self, run: Run, drawn: RunView, drawings: Sequence[Drawing]) -> list[Drawing]:
         behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
         if not (run.active and behind):
             return behind
@@ -101,11 +101,11 @@ class LiveCharts:
         is_due = time.monotonic() >= self._refreshed_s + REFRESH_S
         return [min(behind, key=self._made_s)] if is_due else []
 
-    def _is_behind(self, drawing: Drawing, drawn: Drawn) -> bool:
+    def _is_behind(self, drawing: Drawing, drawn: RunView) -> bool:
         made = self._made.get(drawing.name)
         return made is None or made.drawn is not drawn
 
-    def _lacks(self, drawing: Drawing, drawn: Drawn) -> bool:
+    def _lacks(self, drawing: Drawing, drawn: RunView) -> bool:
         """Return whether a chart lacks points that it could show."""
         made = self._made.get(drawing.name)
         return made is None or len(made.drawn.analysis.results) < len(drawn.analysis.results)
@@ -154,6 +154,6 @@ def _picture(chart: MadeChart, exported: Exported, kind: PictureType) -> bytes:
 LIVE: Shared[LiveCharts] = Shared(60)
 
 
-def live_charts(drawn: Drawn, hidden: tuple[str, ...] = ()) -> LiveCharts:
+def live_charts(drawn: RunView, hidden: tuple[str, ...] = ()) -> LiveCharts:
     """Return the charts of a run without what is `hidden`, one set for all who look at it by the same choice."""
     return LIVE.get((drawn.choice, hidden), lambda: LiveCharts(hidden))

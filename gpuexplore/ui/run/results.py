@@ -1,12 +1,12 @@
 """Results of a run on a page: sentences, charts, a table of every figure, conditions of the measurement, exports."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore import charts
 from gpuexplore.analysis.model import AnalyzedResult, Context, Diagnosis, PeakChoice, RunAnalysis, Severity
@@ -23,7 +23,7 @@ from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.model import Bandwidth, Environment, Peak, Run
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.comparison import Drawn, choose_comparison
+from gpuexplore.ui.run.comparison import RunView, choose_comparison
 from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, offer_pictures, show_made
 from gpuexplore.ui.run.recorded import provenance_facts
 from gpuexplore.ui.run.table import show_results_table
@@ -49,15 +49,24 @@ WHY = "Source, or why it is unknown"
 # times as cheap. Where a version of Streamlit lacks what this rests on, every visitor's part is drawn.
 
 
-@dataclass(slots=True)
-class _Part:
-    """What was sent when it was drawn; None before."""
-
+def _part() -> Callable[[DeltaGenerator, Callable[[], None]], None]:
+    """Return what shows a part in a container: as it was drawn, and drawn where it was not yet."""
+    lock = Lock()
     drawn: Sequence[Any] | None = None
-    lock: Lock = field(default_factory=Lock)
+
+    def show(container: DeltaGenerator, draw: Callable[[], None]) -> None:
+        nonlocal drawn
+        with lock:
+            if drawn is None:
+                with container:
+                    drawn = record(draw)
+                return
+        send_again(drawn)
+
+    return show
 
 
-PARTS: Shared[_Part] = Shared(60)
+PARTS: Shared[Callable[[DeltaGenerator, Callable[[], None]], None]] = Shared(60)
 
 
 def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
@@ -75,13 +84,7 @@ def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
         with container:
             draw()
         return
-    part = PARTS.get((key, place), _Part)
-    with part.lock:
-        if part.drawn is None:
-            with container:
-                part.drawn = record(draw)
-            return
-    send_again(part.drawn)
+    PARTS.get((key, place), _part)(container, draw)
 
 
 TIME = Drawing("time", "Time", charts.time, charts.time_notes)
@@ -174,7 +177,7 @@ def show_machines(analysis: RunAnalysis) -> None:
             st.markdown("\n".join(f"- {detail}." for detail in (*note.details, MACHINE_MEANS)))
 
 
-def _show_growing(run: Run, drawn: Drawn, chart: MadeChart | None) -> None:
+def _show_growing(run: Run, drawn: RunView, chart: MadeChart | None) -> None:
     _show_chart(run, chart)
     _show_sentences(drawn.analysis)
     show_diagnosis(drawn.analysis, running=True)
@@ -187,7 +190,7 @@ def _show_sources(run: Run, analysis: RunAnalysis) -> None:
     _show_conditions(run)
 
 
-def _choose_hidden(drawn: Drawn) -> tuple[str, ...]:
+def _choose_hidden(drawn: RunView) -> tuple[str, ...]:
     """Draw the choice of what charts leave out, and return it."""
     lines = lines_of(drawn.analysis)
     series, dtypes = dict.fromkeys(name for name, _ in lines), dict.fromkeys(dtype for _, dtype in lines)
@@ -197,7 +200,7 @@ def _choose_hidden(drawn: Drawn) -> tuple[str, ...]:
     return tuple(several("Hide in charts", "hide", options, default=()))
 
 
-def _chosen_chart(run: Run, drawn: Drawn, hidden: tuple[str, ...]) -> MadeChart | None:
+def _chosen_chart(run: Run, drawn: RunView, hidden: tuple[str, ...]) -> MadeChart | None:
     """Draw the choice of a chart, and return the chosen one as it is now; None before anything can be drawn."""
     analysis = drawn.analysis
     if analysis.fastest is None:

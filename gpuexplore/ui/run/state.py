@@ -1,6 +1,6 @@
 """One run as pages see it: read bit by bit while it grows, once for all who watch it; a recorded one is read whole."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -28,35 +28,41 @@ MOST_WAITING = 5000  # more than the limits of the queue let in
 MOST_RUNS = 50  # whose results are kept: at most some megabytes each
 
 
-class Arrivals:
-    """The results of one run, each read once; safe to ask from several threads."""
+def _arrivals(run_id: str) -> Callable[[Run], tuple[Result, ...]]:
+    """Return what reads the results of one run, each once; safe to ask from several threads.
 
-    def __init__(self, run_id: str) -> None:
-        self._run_id, self._lock = run_id, Lock()
-        self._number, self._counts = 0, (0, 0)
-        self._seen: dict[Case, Result] = {}
-        self._ordered: tuple[Result, ...] = ()
+    They come in the order of the experiment of the run it is given, as one object while none changed.
+    """
+    lock = Lock()
+    last = 0
+    counts = (0, 0)
+    seen: dict[Case, Result] = {}
+    ordered: tuple[Result, ...] = ()
 
-    def of(self, run: Run) -> tuple[Result, ...]:
-        """Return the results there are, in the order of the experiment of `run`; one object while none changed."""
-        with self._lock:
-            counts = (run.progress.done, run.progress.provisional)
-            if counts != self._counts:
-                for number, result in store().results_after(self._run_id, self._number):
-                    self._number, self._seen[result.case] = number, result
-                self._counts = counts
-                self._ordered = self._in_order_of(run)
-            return self._ordered
+    def results_of(run: Run) -> tuple[Result, ...]:
+        nonlocal last, counts, ordered
+        with lock:
+            now = (run.progress.done, run.progress.provisional)
+            if now != counts:
+                for number, result in store().results_after(run_id, last):
+                    last = number
+                    seen[result.case] = result
+                counts = now
+                ordered = _in_order_of(run, seen)
+            return ordered
 
-    def _in_order_of(self, run: Run) -> tuple[Result, ...]:
-        """Return the results; those of a run that has ended are final, the provisional ones too (see the store)."""
-        found = (self._seen[case] for case in run.experiment.cases() if case in self._seen)
-        return tuple(found if run.active else (replace(result, provisional=False) for result in found))
+    return results_of
+
+
+def _in_order_of(run: Run, seen: Mapping[Case, Result]) -> tuple[Result, ...]:
+    """Return the results; those of a run that has ended are final, the provisional ones too (see the store)."""
+    found = (seen[case] for case in run.experiment.cases() if case in seen)
+    return tuple(found if run.active else (replace(result, provisional=False) for result in found))
 
 
 RUNS: Shared[Run] = Shared(500)
 ACTIVITIES: Shared[ActivityRun] = Shared(100)
-ARRIVALS: Shared[Arrivals] = Shared(MOST_RUNS)
+ARRIVALS: Shared[Callable[[Run], tuple[Result, ...]]] = Shared(MOST_RUNS)
 ASKERS: Shared[tuple[str, ...]] = Shared(500)
 QUEUE: Shared[Mapping[str, WaitingRun]] = Shared(1)
 QUEUE_LOOKS = 3  # for so many a look at the whole queue counts
@@ -81,7 +87,7 @@ def fetch(run_id: str) -> Run:
 def _read(run_id: str) -> Run:
     run = store().load_summary(run_id)
     check_known(run_id, run.experiment)
-    results = ARRIVALS.get(run_id, lambda: Arrivals(run_id)).of(run) if run.progress.measured else ()
+    results = ARRIVALS.get(run_id, lambda: _arrivals(run_id))(run) if run.progress.measured else ()
     provisional = sum(result.provisional for result in results)
     progress = replace(run.progress, done=len(results) - provisional, provisional=provisional)
     return replace(run, results=results, progress=progress)

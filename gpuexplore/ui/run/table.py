@@ -10,7 +10,7 @@ from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.points import contrasts_said
 from gpuexplore.model import Measurement, Shape
-from gpuexplore.ui.run.comparison import Drawn
+from gpuexplore.ui.run.comparison import RunView
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.units import UNKNOWN, format_ratio
 
@@ -49,7 +49,7 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def show_results_table(drawn: Drawn) -> None:
+def show_results_table(drawn: RunView) -> None:
     """Show the results as a table with status, reason, error and flags; of a large run the fastest ones."""
     results = drawn.made.get("listed", lambda: listed(drawn.analysis))
     st.markdown("**Results**")

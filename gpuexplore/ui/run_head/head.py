@@ -1,7 +1,6 @@
 """The head of a run: title, device and date, a badge of its quality, and its actions, files and commands among them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -37,32 +36,18 @@ LOOKS: Mapping[str, tuple[str, Color]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Badge:
-    """A word with its colour and the reason for it."""
-
-    word: str
-    icon: str
-    color: Color
-    why: str
-
-
-def _badge_of(run: Run) -> _Badge | None:
-    """Return the badge of a run of the store; None before anything was measured."""
+def _show_badge_of(run: Run) -> None:
+    """Draw the badge of a run of the store, a word with the reason for it; none before anything was measured."""
     if run.origin:
-        return _Badge("imported", ":material/upload_file:", "blue", f"Measured elsewhere: {run.origin}")
+        st.badge(
+            "imported", icon=":material/upload_file:", color="blue", help=plain(f"Measured elsewhere: {run.origin}")
+        )
+        return
     quality, why = quality_of([result for result in run.results if result.measurement])
     if quality is None or why is None:
-        return None
+        return
     icon, color = LOOKS[quality]
-    return _Badge(quality, icon, color, f"{why[0].upper()}{why[1:]}")
-
-
-def _show_badge_of(run: Run) -> None:
-    """Draw the badge of a run."""
-    badge = _badge_of(run)
-    if badge:
-        st.badge(badge.word, icon=badge.icon, color=badge.color, help=plain(badge.why))
+    st.badge(quality, icon=icon, color=color, help=plain(f"{why[0].upper()}{why[1:]}"))
 
 
 def _offer_files(run: Run) -> None:

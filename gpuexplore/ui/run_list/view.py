@@ -1,7 +1,6 @@
 """The page Runs: search and filters in the URL, titles edited in place, ticked runs opened, compared and deleted."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -41,26 +40,8 @@ QUALITY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Search and filters of a visitor.
-
-    Attributes:
-        wanted: which runs.
-        before: the number of a run that the page begins below; None for the newest.
-    """
-
-    wanted: Wanted
-    before: int | None
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether anything but the newest of all runs is asked for."""
-        return self.wanted != Wanted() or self.before is not None
-
-
-def _choose_runs() -> _Asked:
-    """Draw the search and the filters, and return what they ask for."""
+def _choose_runs() -> Wanted:
+    """Draw the search and the filters, and return which runs they ask for."""
     search, operation, device, tag, mine = st.columns([3.8, 2.3, 2.3, 1.8, 1.7], vertical_alignment="bottom")
     with search:
         typed = st.text_input(
@@ -82,11 +63,11 @@ def _choose_runs() -> _Asked:
     with mine:
         own = toggle("Mine", "mine", help="Only what this browser, or this account, has measured")
     looked_for = typed if typed and is_usable("q", typed) else ""
-    wanted = Wanted(owner() if own else None, chosen or None, where or None, tagged or None, looked_for)
-    return _Asked(wanted, _before(st.query_params.get(BEFORE)))
+    return Wanted(owner() if own else None, chosen or None, where or None, tagged or None, looked_for)
 
 
 def _before(given: str | None) -> int | None:
+    """Return the number of a run that the page begins below; None for the newest."""
     number = None if given is None else read_whole(given)
     if given is not None and number is None:
         show_problem(InvalidInput.of(BEFORE, given, "whole numbers from 1"))
@@ -95,11 +76,12 @@ def _before(given: str | None) -> int | None:
 
 def show_runs() -> None:
     """Show the list of runs with its search, and what can be done with the ticked ones."""
-    asked = _choose_runs()
+    wanted = _choose_runs()
+    before = _before(st.query_params.get(BEFORE))
     offer_import()
     _offer_undo()
-    runs = listed_with_summaries(store(), asked.wanted, before=asked.before, limit=PER_PAGE)
-    if not runs and not asked.is_narrow:
+    runs = listed_with_summaries(store(), wanted, before=before, limit=PER_PAGE)
+    if not runs and wanted == Wanted() and before is None:
         _show_none()
         return
     _show_actions(_ticked_runs(runs))
@@ -107,7 +89,7 @@ def show_runs() -> None:
         st.info("No run is like that. Try fewer words or filters.", icon=":material/search_off:")
         return
     _show_table(runs)
-    _show_paging(runs, asked)
+    _show_paging(runs, before)
 
 
 def _show_none() -> None:
@@ -292,9 +274,9 @@ def _restore(runs: Sequence[ListedRun]) -> None:
     changed()
 
 
-def _show_paging(runs: Sequence[ListedRun], asked: _Asked) -> None:
+def _show_paging(runs: Sequence[ListedRun], before: int | None) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):
-        if asked.before is not None:
+        if before is not None:
             st.button("Newest", icon=":material/first_page:", on_click=write, args=(BEFORE, None))
         if len(runs) == PER_PAGE:
             older = (BEFORE, str(runs[-1].number))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 import pyarrow as pa
@@ -41,28 +41,24 @@ def show_spec(spec: Spec, *, key: str, on_select: Any = "ignore") -> Any:
 
 def spec_of(build: Callable[[], alt.TopLevelMixin]) -> Spec:
     """Return a chart as Streamlit sends it: Vega-Lite, unchecked (tests do that), and its data as Arrow streams."""
-    frames: dict[int, _Frame] = {}
-    with _ALTAIR, quick_altair(), alt.data_transformers.enable(ARROW, frames=frames):
+    named: list[tuple[Any, str]] = []
+    streams: dict[str, bytes] = {}
+    with _ALTAIR, quick_altair(), alt.data_transformers.enable(ARROW, named=named, streams=streams):
         found: dict[str, Any] = build().to_dict(validate=False)
     values = {name: _stream(_columns(records)) for name, records in found.get("datasets", {}).items()}
-    found["datasets"] = values | {frame.name: frame.data for frame in frames.values()}
+    found["datasets"] = values | streams
     return found
 
 
-class _Frame(NamedTuple):
-    """The data of layers, kept alive so that no other has its identity."""
-
-    of: Any
-    name: str
-    data: bytes
-
-
-def _name_frame(frame: Any, *, frames: dict[int, _Frame]) -> dict[str, str]:
-    """Put the data of a layer among `frames`, and return the name it has there, which goes by what it holds."""
-    if id(frame) not in frames:  # most layers share theirs
-        data = _stream(pa.table({name: pa.array(frame[name].tolist(), from_pandas=True) for name in frame}))
-        frames[id(frame)] = _Frame(frame, f"data-{sha256(data).hexdigest()[:32]}", data)
-    return {"name": frames[id(frame)].name}
+def _name_frame(frame: Any, *, named: list[tuple[Any, str]], streams: dict[str, bytes]) -> dict[str, str]:
+    """Put the data of a layer among `streams`, and return the name it has there, which goes by what it holds."""
+    name = next((known for other, known in named if other is frame), "")  # most layers share theirs
+    if not name:
+        data = _stream(pa.table({column: pa.array(frame[column].tolist(), from_pandas=True) for column in frame}))
+        name = f"data-{sha256(data).hexdigest()[:32]}"
+        named.append((frame, name))
+        streams[name] = data
+    return {"name": name}
 
 
 def _columns(records: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -27,24 +26,8 @@ NOTEBOOK = {"op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": 
 PRESETS = {"A notebook's T4": NOTEBOOK, "A transformer block": {"what": "block"}}
 
 
-class _Field(NamedTuple):
-    """A field of numbers by name; the example is a text it accepts."""
-
-    name: str
-    label: str
-    help: str
-    example: str
-
-
-TIMES_FIELD = _Field("times", "Times measured elsewhere (s)", "Seconds of the whole workload on the device.", TIMES)
-PEAKS_FIELD = _Field(
-    "peaks", "Advertised peaks (FLOP/s)", "What the vendor or somebody else claims for the device.", PEAKS
-)
-PRICE_FIELD = _Field("price", "Price per hour", "By the device's key, in any currency.", PRICE)
-
-
 @dataclass(frozen=True, slots=True)
-class Places:
+class WhatIfChoice:
     """What was chosen beside the workload.
 
     Attributes:
@@ -85,7 +68,7 @@ def _take(query: Mapping[str, str]) -> None:
     st.query_params.from_dict(query)
 
 
-def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
+def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoice:
     """Draw the choices and return them.
 
     Args:
@@ -117,7 +100,7 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
                 InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")
             )
     times_s, promised, prices = _entered(names)
-    return Places(
+    return WhatIfChoice(
         device=device_of(device),
         others=tuple(device_of(other) for other in others[:MOST_OTHERS]),
         dtypes=tuple(dtype for dtype in FORMATS if dtype in dtypes),
@@ -144,23 +127,24 @@ def _baseline_first() -> list[str]:
 
 def _entered(names: Sequence[str]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """Draw what a visitor may know from elsewhere; what cannot be used of it is named, the rest counts."""
-    asked = any(field.name in st.query_params for field in (TIMES_FIELD, PEAKS_FIELD, PRICE_FIELD))
+    asked = any(name in st.query_params for name in ("times", "peaks", "price"))
     with st.expander("Your measurements, peaks and prices", icon=":material/edit_note:", expanded=asked):
         times, peaks, price = st.columns(3, gap="medium")
         with times:
-            times_s = _numbers(TIMES_FIELD, list(FORMATS))
+            about = "Seconds of the whole workload on the device."
+            times_s = _numbers("times", "Times measured elsewhere (s)", about, TIMES, names=list(FORMATS))
         with peaks:
-            promised = _numbers(PEAKS_FIELD, list(FORMATS))
+            about = "What the vendor or somebody else claims for the device."
+            promised = _numbers("peaks", "Advertised peaks (FLOP/s)", about, PEAKS, names=list(FORMATS))
         with price:
-            prices = _numbers(PRICE_FIELD, names)
+            prices = _numbers("price", "Price per hour", "By the device's key, in any currency.", PRICE, names=names)
     return times_s, promised, prices
 
 
-def _numbers(field: _Field, names: Sequence[str]) -> dict[str, float]:
-    typed = url_widgets.text(
-        field.label, field.name, "", help=f"{field.help} Like `{field.example}`.", placeholder=field.example
-    )
-    found, problems = named_numbers(field.name, typed, names, field.example)
+def _numbers(name: str, label: str, about: str, example: str, *, names: Sequence[str]) -> dict[str, float]:
+    """Draw a field of numbers by name, like the example, and return them."""
+    typed = url_widgets.text(label, name, "", help=f"{about} Like `{example}`.", placeholder=example)
+    found, problems = named_numbers(name, typed, names, example)
     for problem in problems:
         url_widgets.show_problem(InvalidInput(problem))
     return found

@@ -11,16 +11,16 @@ from gpuexplore.analysis.what_if.workload import Layer, Workload
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
-from gpuexplore.ui.known_results import Measured, measured_results
+from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.submit import show_what_ended, start, started
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.shared import Shared
-from gpuexplore.ui.what_if.choice import Places
+from gpuexplore.ui.what_if.choice import WhatIfChoice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class WhatIfFacts:
     """What follows from the choices of the page: one object for all who made the same.
 
     Attributes:
@@ -33,17 +33,17 @@ class Facts:
 
 
 CALIBRATIONS: Shared[Calibration] = Shared(4)
-FACTS: Shared[Facts] = Shared(100)
+FACTS: Shared[WhatIfFacts] = Shared(100)
 MISSING: Shared[tuple[Experiment, ...]] = Shared(300)
 
 
-def facts_of(workload: Workload, here: Sequence[Device], places: Places) -> Facts:
+def facts_of(workload: Workload, here: Sequence[Device], places: WhatIfChoice) -> WhatIfFacts:
     """Return what is known and predicted, from results of this machine, recorded ones and what the visitor entered."""
     known = tuple(measured_results(device) for device in here)
     return FACTS.get((workload, places, known), lambda: _facts(workload, places, known))
 
 
-def _facts(workload: Workload, places: Places, known: tuple[Measured, ...]) -> Facts:
+def _facts(workload: Workload, places: WhatIfChoice, known: tuple[DeviceResults, ...]) -> WhatIfFacts:
     measured = tuple(result for device in known for _, result in reversed(device.found))
     beside = Known(
         calibration=CALIBRATIONS.get(known, lambda: calibrate(measured)),
@@ -54,10 +54,10 @@ def _facts(workload: Workload, places: Places, known: tuple[Measured, ...]) -> F
         calls=places.calls,
     )
     rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=beside)
-    return Facts(tuple(rows), measured)
+    return WhatIfFacts(tuple(rows), measured)
 
 
-def offer_measuring(workload: Workload, facts: Facts) -> None:
+def offer_measuring(workload: Workload, facts: WhatIfFacts) -> None:
     """Draw a button that measures what is missing on each device of this machine, and the runs that were started."""
     runs = started()
     show_what_ended(runs, facts.measured)
@@ -69,7 +69,7 @@ def offer_measuring(workload: Workload, facts: Facts) -> None:
             show_run(run.id, _not_measured)
 
 
-def _missing(workload: Workload, device: Device, facts: Facts) -> tuple[Experiment, ...]:
+def _missing(workload: Workload, device: Device, facts: WhatIfFacts) -> tuple[Experiment, ...]:
     dtypes = [row.dtype for row in facts.rows if row.device == device and row.support != "unsupported"]
     return MISSING.get((facts, device), lambda: experiments(workload, device, dtypes, facts.measured))
 

@@ -15,7 +15,7 @@ from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.user_claims import claim_shares
 from gpuexplore.charts.what_if import (
-    Quantity,
+    ComparedQuantity,
     across_devices,
     trade_off,
     what_if_speedups,
@@ -27,8 +27,8 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.rests_on import show_rests_on
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.what_if.choice import Places
-from gpuexplore.ui.what_if.known import Facts
+from gpuexplore.ui.what_if.choice import WhatIfChoice
+from gpuexplore.ui.what_if.known import WhatIfFacts
 from gpuexplore.units import (
     UNKNOWN,
     format_energy,
@@ -68,12 +68,12 @@ def _cost(row: WhatIf) -> Span | None:
     return row.time.times(row.cost / row.time.value * MILLION)
 
 
-PER: Mapping[str, Quantity] = MappingProxyType(
+PER: Mapping[str, ComparedQuantity] = MappingProxyType(
     {
-        "time": Quantity(
+        "time": ComparedQuantity(
             "Time", "Time", lambda row: row.credible_time, format_seconds, si_label("s"), "no time is known"
         ),
-        "energy": Quantity(
+        "energy": ComparedQuantity(
             "Energy",
             "Energy at the board's power limit: an upper bound",
             _energy,
@@ -81,7 +81,7 @@ PER: Mapping[str, Quantity] = MappingProxyType(
             si_label("J"),
             "the table lists no power limit",
         ),
-        "cost": Quantity(
+        "cost": ComparedQuantity(
             "Cost",
             "Cost per million calls, in the currency you entered",
             _cost,
@@ -93,7 +93,7 @@ PER: Mapping[str, Quantity] = MappingProxyType(
 )
 
 
-def show_summary(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
+def show_summary(workload: Workload, rows: Sequence[WhatIf], places: WhatIfChoice) -> None:
     """Say in a sentence what the rows of the chosen device mean, and in some more how they compare."""
     summary = summarize(_own(rows, places), baseline=places.baseline)
     st.markdown(f"#### {summary.headline}")
@@ -102,7 +102,7 @@ def show_summary(workload: Workload, rows: Sequence[WhatIf], places: Places) -> 
         st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
 
 
-def show_figures(workload: Workload, facts: Facts, places: Places) -> None:
+def show_figures(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -> None:
     """Show the chosen device in full: charts, what was entered, every figure."""
     own = _own(facts.rows, places)
     _claims(workload, facts, places)
@@ -117,11 +117,11 @@ def show_figures(workload: Workload, facts: Facts, places: Places) -> None:
             show_rests_on(predictions)
 
 
-def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
+def _own(rows: Sequence[WhatIf], places: WhatIfChoice) -> list[WhatIf]:
     return [row for row in rows if row.device.id == places.device.id]
 
 
-def _charts(facts: Facts, own: Sequence[WhatIf], places: Places) -> None:
+def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], places: WhatIfChoice) -> None:
     baseline = places.baseline
     left, right = st.columns(2, gap="medium")
     with left:
@@ -162,7 +162,7 @@ def _narrow(own: Sequence[WhatIf]) -> list[str]:
     return [row.dtype for row in own if FORMATS[row.dtype].largest is not None]
 
 
-def _claims(workload: Workload, facts: Facts, places: Places) -> None:
+def _claims(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -> None:
     own = _own(facts.rows, places)
     found = claims(workload, own, places.promised)
     if not found:
@@ -242,7 +242,7 @@ def _alt(rows: Sequence[WhatIf]) -> str:
     return f"Table of {len(rows)} dtypes on {rows[0].device.title} with time, speedup, MFU, memory and error"
 
 
-def show_devices(facts: Facts, places: Places) -> None:
+def show_devices(facts: WhatIfFacts, places: WhatIfChoice) -> None:
     """Show the same on every device that was chosen."""
     rows = facts.rows
     if len(places.devices) < 2 or not rows:
@@ -266,7 +266,7 @@ def show_devices(facts: Facts, places: Places) -> None:
         )
 
 
-def _left_out(rows: Sequence[WhatIf], per: Quantity) -> list[str]:
+def _left_out(rows: Sequence[WhatIf], per: ComparedQuantity) -> list[str]:
     devices = dict.fromkeys(row.device.title for row in rows)
     drawn = {row.device.title for row in rows if per.of(row)}
     return [device for device in devices if device not in drawn]

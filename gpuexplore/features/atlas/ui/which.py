@@ -18,7 +18,7 @@ from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
-from gpuexplore.ui.known_results import Measured, measured_results
+from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared
@@ -89,7 +89,7 @@ def _prices() -> dict[str, float]:
     return found
 
 
-def _suits(choice: AtlasChoice, prices: Mapping[str, float], known: tuple[Measured, ...]) -> Suits:
+def _suits(choice: AtlasChoice, prices: Mapping[str, float], known: tuple[DeviceResults, ...]) -> Suits:
     beside = Known(
         calibration=calibration(),
         measured=tuple(result for device in known for _, result in reversed(device.found)),

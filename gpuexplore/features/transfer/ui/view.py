@@ -31,7 +31,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode
 from gpuexplore.ui.activity.offer import newest_done, offer, started_or_newest
 from gpuexplore.ui.activity.view import show_activity
-from gpuexplore.ui.known_results import Measured, measured_results
+from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
@@ -91,7 +91,7 @@ def _path(asked: Asked, gpu: Sequence[Observed]) -> Path:
     return path_to(asked.gpu, asked.link, asked.memory)
 
 
-def _calibration(results: Measured) -> Calibration:
+def _calibration(results: DeviceResults) -> Calibration:
     measured = tuple(result for _, result in reversed(results.found))
     return CALIBRATIONS.get(results, lambda: calibrate(measured))
 
