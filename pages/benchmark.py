@@ -10,18 +10,15 @@ from gpuexplore.errors import NotFound
 from gpuexplore.model import Run
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
-from gpuexplore.ui.benchmark.asking import ask
-from gpuexplore.ui.benchmark.shared_run import show_askers
-from gpuexplore.ui.benchmark.welcome import show_offers
+from gpuexplore.ui.benchmark.asking import ask, show_askers, show_offers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.present.view import is_presented, show_presentation
+from gpuexplore.ui.present import is_presented, show_presentation
 from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.run.state import fetch, request_of
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.run_head.head import show_head
-from gpuexplore.ui.run_head.recent import offer_to_go_on
+from gpuexplore.ui.run_head import offer_to_go_on, show_head
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.ui.compare.view import show_comparison
+from gpuexplore.ui.compare import show_comparison
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

@@ -3,9 +3,7 @@
 import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS, search
-from gpuexplore.ui.devices.accelerators import show_accelerators, show_notes
-from gpuexplore.ui.devices.card import show_device
-from gpuexplore.ui.devices.own_peaks import edit_own_peaks
+from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_device, show_notes
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain

@@ -4,13 +4,14 @@ import streamlit as st
 
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
-from gpuexplore.ui.roofline.measure import offer, show_progress
-from gpuexplore.ui.roofline.view import (
+from gpuexplore.ui.roofline import (
     choose,
     no_run_shown,
     nothing_here,
+    offer,
     open_benchmark,
     restore_after_back,
+    show_progress,
     show_roofline,
     view_of,
 )

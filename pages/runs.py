@@ -4,7 +4,7 @@ import streamlit as st
 
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
-from gpuexplore.ui.run_list.view import show_runs
+from gpuexplore.ui.run_list import show_runs
 
 st.title("Runs")
 st.caption("Everything that was measured on this server: find it, name it, open it.", help=page_help("runs"))

@@ -3,13 +3,12 @@
 Every function of results takes an analysis, or a run that is analyzed with the defaults.
 """
 
+from gpuexplore.charts.alt_text import left_out
 from gpuexplore.charts.bandwidth import bandwidth, describe_bandwidth
 from gpuexplore.charts.frame import to_frame
 from gpuexplore.charts.heat_map import describe_heat_map, heat_map, swept_axes
-from gpuexplore.charts.left_out import left_out
-from gpuexplore.charts.mfu import describe_mfu, mfu, mfu_left_out
 from gpuexplore.charts.peaks import describe_peaks, peaks
-from gpuexplore.charts.share import describe_share, has_share, share, share_left_out
+from gpuexplore.charts.share import describe_mfu, describe_share, has_share, mfu, mfu_left_out, share, share_left_out
 from gpuexplore.charts.speedup import describe_speedup, speedup, speedup_left_out
 from gpuexplore.charts.throughput import describe_throughput, throughput
 from gpuexplore.charts.time import describe_time, time, time_notes

@@ -9,9 +9,8 @@ from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.peak_labels import PeakLine, peak_labels
 from gpuexplore.charts.points import Lines, Spread, at_rate, drawn_in, ends_of, in_panel, points
-from gpuexplore.charts.reference_lines import peak_rules
+from gpuexplore.charts.reference_lines import PeakLine, peak_labels, peak_rules
 from gpuexplore.charts.series import owners_of, series_of
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_bytes_per_s

@@ -1,4 +1,4 @@
-"""A kernel ladder as bars: each rung's share of the vendor library, the library itself as a line."""
+"""A kernel ladder as bars: each rung's share of the vendor library, and the rate its machine code allows at most."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,15 +6,20 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.kernels.ladder import Published, Rung
+from gpuexplore.analysis.kernels.rung_bounds import RungBound
+from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.units import format_interval, format_percent, format_seconds
+from gpuexplore.units import format_flop_per_s, format_interval, format_percent, format_seconds
+
+LABEL_ROOM = 1.25  # beside the longest bar
+BOUND_TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
 
 ROW_HEIGHT = 40
 
 
 def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = None) -> alt.LayerChart:
-    """Return a bar for each measured rung, in order.
+    """Return a bar for each measured rung, in order, and the library itself as a line.
 
     Args:
         published: what somebody else's kernels of that kind reached, by implementation; drawn as ticks.
@@ -82,3 +87,51 @@ def _published(rungs: Sequence[Rung], published: Mapping[str, Published]) -> pd.
     known = [published[rung.implementation.name] for rung in rungs if rung.implementation.name in published]
     rows = [(found.implementation, found.share, f"{format_percent(found.share)} on {found.device}") for found in known]
     return pd.DataFrame(rows, columns=["rung", "share", "said"])
+
+
+def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
+    """Return a bar for each rung whose bound is known, hollow, for nothing of it is measured.
+
+    It is in FLOP/s, for rungs use units of different peaks.
+    """
+    frame = pd.DataFrame([_bound_row(rung) for rung in _known(rungs)], columns=["rate", *BOUND_TOOLTIPS])
+    names = list(frame["rung"])
+    y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
+    x = alt.X(
+        "rate:Q",
+        title="Bound by the machine code",
+        axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
+        scale=alt.Scale(domain=[0, LABEL_ROOM * max(frame["rate"], default=1.0)]),
+    )
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in BOUND_TOOLTIPS.items()]
+    base = alt.Chart(frame).encode(y=y, x=x)
+    bars = base.mark_bar(height={"band": 0.55}, fillOpacity=0.15, strokeWidth=2, strokeDash=[5, 3]).encode(
+        color=alt.Color("rung:N", scale=scale_of(names), legend=None),
+        stroke=alt.Stroke("rung:N", scale=scale_of(names), legend=None),
+        tooltip=words,
+    )
+    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
+    chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(rungs)
+    )
+    return chart
+
+
+def describe_rung_bounds(rungs: Sequence[RungBound]) -> str:
+    """Return the alternative text."""
+    told = [f"{rung.implementation.name} {format_flop_per_s(rung.bound.flop_per_s)}" for rung in _known(rungs)]
+    return f"Upper bound by the machine code: {', '.join(told) or 'nothing is known'}"
+
+
+def _known(rungs: Sequence[RungBound]) -> list[RungBound]:
+    return [rung for rung in rungs if rung.bound.flop_per_s is not None]
+
+
+def _bound_row(rung: RungBound) -> dict[str, object]:
+    return {
+        "rate": rung.bound.flop_per_s,
+        "rung": rung.implementation.name,
+        "said": f"≤ {format_flop_per_s(rung.bound.flop_per_s)}",
+        "percent": format_percent(rung.bound.share_of_peak),
+        "evidence": rung.bound.evidence,
+    }

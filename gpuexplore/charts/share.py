@@ -6,13 +6,11 @@ import pandas as pd
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.run_summary import is_memory_bound
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.charts.alt_text import alt_text
+from gpuexplore.charts.alt_text import alt_text, left_out
 from gpuexplore.charts.frame import Source, analysis_of
-from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.peak_labels import NEAR
 from gpuexplore.charts.points import Lines, Spread, at_rate, drawn_in, ends_of, in_panel, points
-from gpuexplore.charts.reference_lines import rule
+from gpuexplore.charts.reference_lines import NEAR, rule
 from gpuexplore.model import Measurement
 from gpuexplore.statistics import median
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
@@ -134,3 +132,18 @@ def _label(analyzed: AnalyzedResult, by_memory: bool) -> str:
     if by_memory:
         return PEAK_SOURCES[analyzed.bandwidth.kind].bandwidth_label
     return PEAK_SOURCES[analyzed.peak.kind].label
+
+
+def mfu(source: Source) -> alt.LayerChart:
+    """Return achieved / peak FLOP/s against size, with the kinds of peak in the axis title."""
+    return share_of(analysis_of(source), by_memory=False)
+
+
+def describe_mfu(source: Source) -> str:
+    """Return the alternative text of the chart of MFU."""
+    return describe_share_of(analysis_of(source), by_memory=False)
+
+
+def mfu_left_out(source: Source) -> str | None:
+    """Return what the chart of MFU does not show."""
+    return share_of_left_out(analysis_of(source), by_memory=False)

@@ -4,10 +4,9 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.charts.alt_text import alt_text
+from gpuexplore.charts.alt_text import alt_text, left_out
 from gpuexplore.charts.axes import ratio_axis
 from gpuexplore.charts.frame import Source, analysis_of
-from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, Spread, in_panel, points
 from gpuexplore.charts.reference_lines import rule

@@ -5,10 +5,9 @@ import pandas as pd
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.summary_rules import CONDITIONS
-from gpuexplore.charts.alt_text import alt_text
+from gpuexplore.charts.alt_text import alt_text, left_out
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
-from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, contrast_points, ends_of, in_panel, points, time_spread
 from gpuexplore.units import format_seconds

@@ -4,8 +4,7 @@ import argparse
 from dataclasses import asdict
 
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.ages import utc_before
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import print_columns, print_json, utc_before
 from gpuexplore.cli.streams import say
 from gpuexplore.errors import InvalidInput
 from gpuexplore.store import open_store

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.ages import read_age
-from gpuexplore.cli.output import print_json
+from gpuexplore.cli.output import print_json, read_age
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
 from gpuexplore.devices import discover

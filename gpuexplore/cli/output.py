@@ -1,9 +1,11 @@
-"""How the command line writes: JSON, aligned columns, and one line of progress."""
+"""What the command line writes, JSON, aligned columns and one line of progress; and spans of time, which it reads."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,10 @@ from gpuexplore.devices import readings
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.units import format_seconds, in_one_unit
+
+AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+AGES = "a number and a unit, like 90d, 12h, 30m or 4w, up to 100 years"
+LONGEST_AGE = timedelta(days=36_525)
 
 FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status.OUT_OF_MEMORY, Status.CANCELLED)
 
@@ -149,3 +155,23 @@ def _outcome(result: Result) -> str:
     if result.measurement is None:
         return f"{result.status}: {result.reason}"
     return format_seconds(result.measurement.median_s)
+
+
+def read_age(what: str, text: str) -> timedelta:
+    """Return the span of time that somebody typed: `90d`, `12h`, `30m`.
+
+    Raises:
+        InvalidInput: it is none; names `what`, and what is accepted.
+    """
+    found = re.fullmatch(r"\s*(\d{1,6})\s*([mhdw])\s*", text, re.ASCII)
+    if found is None:
+        raise InvalidInput.of(what, text, AGES)
+    age = timedelta(**{AGE_UNITS[found[2]]: int(found[1])})
+    if age > LONGEST_AGE:
+        raise InvalidInput.of(what, text, AGES)
+    return age
+
+
+def utc_before(what: str, text: str, now: datetime | None = None) -> str:
+    """Return the moment that long ago as the database holds it."""
+    return ((now or datetime.now(UTC)) - read_age(what, text)).isoformat(timespec="microseconds")

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.backup_command import said
-from gpuexplore.cli.database_file import check_unsupervised, database_file
+from gpuexplore.cli.backup_command import check_unsupervised, database_file, said
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices import lessons_directory
 from gpuexplore.store.backup import contents_of, files_of, restore

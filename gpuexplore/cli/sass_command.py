@@ -10,8 +10,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_named
 from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.cli.sass_file import is_file_named, print_file_kernel
-from gpuexplore.cli.sass_output import bound_json, lines_json, loop_json, print_bound, print_code, print_mix
-from gpuexplore.cli.sass_run import OF_A_RUN
+from gpuexplore.cli.sass_output import OF_A_RUN, bound_json, lines_json, loop_json, print_bound, print_code, print_mix
 from gpuexplore.devices import gpu_named, readings
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.errors import InvalidInput

@@ -14,8 +14,16 @@ from gpuexplore.analysis.kernels.file_kernel import (
 )
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
-from gpuexplore.cli.sass_output import bound_json, lines_json, loop_json, print_bound, print_code, print_mix
-from gpuexplore.cli.sass_run import OF_A_RUN, print_run
+from gpuexplore.cli.sass_output import (
+    OF_A_RUN,
+    bound_json,
+    lines_json,
+    loop_json,
+    print_bound,
+    print_code,
+    print_mix,
+    print_run,
+)
 from gpuexplore.devices import Accelerator, readings
 from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput

@@ -9,8 +9,15 @@ from pathlib import Path
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Result, Run
 from gpuexplore.once import once
-from gpuexplore.recorded.provenance import Provenance, header, missing_provenance
-from gpuexplore.recorded.recording import RUN_PREFIX, Recording, run_id, run_id_of
+from gpuexplore.recorded.recording import (
+    RUN_PREFIX,
+    Provenance,
+    Recording,
+    header,
+    missing_provenance,
+    run_id,
+    run_id_of,
+)
 from gpuexplore.recorded.validation import check_commit, validate
 
 FOLDER = Path(__file__).with_name("data")

@@ -20,8 +20,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.growth import AS_SUMMED, Growth
-from gpuexplore.recorded.provenance import Provenance, missing_provenance
-from gpuexplore.recorded.recording import Recording
+from gpuexplore.recorded.recording import Provenance, Recording, missing_provenance
 from gpuexplore.serialization import decode_strictly
 
 ROUNDING = 1e-9  # of a tolerance that was written as text

@@ -10,12 +10,12 @@ import streamlit as st
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.navigation import FIRST_PAGE, pages
-from gpuexplore.ui.present.view import is_presented
+from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.roles import show_role
-from gpuexplore.ui.run_head.recent import show_recent_runs
+from gpuexplore.ui.run_head import show_recent_runs
 from gpuexplore.ui.session import RETRY_S, draw_once_back, draw_once_writable, note_visit
-from gpuexplore.ui.shared.quiet import hold_back
-from gpuexplore.ui.turns.redraws import FEW, drawn_in_turn
+from gpuexplore.ui.shared.pace import hold_back
+from gpuexplore.ui.turns import FEW, drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
 
 ICON = Path(__file__).with_name("icon.svg")

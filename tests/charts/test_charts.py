@@ -9,7 +9,7 @@ import gpuexplore.charts as chart
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.api import Outcome
-from gpuexplore.charts.panels import panels_of
+from gpuexplore.charts.points import panels_of
 from gpuexplore.charts.series import RING, series_order
 from gpuexplore.model import Contrast, Experiment, Measurement, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts

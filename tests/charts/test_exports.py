@@ -216,7 +216,7 @@ def test_another_layout_stands_beside_device_and_date(exported):
 
 def test_panels_side_by_side_each_draw_their_own_lines(exported):
     from gpuexplore import charts
-    from gpuexplore.charts.panels import panels
+    from gpuexplore.charts.points import panels
 
     results = [
         ok(seconds * size, size=size, dtype=dtype, implementation=name, on=on)

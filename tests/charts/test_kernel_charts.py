@@ -4,9 +4,8 @@ from gpuexplore.analysis.kernels.blocks import BlockShape
 from gpuexplore.analysis.kernels.ladder import ladder, published
 from gpuexplore.analysis.kernels.rung_bounds import rung_bounds
 from gpuexplore.charts.blocks import block_occupancy, block_times
-from gpuexplore.charts.ladder import describe_ladder
+from gpuexplore.charts.ladder import describe_ladder, rung_bounds_chart
 from gpuexplore.charts.ladder import ladder as ladder_chart
-from gpuexplore.charts.rung_bounds import rung_bounds_chart
 from gpuexplore.devices import accelerator_named
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.kernels.test_blocks import made, shapes

@@ -1,4 +1,4 @@
-from gpuexplore.charts.peak_labels import PeakLine, peak_labels
+from gpuexplore.charts.reference_lines import PeakLine, peak_labels
 
 
 def labels(*lines):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.cli.ages import read_age, utc_before
+from gpuexplore.cli.output import read_age, utc_before
 from gpuexplore.devices import lessons_directory
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import supervisor_lock

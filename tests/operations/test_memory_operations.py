@@ -13,7 +13,7 @@ import gpuexplore.charts as chart
 from gpuexplore.analysis.roofline.roofs import intensity
 from gpuexplore.analysis.utilization.utilization import bytes_per_s
 from gpuexplore.backends import load_backend
-from gpuexplore.charts.mfu import mfu_left_out
+from gpuexplore.charts.share import mfu_left_out
 from gpuexplore.devices import CpuLoss
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.files.machine_code import MachineCode
-from gpuexplore.ui.kernels import file_code, machine_code
+from gpuexplore.ui.kernels import machine_code
 from tests.kernels.files.kept import CUBIN, MATMUL, SAXPY_CUBIN, TRITON, TWO
 from tests.pages.conftest import LINES, texts
 from tests.pages.test_kernels import metrics
@@ -64,7 +64,7 @@ def test_the_block_can_be_named(dropped):
 
 
 def test_ptx_with_several_kernels_offers_them_and_asks_for_shared_memory(dropped, monkeypatch):
-    monkeypatch.setattr(file_code, "machine_code_of", lambda *_: ASSEMBLED)
+    monkeypatch.setattr(machine_code, "machine_code_of", lambda *_: ASSEMBLED)
     app = dropped(TWO)
 
     assert app.selectbox(key="kernels.file_kernel").options == [MATMUL, "reversed"]
@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_used_is_a_sentence(dropped, path, gpu, content, s
 
 @pytest.mark.parametrize(("field", "typed", "said"), [("block", "7,,", "block '7,,'"), ("shared", "x", "memory 'x'")])
 def test_a_launch_that_cannot_be_is_a_sentence(dropped, monkeypatch, field, typed, said):
-    monkeypatch.setattr(file_code, "machine_code_of", _busy)
+    monkeypatch.setattr(machine_code, "machine_code_of", _busy)
     app = dropped(SAXPY_CUBIN)
     app.text_input(key=f"kernels.file_{field}").set_value(typed).run()
 
@@ -103,7 +103,7 @@ def test_a_launch_that_cannot_be_is_a_sentence(dropped, monkeypatch, field, type
 
 
 def test_a_compiler_that_is_missing_or_busy_is_a_warning(dropped, monkeypatch):
-    monkeypatch.setattr(file_code, "machine_code_of", _busy)
+    monkeypatch.setattr(machine_code, "machine_code_of", _busy)
     app = dropped(SAXPY_CUBIN)
 
     assert not app.exception

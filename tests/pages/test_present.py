@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.ui.present.view import for_the_back_row, steps_of
+from gpuexplore.ui.present import for_the_back_row, steps_of
 from tests.analysis.made import analyzed, failed, ok
 from tests.pages.conftest import OWNER, texts
 

@@ -7,9 +7,8 @@ import pytest
 
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.ui import known_results, session
-from gpuexplore.ui.roofline import view
-from gpuexplore.ui.roofline.view import LEFT, run_of
+from gpuexplore.ui import known_results, roofline, session
+from gpuexplore.ui.roofline import LEFT, run_of
 from tests.analysis.made import device, ok
 from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
@@ -123,8 +122,8 @@ def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published
     result = ok(5e-3, size=2000, dtype="bf16")  # 667 FLOP/byte, right of the ridge at 295
     there = replace(result.environment.device, name="NVIDIA H100", spec_key="h100-sxm5-80gb")
     recorded = replace(result, environment=replace(result.environment, device=there))
-    monkeypatch.setattr(view, "recorded_results", lambda: (("a recording", recorded),))
-    monkeypatch.setattr(view, "run_id", lambda *_: "rec")
+    monkeypatch.setattr(roofline, "recorded_results", lambda: (("a recording", recorded),))
+    monkeypatch.setattr(roofline, "run_id", lambda *_: "rec")
 
     app = page("roofline", device="h100-sxm5-80gb")
 
@@ -136,8 +135,8 @@ def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published
 
 def test_recorded_results_of_another_processor_of_this_name_are_not_drawn_and_the_page_says_why(page, monkeypatch):
     recorded = measured_on(OLD_ZEN_4, ok(5e-2, size=1000))
-    monkeypatch.setattr(view, "recorded_results", lambda: (("a recording", recorded),))
-    monkeypatch.setattr(view, "run_id", lambda *_: "rec")
+    monkeypatch.setattr(roofline, "recorded_results", lambda: (("a recording", recorded),))
+    monkeypatch.setattr(roofline, "run_id", lambda *_: "rec")
     drawn = {}
     for processor in (ZEN_4, ZEN_5):
         monkeypatch.setattr(session, "discover", lambda found=processor: (found,))
@@ -149,8 +148,8 @@ def test_recorded_results_of_another_processor_of_this_name_are_not_drawn_and_th
 
 
 def test_recorded_results_can_be_hidden(page, monkeypatch):
-    monkeypatch.setattr(view, "recorded_results", lambda: (("a recording", ok(size=200)),))
-    monkeypatch.setattr(view, "run_id", lambda recording, _: f"of {recording}")
+    monkeypatch.setattr(roofline, "recorded_results", lambda: (("a recording", ok(size=200)),))
+    monkeypatch.setattr(roofline, "run_id", lambda recording, _: f"of {recording}")
 
     shown, hidden = page("roofline"), page("roofline", recorded="off")
 
@@ -216,7 +215,7 @@ def test_unknown_run_of_roofs_is_told(page):
 
 
 def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch):
-    for module in (view, known_results):
+    for module in (roofline, known_results):
         monkeypatch.setattr(module, "MOST_RESULTS", 8)
 
     app = page("roofline")

@@ -7,7 +7,7 @@ from streamlit.runtime.context import ContextProxy
 
 from gpuexplore.model import Experiment, Flag, Shape
 from gpuexplore.store import Description
-from gpuexplore.ui.run_head import recent
+from gpuexplore.ui import run_head
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
 
@@ -130,7 +130,7 @@ def test_the_bare_page_leads_to_the_newest_run(page, recorded, store):
 def test_an_age_is_told_as_closely_as_anybody_wants_to_know(age_s, words):
     now = datetime.now(UTC)
 
-    assert recent._ago((now - timedelta(seconds=age_s)).isoformat()) == words
+    assert run_head._ago((now - timedelta(seconds=age_s)).isoformat()) == words
 
 
 def test_the_chart_that_the_link_names_is_drawn_and_the_choice_is_written(page, recorded):

@@ -4,7 +4,7 @@ from streamlit.testing.v1 import AppTest
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Description
 from gpuexplore.ui import roles
-from gpuexplore.ui.run_list.view import DELETED, DRAWN, TICKED
+from gpuexplore.ui.run_list import DELETED, DRAWN, TICKED
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
 from tests.waiting import DEADLINE_S
@@ -37,7 +37,7 @@ def edited(edits):
     def script():
         import streamlit as st
 
-        from gpuexplore.ui.run_list.view import take_edits
+        from gpuexplore.ui.run_list import take_edits
         from gpuexplore.ui.session import store
 
         take_edits(store().listed(), st.session_state["made"])
@@ -151,7 +151,7 @@ def test_others_runs_are_opened_and_not_deleted_but_by_an_administrator(page, re
 
 
 def test_older_runs_are_a_page_further(page, store, recorded, monkeypatch):
-    monkeypatch.setattr("gpuexplore.ui.run_list.view.PER_PAGE", 2)
+    monkeypatch.setattr("gpuexplore.ui.run_list.PER_PAGE", 2)
     for size in (8, 16, 32):
         recorded(size=size)
     app = page("runs")

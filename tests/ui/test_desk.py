@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.ui.turns import desk
-from gpuexplore.ui.turns.desk import Desk
+from gpuexplore.ui import turns
+from gpuexplore.ui.turns import Desk
 from tests.waiting import DEADLINE_S
 
 
@@ -67,8 +67,8 @@ def test_what_nobody_waits_for_any_more_is_not_begun(busy):
 
 def test_one_visitor_may_not_fill_it_nor_all_together(busy, monkeypatch):
     made, held = busy
-    monkeypatch.setattr(desk, "MOST", 4)
-    for number in range(desk.MOST_OF_ONE):
+    monkeypatch.setattr(turns, "MOST", 4)
+    for number in range(turns.MOST_OF_ONE):
         made.ask(number, held.named(number), "A")
 
     with pytest.raises(InvalidInput, match="3 pieces of work of yours wait already"):

@@ -8,8 +8,7 @@ from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Device, Experiment, Shape
 from gpuexplore.store import Instance, open_store
 from gpuexplore.ui import monitoring
-from gpuexplore.ui.monitoring import METRICS_ROUTE, exposition, metric
-from gpuexplore.ui.monitoring.process import count_error
+from gpuexplore.ui.monitoring import METRICS_ROUTE, count_error, exposition, metric
 from tests.ui.openmetrics_parser import parsed
 
 TOKEN = "0123456789abcdef"

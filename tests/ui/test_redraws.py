@@ -6,8 +6,8 @@ from threading import Event, Thread
 import pytest
 
 from gpuexplore.errors import StoreUnavailable
-from gpuexplore.ui.turns import redraws
-from gpuexplore.ui.turns.redraws import ALL_S, FREE_S, HOLD_S, LONGEST_S, ONE_S, Debts, FewAtOnce
+from gpuexplore.ui import turns
+from gpuexplore.ui.turns import ALL_S, FREE_S, HOLD_S, LONGEST_S, ONE_S, Debts, FewAtOnce
 from tests.waiting import DEADLINE_S, wait_until
 
 PAGE_S = 0.15
@@ -78,9 +78,9 @@ def test_a_page_is_drawn_where_nobody_can_tell_whether_something_is_measured(mon
     def refuse():
         raise StoreUnavailable("its file is away")
 
-    monkeypatch.setattr(redraws, "live_supervisor", refuse)
+    monkeypatch.setattr(turns, "live_supervisor", refuse)
 
-    assert not redraws._is_measuring()
+    assert not turns._is_measuring()
 
 
 class Page:

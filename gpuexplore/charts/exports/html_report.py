@@ -11,7 +11,7 @@ from gpuexplore.analysis.run.run_summary import is_memory_bound, quality_of
 from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
 from gpuexplore.charts.exports.texts import HEADING, table_rows
-from gpuexplore.charts.panels import panels
+from gpuexplore.charts.points import panels
 from gpuexplore.charts.quick_altair import unchecked
 from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.request import as_command, as_python, from_experiment

@@ -5,7 +5,7 @@ import streamlit as st
 from gpuexplore.features.workshop.ui.view import show
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
-from gpuexplore.ui.present.view import is_presented
+from gpuexplore.ui.present import is_presented
 
 if not is_presented():
     st.title("Rooms")

@@ -1,22 +1,26 @@
 """The request above a run: the form, its slow parts named before it is run, or one line where the run is shown."""
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import streamlit as st
 
 from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
 from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.model import Device, Experiment, Result
+from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.naming import said_of_arrays
 from gpuexplore.recorded import recording_of_run
+from gpuexplore.registry import Place, features
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
 from gpuexplore.ui.benchmark.settings import key
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.state import fetch
+from gpuexplore.ui.run.state import askers, fetch, is_mine
 from gpuexplore.ui.run.submit import ask as ask_for
+from gpuexplore.ui.run.submit import start
+from gpuexplore.ui.session import owner
 from gpuexplore.ui.url_widgets import operation_title
 from gpuexplore.units import format_bytes, format_seconds
 
@@ -156,3 +160,23 @@ def _with_button(devices: Sequence[Device], request: Request) -> Request:
     )
     _offer_to_leave_out(expected, experiment)
     return with_defaults(from_experiment(experiment), [device.id for device in devices])
+
+
+def show_askers(run: Run, devices: Sequence[Device]) -> None:
+    """Say to whoever asked for a run that others did too; one who does not own it may measure their own."""
+    others = len(askers(run))
+    if not others or not is_mine(run):
+        return
+    who = "1 other" if others == 1 else f"{others} others"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        how = "is measured" if run.active else "was measured"
+        st.caption(f":material/group: {who} asked for the same: it {how} once for all.", width="content")
+        if run.owner != owner() and st.button("Measure my own", icon=":material/play_arrow:"):
+            start([run.experiment], devices, "run")
+
+
+def show_offers(place: Place, devices: Sequence[Device]) -> None:
+    """Show what features offer at one place of the page before something is measured, in their order."""
+    for feature in features():
+        if place in feature.offers:
+            import_module(feature.offers[place]).offer(devices)

@@ -15,7 +15,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.later import Later
-from gpuexplore.ui.turns.desk import MEASURING
+from gpuexplore.ui.turns import MEASURING
 from gpuexplore.units import format_bytes, format_percent
 
 COMPILED: Shared[list[CompiledKernel | str] | None] = Shared(100)

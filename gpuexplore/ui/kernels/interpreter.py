@@ -43,7 +43,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.turns.desk import at_desk
+from gpuexplore.ui.turns import at_desk
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_bytes, format_percent
 

@@ -13,7 +13,7 @@ from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
-from gpuexplore.charts.rung_bounds import rung_bounds_chart
+from gpuexplore.charts.ladder import rung_bounds_chart
 from gpuexplore.devices import TORCH_KINDS, accelerator_named
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
@@ -23,7 +23,7 @@ from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.results import show_diagnosis
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.run_head.head import show_small_head
+from gpuexplore.ui.run_head import show_small_head
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table

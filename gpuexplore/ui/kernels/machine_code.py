@@ -1,25 +1,56 @@
-"""A kernel's machine code on a page: its main loop, what it consists of, and the rate it allows on the chosen GPU."""
+"""A kernel's machine code on a page, ours or of a file: its main loop, and the rate it allows on the chosen GPU."""
 
+from hashlib import sha256
 from math import prod
 
 import streamlit as st
 
 from gpuexplore.analysis.kernels.blocks import TargetGpu
+from gpuexplore.analysis.kernels.file_kernel import (
+    ORIGINS,
+    FileKernel,
+    asks_for_shared,
+    file_kernel,
+    read_dynamic_shared,
+    registers_in_words,
+)
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.devices import accelerator_named
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.errors import GpuExploreError, InvalidInput, Unsupported
+from gpuexplore.jobs.kernel_files import machine_code_of
+from gpuexplore.jobs.reading import read_apart
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
-from gpuexplore.kernels.files.machine_code import lines_of_ours
-from gpuexplore.kernels.sass import Line, LoopFacts, facts_of
+from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile
+from gpuexplore.kernels.files.machine_code import MachineCode, lines_of_ours
+from gpuexplore.kernels.geometry import Block, read_block
+from gpuexplore.kernels.sass import Line, LoopFacts, facts_of, most_live
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.kernels.code_lines import bound_figures, show_evidence, show_figures, show_lines
+from gpuexplore.ui.kernels.code_lines import Figures, bound_figures, show_evidence, show_figures, show_lines
 from gpuexplore.ui.kernels.facts import compile_choice, show_on_its_way
-from gpuexplore.ui.kernels.file_code import show_file_code
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.later import Later
-from gpuexplore.units import format_flop_per_s
+from gpuexplore.ui.turns import at_desk
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_bytes, format_flop_per_s, format_percent
+
+CODES: Shared[MachineCode] = Shared(50)
+FILES: Shared[KernelFile] = Shared(20)
+LOOKS = 100  # a file that could not be read is tried again after so many
+HELP = (
+    f"At most {format_bytes(MOST_BYTES)}. PTX is what `nvcc -ptx`, NVRTC, Triton and numba-cuda write; a cubin is "
+    "machine code for one compute capability. The file is read and forgotten."
+)
+UNNAMED = (
+    "The file declares shared memory whose size a launch gives. Name its bytes above: until then occupancy counts none "
+    "of it."
+)
+BLOCK_HELP = "Threads along x, y and z, like `16,16`. Empty: what the file says, else 256."
+SHARED_HELP = "Bytes that the launch adds to the shared memory the kernel declares, like `16384`."
+FILE_BOUND = (
+    "At the rated clock these instructions are no faster. Memory is not part of it: what they have to move is unknown"
+)
 
 DISASSEMBLED: Shared[tuple[Line, ...]] = Shared(100)
 DISASSEMBLING: Later[tuple[Line, ...]] = Later()
@@ -88,3 +119,100 @@ def _bound(facts: LoopFacts, made: CompiledKernel, choice: KernelChoice, gpu: Ta
         return InstructionBound()
     intensity = flop_per_byte(choice.operation, choice.shape, choice.dtype)
     return instruction_bound(facts, row, full, intensity)
+
+
+def show_file_code(gpu: TargetGpu) -> None:
+    """Let a visitor drop a file, of which nothing is kept, and show the machine code of a kernel; or why it cannot."""
+    suffixes = [suffix.removeprefix(".") for suffix in SUFFIXES]
+    dropped = st.file_uploader("PTX or a cubin", type=suffixes, key="kernels.file", help=HELP)
+    if dropped is None:
+        st.info("Drop a file, and see what the GPU executes of it: no GPU is needed.", icon=":material/upload_file:")
+        return
+    try:
+        content = dropped.getvalue()
+        digest = sha256(content).hexdigest()
+        with st.spinner(f"Reading {plain(dropped.name)} …"):
+            file: KernelFile = FILES.get(
+                digest, lambda: read_apart("gpuexplore.kernels.files:read_kernel_file", content)
+            )
+        name, block, dynamic_shared_bytes = _choose(file, gpu)
+        of = (digest, name, gpu.compute_capability)
+        doing = f"Reading the machine code for compute capability {gpu.compute_capability}"
+        code: MachineCode = at_desk(
+            ("file", *of, moment(LOOKS)),
+            lambda: CODES.get(of, lambda: machine_code_of(file, name, gpu.compute_capability)),
+            doing,
+        )
+        row = accelerator_named(gpu.key)
+        found = file_kernel(code, gpu.limits, row, block=block, dynamic_shared_bytes=dynamic_shared_bytes)
+    except Unsupported as error:
+        st.warning(plain(str(error)), icon=":material/block:")
+    except GpuExploreError as error:
+        show_problem(error)
+    else:
+        _show(code, found)
+
+
+def _choose(file: KernelFile, gpu: TargetGpu) -> tuple[str, Block | None, int]:
+    """Draw the choices of a kernel and its launch, and return them; a block nobody named is None.
+
+    Raises:
+        InvalidInput: a block or shared memory that no launch can have.
+    """
+    left, middle, right = st.columns([4, 2, 2], gap="medium")
+    name: str = left.selectbox("Kernel", [kernel.name for kernel in file.kernels], key="kernels.file_kernel")
+    threads = middle.text_input("Block (threads)", key="kernels.file_block", help=BLOCK_HELP, placeholder="of the file")
+    added = right.text_input(
+        "Dynamic shared memory (bytes)", key="kernels.file_shared", help=SHARED_HELP, placeholder="0"
+    )
+    block = read_block(threads, gpu.limits) if threads.strip() else None
+    return name, block, read_dynamic_shared(added.strip() or None, gpu.limits)
+
+
+def _show(code: MachineCode, found: FileKernel) -> None:
+    show_figures(_figures(code, found))
+    block = " × ".join(map(str, found.block))
+    st.markdown(f"Blocks of {block} threads: {ORIGINS[found.block_origin]}. {_limit(found)}")
+    if asks_for_shared(code, found.dynamic_shared_bytes):
+        st.warning(UNNAMED, icon=":material/memory:")
+    if code.reallocated:
+        st.markdown(f"{registers_in_words(code)}: occupancy is that of the registers at launch.")
+    show_figures(bound_figures(found.facts, found.bound, of_what=FILE_BOUND))
+    show_evidence(found.bound)
+    made_by = (
+        f"{code.target}, assembled by CUDA {code.toolkit}" if code.toolkit else f"{code.target}, as the cubin has it"
+    )
+    show_lines(code.lines, made_by, key="kernels.file_sass", file_name=f"{code.kernel[:60]}-{code.target}.sass")
+
+
+def _figures(code: MachineCode, found: FileKernel) -> Figures:
+    full, live = found.occupancy, most_live(code.lines)
+    return {
+        "Occupancy": (
+            format_percent(full.occupancy) if full else "–",
+            "Active warps per multiprocessor, of the most it holds",
+        ),
+        "Registers": (_number(code.registers_per_thread), "32-bit registers per thread"),
+        "Live registers": (_number(live), "The most registers of a thread that are in use at once"),
+        "Shared memory": (format_bytes(code.shared_bytes + found.dynamic_shared_bytes), "Per block"),
+        "Spills": (_spills(code.spill_bytes), "Registers the compiler spilled to memory; a cubin does not tell"),
+    }
+
+
+def _number(count: int | None) -> str:
+    return "–" if count is None else str(count)
+
+
+def _spills(size_bytes: int | None) -> str:
+    if size_bytes is None:
+        return "–"
+    return format_bytes(size_bytes) if size_bytes else "none"
+
+
+def _limit(found: FileKernel) -> str:
+    full = found.occupancy
+    if full is None:
+        return "Occupancy is unknown: the file does not say how many registers a thread has."
+    if full.limiter is None:
+        return f"No block fits on a multiprocessor: {full.reason}."
+    return f"{full.active_warps} of {full.max_warps} warps per multiprocessor: {full.limited_by}."

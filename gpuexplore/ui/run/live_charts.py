@@ -19,8 +19,7 @@ import streamlit as st
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.exports import Exported
 from gpuexplore.charts.exports.picture import PictureType, pictures, specification
-from gpuexplore.charts.panels import panels
-from gpuexplore.charts.points import Lines
+from gpuexplore.charts.points import Lines, panels
 from gpuexplore.model import Run
 from gpuexplore.ui.run.comparison import RunView
 from gpuexplore.ui.shared import Shared

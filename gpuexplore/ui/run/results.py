@@ -16,7 +16,7 @@ from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_
 from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import bandwidth_utilization, mfu, shape_label
-from gpuexplore.charts.panels import EMULATED, lines_of
+from gpuexplore.charts.points import EMULATED, lines_of
 from gpuexplore.charts.share import has_share, share_left_out
 from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.devices import TORCH_KINDS

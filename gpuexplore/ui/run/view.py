@@ -15,8 +15,7 @@ from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, seconds_left, waiting_words
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, why_silent
-from gpuexplore.ui.shared.pace import MISSED, PACE
-from gpuexplore.ui.shared.quiet import in_turn
+from gpuexplore.ui.shared.pace import MISSED, PACE, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds

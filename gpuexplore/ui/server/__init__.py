@@ -9,8 +9,7 @@ from starlette.middleware import Middleware
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.monitoring import METRICS_ROUTE
-from gpuexplore.ui.monitoring.process import count_error
+from gpuexplore.ui.monitoring import METRICS_ROUTE, count_error
 from gpuexplore.ui.server import api, middleware, sending
 from gpuexplore.ui.server.connections import bound_answers
 from gpuexplore.ui.server.lifespan import lifespan

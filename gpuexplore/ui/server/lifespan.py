@@ -28,7 +28,7 @@ from gpuexplore.ui.undocumented import remember_theme
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
 LOOK_S, LONGEST_WARMING = 0.5, 240  # looks
-PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view")
+PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline", "gpuexplore.ui.what_if.view")
 UNUSABLE = 2  # as commands end where a value cannot be used
 MOST_FILES, FILES_OF_A_CROWD = 65536, 2048  # open at once; a hundred browsers that load a page need this many
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700

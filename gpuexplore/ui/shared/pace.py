@@ -1,13 +1,22 @@
-"""How often pages redraw what they show of a run: the more of them there are, the more rarely each.
+"""The pace at which pages redraw what they show of a run: the more of them there are, the more rarely each.
 
-Drawing takes a core, which may be the one that is being measured. So all pages together may take SHARE of one.
+Drawing takes a core, which may be the one that is being measured. So all pages together may take SHARE of one, and they
+redraw one after the other, between two rounds of a measurement.
 """
 
 import random
 import time
-from collections.abc import Callable
-from threading import Lock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock, RLock
 from zlib import crc32
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.quiet import Rounds
+from gpuexplore.once import once
+
+PATIENCE_S = 0.25  # whoever redraws may wait for the database: the others go on then
+_REDRAWING = RLock()
 
 SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
@@ -79,3 +88,26 @@ def _spread(page: str) -> float:
 
 
 PACE = Pace()
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """Inside, no other page redraws itself, and no round of samples was on when it began; or the wait was too long."""
+    has_turn = _REDRAWING.acquire(timeout=PATIENCE_S)
+    try:
+        hold_back()
+        yield
+    finally:
+        if has_turn:
+            _REDRAWING.release()
+
+
+def hold_back() -> None:
+    """Wait a moment while a round of samples is on."""
+    with suppress(InvalidInput, OSError):  # no directory for locks: whoever measures says so
+        _rounds().wait_for_end()
+
+
+@once
+def _rounds() -> Rounds:
+    return Rounds()

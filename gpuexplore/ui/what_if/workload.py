@@ -13,7 +13,7 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.run.state import fetch
-from gpuexplore.ui.run_head.head import show_small_head, title_of
+from gpuexplore.ui.run_head import show_small_head, title_of
 from gpuexplore.ui.session import owner, store
 from gpuexplore.units import read_whole
 

@@ -4,8 +4,7 @@ import streamlit as st
 from gpuexplore.features.training.measure import activity_of
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
-from gpuexplore.ui import session
-from gpuexplore.ui.activity import view
+from gpuexplore.ui import activity, session
 from gpuexplore.ui.shared.pace import Pace
 from tests.analysis.made import device
 from tests.devices.torch_answers import found_on
@@ -72,7 +71,7 @@ def intervals(monkeypatch):
         return fragment(draw, run_every=run_every)
 
     monkeypatch.setattr(st, "fragment", noted)
-    monkeypatch.setattr(view, "PACE", pace)
+    monkeypatch.setattr(activity, "PACE", pace)
     return seen
 
 

@@ -9,8 +9,7 @@ from gpuexplore.features.errors.measure import ERRORS
 from gpuexplore.features.errors.measure.contract import CommonError, Message, Provoked
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
-from gpuexplore.ui.activity.offer import offer, started_or_newest
-from gpuexplore.ui.activity.view import show_activity
+from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import device, select

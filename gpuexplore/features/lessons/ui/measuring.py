@@ -11,8 +11,7 @@ from gpuexplore.devices.identity import device_key, same_device
 from gpuexplore.errors import NotFound
 from gpuexplore.features.lessons.lesson.evidence import Measured, Task, Work
 from gpuexplore.model import DOUBTFUL, Device, Environment, Result, Run, RunState
-from gpuexplore.ui.activity.offer import devices_of
-from gpuexplore.ui.activity.view import fetch_activity
+from gpuexplore.ui.activity import devices_of, fetch_activity
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.run.state import changed, fetch

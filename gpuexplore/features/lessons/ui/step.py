@@ -17,7 +17,7 @@ from gpuexplore.features.lessons.ui.figures import show_figures
 from gpuexplore.features.lessons.ui.measuring import AnyRun, Found, age_s, alike, found_runs, submit
 from gpuexplore.model import Device, Result
 from gpuexplore.store.answers import Answer
-from gpuexplore.ui.activity.view import pending_words
+from gpuexplore.ui.activity import pending_words
 from gpuexplore.ui.glossary import help_on
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain

@@ -13,9 +13,8 @@ from gpuexplore.features.mistakes.mistake_command import difference
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
 from gpuexplore.ui import link
-from gpuexplore.ui.activity.offer import newest_done
-from gpuexplore.ui.activity.view import PARAMETER as ACTIVITY
-from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
+from gpuexplore.ui.activity import PARAMETER as ACTIVITY
+from gpuexplore.ui.activity import newest_done, show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart

@@ -21,8 +21,7 @@ from gpuexplore.features.tensors.analysis.reading import activity_of, reading
 from gpuexplore.features.tensors.analysis.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, storage_type
 from gpuexplore.features.tensors.chart import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.ui import link
-from gpuexplore.ui.activity.offer import offer, started_or_newest
-from gpuexplore.ui.activity.view import show_activity
+from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart

@@ -10,8 +10,7 @@ from gpuexplore.features.training.chart import losses, phases, scales
 from gpuexplore.features.training.measure import Report, activity_of, joined
 from gpuexplore.features.training.ui.choice import choose, gpu_count_of
 from gpuexplore.features.training.ui.findings import show_findings
-from gpuexplore.ui.activity.offer import offer, started_or_newest
-from gpuexplore.ui.activity.view import show_activity
+from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart

@@ -29,8 +29,7 @@ from gpuexplore.features.transfer.ui.choice import Asked
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode
-from gpuexplore.ui.activity.offer import newest_done, offer, started_or_newest
-from gpuexplore.ui.activity.view import show_activity
+from gpuexplore.ui.activity import newest_done, offer, show_activity, started_or_newest
 from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared import Shared

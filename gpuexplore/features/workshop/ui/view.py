@@ -10,7 +10,7 @@ from gpuexplore.features.workshop.ui.wall import show_wall
 from gpuexplore.rooms import LONGEST_TITLE, Room, RoomState, read_hours, read_title, spoken
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.present.view import is_presented
+from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 

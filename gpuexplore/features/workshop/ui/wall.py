@@ -21,7 +21,7 @@ from gpuexplore.features.workshop.ui.inside import leave_deleted
 from gpuexplore.features.workshop.ui.task import time_left
 from gpuexplore.rooms import Room, spoken
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.present.view import for_the_back_row
+from gpuexplore.ui.present import for_the_back_row
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of

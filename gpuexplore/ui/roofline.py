@@ -9,6 +9,7 @@ import streamlit as st
 
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.roofline.points import Point, place, published_points, without_flops
+from gpuexplore.analysis.roofline.roof_experiments import roof_experiments
 from gpuexplore.analysis.roofline.roofs import Roof, roofs
 from gpuexplore.analysis.roofline.summary import explain
 from gpuexplore.analysis.run.analyze import analyze_alone
@@ -19,19 +20,18 @@ from gpuexplore.charts.roofline_frames import basis, roof_above
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_device
 from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Device, Origin, Result
+from gpuexplore.model import Device, Origin, Result, Run
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, DeviceResults, measured_results
 from gpuexplore.ui.navigation import file_of
+from gpuexplore.ui.run.submit import start, started
+from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import owner
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-
-# What a roofline is asked to show: a device, a dtype, whose runs; all of it in the URL.
-
 
 ALL = "all"
 RUNS = {"mine": "My runs", "all": "Everybody's", "none": "None"}
@@ -314,3 +314,29 @@ def _roof(roof: Roof) -> dict[str, object]:
         "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
         "Source": roof.source,
     }
+
+
+def offer(device: Device) -> None:
+    """Draw the button that measures the roofs of `device`, by large products and a triad."""
+    if st.button("Measure this device's roofs", icon=":material/roofing:", help=_help(device)):
+        start(roof_experiments(device), [device])
+
+
+def show_progress() -> None:
+    """Show the runs that measure roofs, until they have ended."""
+    for run in started():
+        show_run(run.id, _told)
+
+
+def _help(device: Device) -> str:
+    titles = " and ".join(
+        f"{operation_named(roof_experiment.operation).title.lower()} at {roof_experiment.shapes[0]}"
+        for roof_experiment in roof_experiments(device)
+    )
+    return f"Runs {titles} with the default implementations: the best results become roofs. Usually a minute or two."
+
+
+def _told(run: Run) -> None:
+    if not run.active:
+        title = operation_named(run.experiment.operation).title
+        st.caption(f":material/check: {title}: measured. Its best result is the dotted roof on the chart.")

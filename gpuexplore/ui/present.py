@@ -14,13 +14,12 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.run_summary import is_memory_bound
 from gpuexplore.charts import has_share
-from gpuexplore.charts.panels import panels, shown_lines
-from gpuexplore.charts.points import Lines
+from gpuexplore.charts.points import Lines, panels, shown_lines
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Run
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run_head.head import facts_of, title_of
+from gpuexplore.ui.run_head import facts_of, title_of
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of
 from gpuexplore.ui.shared.qr import qr_code

@@ -1,6 +1,8 @@
-"""The head of a run: title, device and date, a badge of its quality, and its actions, files and commands among them."""
+"""The head of a run, its title, device, date, badge, files and commands; and the way back to a visitor's last runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Literal
 
@@ -10,12 +12,12 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.run_summary import quality_of
 from gpuexplore.charts.exports import EXPORTS, Exported, export
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.errors import GpuExploreError, NotFound, StoreUnavailable
 from gpuexplore.model import Run
 from gpuexplore.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import as_command, as_python, from_experiment
-from gpuexplore.store import Description
+from gpuexplore.store import Description, ListedRun, Wanted
 from gpuexplore.ui import link
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
@@ -25,6 +27,19 @@ from gpuexplore.ui.run.comparison import as_linked
 from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
 from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.session import store
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.units import format_whole_seconds
+
+MOST_RECENT = 5
+LONGEST = 34  # characters that the sidebar has room for
+RECENT_LOOKS = 5
+OWN: Shared[Sequence[ListedRun]] = Shared(1000)
+OTHERS: Shared[str] = Shared(1000)
+DAY_S = 86_400
+# Streamlit marks every link to the page that is shown, whichever run it leads to
+UNMARKED = (
+    "<style>.st-key-recent-runs a:not(:hover) {background: none} .st-key-recent-runs a * {font-weight: 400}</style>"
+)
 
 Color = Literal["green", "orange", "red", "blue"]
 LOOKS: Mapping[str, tuple[str, Color]] = MappingProxyType(
@@ -188,3 +203,64 @@ def _save(run_id: str) -> None:
         st.toast(plain(str(error)), icon=":material/error:", duration="long")
         return
     changed()
+
+
+def recent_runs() -> Sequence[ListedRun]:
+    """Return the visitor's newest runs; none while the database is away."""
+    name = owner()
+    try:
+        return OWN.get((name, moment(RECENT_LOOKS)), lambda: store().listed(Wanted(owner=name), limit=MOST_RECENT))
+    except StoreUnavailable:
+        return ()
+
+
+def show_recent_runs() -> None:
+    """Draw links to the visitor's last runs in the sidebar, the one that is shown marked."""
+    runs, shown = recent_runs(), st.query_params.get("run", "")
+    with st.sidebar, st.container(key="recent-runs"):
+        st.html(UNMARKED)
+        if shown and shown not in [run.id for run in runs] and (title := _title_of_another(shown)):
+            _link(shown, title, ":material/radio_button_checked:")
+        if runs:
+            st.caption("Your last runs")
+        for run in runs:
+            icon = ":material/radio_button_checked:" if run.id == shown else ":material/history:"
+            _link(run.id, run.title, icon)
+
+
+def _link(run_id: str, title: str, icon: str) -> None:
+    st.page_link(file_of("benchmark"), label=plain(_short(title)), icon=icon, query_params={"run": run_id})
+
+
+def _title_of_another(run_id: str) -> str | None:
+    """Return the title of a run of the store that is somebody else's; None of what is not there."""
+    with suppress(NotFound, StoreUnavailable):
+        return OTHERS.get((run_id, moment(RECENT_LOOKS)), lambda: store().listed_run(run_id).title)
+    return None
+
+
+def offer_to_go_on() -> None:
+    """Offer the visitor's newest run, on a page that shows none."""
+    runs = recent_runs()
+    if not runs:
+        return
+    newest = runs[0]
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(f"Go on with **{plain(newest.title)}**, {_ago(newest.created_utc)}?", width="content")
+        st.button("Open", icon=":material/visibility:", key="recent.open", on_click=_open, args=(newest.id,))
+
+
+def _open(run_id: str) -> None:
+    st.query_params["run"] = run_id
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= LONGEST else f"{title[: LONGEST - 2]} …"
+
+
+def _ago(when_utc: str) -> str:
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(when_utc)).total_seconds()
+    if age_s >= DAY_S:
+        days = int(age_s // DAY_S)
+        return "yesterday" if days == 1 else f"{days} days ago"
+    return f"{format_whole_seconds(max(age_s, 1.0))} ago"

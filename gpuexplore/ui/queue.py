@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+import gpuexplore
 from gpuexplore.activity import ActivityRun, kind_named, kinds
 from gpuexplore.errors import GpuExploreError
+from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
 from gpuexplore.store import Supervisor, WaitingRun
@@ -15,7 +17,6 @@ from gpuexplore.store.holds import Hold, HoldKind
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
-from gpuexplore.ui.queue.health import show_health, show_hosts
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import note_visit, store
@@ -23,6 +24,8 @@ from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_seconds, format_whole_seconds
+
+STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
 
 TICK_S = 2.0
 MOST_WAITING = 100
@@ -211,3 +214,48 @@ def _cancel_button(run_id: str) -> None:
     if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run_id}") and cancel(run_id):
         LOOK.forget()
         st.rerun()
+
+
+def show_health(supervisors: Sequence[Supervisor]) -> None:
+    """Say in a sentence what keeps runs from being measured as they should; nothing when all is well."""
+    alive = [supervisor for supervisor in supervisors if supervisor.alive]
+    if not alive:
+        st.warning(_nobody(supervisors), icon=":material/cloud_off:")
+    elif other := [supervisor for supervisor in alive if supervisor.version != gpuexplore.__version__]:
+        listed = ", ".join(f"{plain(supervisor.host)} ({plain(supervisor.version)})" for supervisor in other)
+        st.warning(f"Another version than this server's {gpuexplore.__version__} measures on {listed}.")
+
+
+def show_hosts(supervisors: Sequence[Supervisor]) -> None:
+    """Show who measures on what; who was replaced by another one of its host is left out."""
+    served = {supervisor.host for supervisor in supervisors if supervisor.alive}
+    shown = [supervisor for supervisor in supervisors if supervisor.alive or supervisor.host not in served]
+    if not shown:
+        return
+    st.subheader("Hosts", anchor="hosts")
+    table_of([_host_row(supervisor) for supervisor in shown], {"Silent for": "s"}).show(
+        alt=f"Table of {len(shown)} hosts that measure, with their state, devices and version"
+    )
+
+
+def _nobody(supervisors: Sequence[Supervisor]) -> str:
+    waits = "Runs can be queued meanwhile, and wait"
+    if supervisors:
+        age_s = min(supervisor.age_s for supervisor in supervisors)
+        return (
+            f"The measuring process does not answer: it was last heard of {format_whole_seconds(age_s)} ago. It is "
+            "replaced within half a minute, and its runs go on."
+        )
+    if is_external():
+        return f"Nothing measures, and this server starts nothing: start `gpuexplore-supervisor`. {waits}."
+    return f"The measuring process is being started: a few seconds. {waits}."
+
+
+def _host_row(supervisor: Supervisor) -> dict[str, object]:
+    return {
+        "Host": supervisor.host,
+        "State": STATES[supervisor.state] if supervisor.alive else "silent",
+        "Devices": ", ".join(f"{device.id} ({device.title})" for device in supervisor.devices),
+        "Silent for": None if supervisor.alive else round(supervisor.age_s),
+        "Version": supervisor.version,
+    }

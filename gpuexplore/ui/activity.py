@@ -2,24 +2,28 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
 from gpuexplore.activity import Activity, ActivityRun, kind_named
+from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.model import Run, RunState
+from gpuexplore.model import Device, Run, RunState
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may_cancel
 from gpuexplore.ui.run.state import ACTIVITIES, cancel, changed, position, waiting_words
 from gpuexplore.ui.run.view import waiting_tick_s
-from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store, why_silent
-from gpuexplore.ui.shared import moment
-from gpuexplore.ui.shared.pace import PACE, SHORTEST_S
-from gpuexplore.ui.shared.quiet import in_turn
+from gpuexplore.ui.session import is_silent, known_devices, live_supervisor, note_visit, owner, store, why_silent
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared.pace import PACE, SHORTEST_S, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
+
+LOOKS = 3
+NEWEST: Shared[ActivityRun | None] = Shared(500)
 
 PARAMETER = "activity"  # the URL's, which names the one that was started here
 TICK_S = 0.5  # for whoever started it, until there is something to see
@@ -141,3 +145,56 @@ def pending_words(run: Run | ActivityRun) -> str:
     if isinstance(run, Run):
         return f"Measuring: {run.progress.done} of {run.progress.total}"
     return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in all"
+
+
+def started_or_newest(asked: Activity, within: timedelta) -> ActivityRun | None:
+    """Return the activity the URL names if it is `asked`, else the newest like it; None where there is none.
+
+    Args:
+        within: how long ago the newest may have ended.
+    """
+    started = started_activity(asked.kind)
+    if started is not None and started.activity == asked:
+        return started
+    return newest_done(asked, within)
+
+
+def offer(asked: Activity, run: ActivityRun | None, label: str, *, icon: str) -> None:
+    """Draw the button that starts `asked`: the page's primary one until it was done, disabled while `run` goes on.
+
+    Args:
+        run: what `started_or_newest` found.
+        label: a verb; the device follows it.
+        icon: of the button.
+    """
+    waits = run is not None and run.active
+    again = run is not None and not waits
+    words = f"{label}{' again' if again else ''} on {asked.device}"
+    if st.button(words, type="secondary" if again else "primary", icon=icon, disabled=waits):
+        start_activity(asked)
+
+
+def newest_done(activity: Activity, within: timedelta) -> ActivityRun | None:
+    """Return the newest activity that was done as `activity` asks for it, everybody's; None where there is none.
+
+    What another machine did on a device of the same id or name does not count: a home or a database may be shared.
+
+    Args:
+        within: how long ago it may have ended.
+    """
+    since_utc = (datetime.now(UTC) - within).isoformat(timespec="microseconds")
+    keys = device_keys(activity.device)
+    return NEWEST.get(
+        (activity, within, keys, moment(LOOKS)),
+        lambda: store().newest_activity(activity, since_utc, device_keys=keys),
+    )
+
+
+def device_keys(device_id: str) -> frozenset[str]:
+    """Return the keys of the devices of this server that runs ask for as `device_id`, with or without a host."""
+    return frozenset(device_key(device) for device in devices_of(device_id))
+
+
+def devices_of(device_id: str) -> tuple[Device, ...]:
+    """Return the devices of this server that runs ask for as `device_id`: `cuda:0` on any host, or `lab1/cuda:0`."""
+    return tuple(device for device in known_devices() if device_id in (device.id, device.id.rpartition("/")[2]))

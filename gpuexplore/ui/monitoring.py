@@ -1,7 +1,12 @@
-"""What Prometheus and its like read at `/metrics`, where a setting allows it."""
+"""Metrics that Prometheus and its like read at `/metrics`: off, public, or for who has the token of a setting.
+
+They are text in the form of OpenMetrics 1.0:
+https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from secrets import compare_digest
+from threading import Lock
 from typing import Literal
 
 from starlette.requests import Request
@@ -13,18 +18,12 @@ from gpuexplore.errors import InvalidInput, StoreUnavailable
 from gpuexplore.jobs.server_settings import metrics
 from gpuexplore.model import RunState
 from gpuexplore.store.figures import Figures, figures
-from gpuexplore.ui.monitoring.process import errors
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.undocumented import connected_sessions
 
-# Metrics at `/metrics`: switched off, public, or for requests with the token of a setting.
-
-
-# Metrics as text in the form of OpenMetrics 1.0, which Prometheus reads.
-#
-# See https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
-
+_LOCK = Lock()
+_errors = 0
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 Samples = Iterable[tuple[Mapping[str, str], float]]
@@ -174,5 +173,16 @@ def _shows(request: Request, token: str) -> bool:
 
 METRICS_ROUTE = Route("/metrics", show_metrics)
 
-
 __all__ = ["METRICS_ROUTE"]
+
+
+def count_error() -> None:
+    """Note that a page met an error that nobody expected."""
+    global _errors  # noqa: PLW0603 - a counter of the process
+    with _LOCK:
+        _errors += 1
+
+
+def errors() -> int:
+    """Return how many of those there were since the server started."""
+    return _errors

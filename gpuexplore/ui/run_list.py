@@ -7,22 +7,30 @@ import pyarrow as pa
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.jobs.importing import import_runs
 from gpuexplore.jobs.summaries import listed_with_summaries
 from gpuexplore.model import RunSummary
 from gpuexplore.naming import LONGEST_TITLE
 from gpuexplore.operations import OPERATIONS
+from gpuexplore.recorded.files import GZIPPED, SUFFIXES
 from gpuexplore.store import Description, ListedRun, Wanted
 from gpuexplore.ui.identity import address, owner
 from gpuexplore.ui.link import write
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
-from gpuexplore.ui.roles import is_admin
+from gpuexplore.ui.roles import Right, check, is_admin
 from gpuexplore.ui.run.state import changed
-from gpuexplore.ui.run_list.importing import offer_import
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
 from gpuexplore.units import UNKNOWN, format_si, read_whole
+
+IMPORT_KEY = "runs.import"
+TAKEN = "runs.imported"  # the session's key of the files that were taken, by Streamlit's id
+IMPORT_HELP = (
+    "What Export wrote as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown as "
+    "imported, and count for no device of this server."
+)
 
 BEFORE = "before"  # the URL's parameter of the page of the list
 TAGS: Shared[tuple[str, ...]] = Shared(1)
@@ -281,3 +289,33 @@ def _show_paging(runs: Sequence[ListedRun], before: int | None) -> None:
         if len(runs) == PER_PAGE:
             older = (BEFORE, str(runs[-1].number))
             st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)
+
+
+def offer_import() -> None:
+    """Draw a field for files, keep the runs in those that are new, and name what is refused."""
+    with st.expander("Import runs of other machines", icon=":material/upload_file:"):
+        files = st.file_uploader(
+            "Files",
+            type=[suffix.removeprefix(".") for suffix in (*SUFFIXES, GZIPPED)],
+            accept_multiple_files=True,
+            key=IMPORT_KEY,
+            help=IMPORT_HELP,
+        )
+        taken: dict[str, str] = st.session_state.setdefault(TAKEN, {})
+        for file in files:
+            if file.file_id not in taken:
+                taken[file.file_id] = _take(file.name, file.getvalue())
+            if taken[file.file_id]:
+                st.success(taken[file.file_id], icon=":material/check:")
+
+
+def _take(name: str, content: bytes) -> str:
+    """Keep the runs of a file; return what was kept in words, empty where the file was refused."""
+    try:
+        check(Right.KEEP)
+        with st.spinner(f"Reading {plain(name)} …"):
+            runs = import_runs(store(), name, content, owner())
+    except GpuExploreError as error:
+        show_problem(error)
+        return ""
+    return f"Imported: {', '.join(plain(run.title) for run in runs)}"

@@ -1,0 +1,278 @@
+"""The page Devices: those of this machine, the table of accelerators, and the peaks that a visitor enters."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.devices import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Unit
+from gpuexplore.typed_text import check_text
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import Right, check
+from gpuexplore.ui.session import OWN_PEAKS, own_peaks, owner, store
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, read_number
+
+GIGA, TERA = 1e9, 1e12
+MOST_TYPED = 1e6  # TFLOP/s or GB/s: beyond any machine
+UNIT_WORDS: dict[Unit, str] = {
+    "matrix": "matmul (tensor cores; CPU dot-product units)",
+    "vector": "element-wise (vector units)",
+}
+DEFAULT_SOURCE = "entered by you"
+
+SHOWN: tuple[tuple[str, Unit], ...] = (
+    ("fp64", "vector"),
+    ("fp32", "vector"),
+    ("tf32", "matrix"),
+    ("bf16", "matrix"),
+    ("fp16", "matrix"),
+)
+MOST_NOTED = 6
+RATE_WIDTH = 110  # pixels: a column whose first rows are unknown would be too narrow for the others
+ACCELERATOR_UNITS = {
+    **{dtype: "FLOP/s" for dtype, _ in SHOWN},
+    "Bandwidth": "B/s",
+    "Memory": "B",
+    "Power": "W",
+}
+
+HEADLINES = ("fp32", "bf16", "fp16")
+
+
+def show_device(device: Device) -> None:
+    """Show a device as a card: its facts, its peaks and their sources."""
+    with st.container(border=True):
+        st.subheader(device.title, anchor=device.id.replace(":", "-"))
+        st.caption(" · ".join(_facts(device)))
+        columns = st.columns(len(HEADLINES) + 1)
+        for column, dtype in zip(columns, HEADLINES, strict=False):
+            peak = device.peak(dtype, "matrix")
+            column.metric(f"{dtype} matmul", format_flop_per_s(peak.flop_per_s if peak else None), help=_source(peak))
+        bandwidth = device.bandwidth
+        columns[-1].metric(
+            "Memory",
+            format_bytes_per_s(bandwidth.bytes_per_s if bandwidth else None),
+            help=f"{_kind_words(bandwidth.kind)}: {bandwidth.source}" if bandwidth else "unknown",
+        )
+        for note in device.notes:
+            st.caption(note)
+        if device.peaks:
+            with st.expander("Every peak and its source", icon=":material/receipt_long:"):
+                show_table(
+                    lambda: [_peak(peak) for peak in device.peaks],
+                    device.peaks,
+                    {"Peak": "FLOP/s"},
+                    alt=f"Peaks of {device.title} with kind and source",
+                )
+
+
+def _facts(device: Device) -> list[str]:
+    unit = "cores" if device.kind == "cpu" else "multiprocessors"
+    found = [
+        f"`{device.id}`",
+        f"{device.cores} {unit}" if device.cores else None,
+        f"{format_bytes(device.memory_bytes)} memory" if device.memory_bytes else None,
+        f"{format_bytes(device.cache_bytes)} last-level cache" if device.cache_bytes else None,
+        f"{_generation(device)} {device.compute_capability}" if device.compute_capability else None,
+        f"driver {device.driver}" if device.driver else None,
+        f"native: {', '.join(device.native)}" if device.native else None,
+    ]
+    return [fact for fact in found if fact]
+
+
+def _generation(device: Device) -> str:
+    return "architecture" if device.kind in TORCH_KINDS else "compute capability"
+
+
+def _kind_words(kind: PeakKind) -> str:
+    return PEAK_SOURCES[kind].label
+
+
+def _source(peak: Peak | None) -> str:
+    return f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype"
+
+
+def _peak(peak: Peak) -> dict[str, object]:
+    return {
+        "Dtype": peak.dtype,
+        "Units": peak.unit,
+        "Peak": peak.flop_per_s,
+        "Kind": _kind_words(peak.kind),
+        "Source": peak.source,
+    }
+
+
+def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
+    """Show `accelerators` as a table with peaks, memory and the source of each row."""
+    show_table(
+        lambda: [_accelerator_row(accelerator) for accelerator in accelerators],
+        tuple(accelerator.key for accelerator in accelerators),
+        ACCELERATOR_UNITS,
+        alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
+        config={
+            **{dtype: st.column_config.Column(width=RATE_WIDTH) for dtype, _ in SHOWN},
+            "Year": st.column_config.NumberColumn(format="%d"),
+            "Source": st.column_config.LinkColumn(display_text="source"),
+            "Derived": st.column_config.TextColumn(help="Figures of this row that the vendor prints nowhere"),
+            "Confidence": st.column_config.TextColumn(help="How sure the row is; the notes say why"),
+            "Notes": st.column_config.TextColumn(width="large"),
+        },
+    )
+
+
+def show_notes(accelerators: Sequence[Accelerator]) -> None:
+    """Show in full what the rows say of themselves where there are few: a cell of the table cuts it off."""
+    noted = [accelerator for accelerator in accelerators if accelerator.notes]
+    if len(accelerators) <= MOST_NOTED:
+        for accelerator in noted:
+            st.caption(f"**{plain(accelerator.name)}**: {plain(accelerator.notes)}")
+
+
+def _accelerator_row(accelerator: Accelerator) -> dict[str, object]:
+    rates = {(peak.dtype, peak.unit): peak for peak in peaks_of(accelerator)}
+    shown = {dtype: rates.get((dtype, unit)) for dtype, unit in SHOWN}
+    bandwidth = bandwidth_of(accelerator)
+    figures = {**shown, "Bandwidth": bandwidth}
+    return {
+        "Name": accelerator.name,
+        "Architecture": accelerator.architecture,
+        "Year": accelerator.release_year,
+        **{dtype: peak.flop_per_s if peak else None for dtype, peak in shown.items()},
+        "Bandwidth": bandwidth.bytes_per_s if bandwidth else None,
+        "Memory": accelerator.memory_bytes,
+        "Power": accelerator.power_w,
+        "Derived": ", ".join(name for name, figure in figures.items() if figure and figure.kind == "formula"),
+        "Confidence": accelerator.confidence,
+        "Source": accelerator.source_url,
+        "Notes": accelerator.notes,
+    }
+
+
+def edit_own_peaks(devices: Sequence[Device]) -> None:
+    """Draw the forms and the list of peaks and bandwidths of a visitor's own, which replace the device's for them."""
+    st.caption(
+        "From a datasheet, a vendor or your best run. MFU and bandwidth utilization on your pages are then relative to "
+        "it; other visitors keep theirs."
+    )
+    compute, memory = st.tabs(["Compute peak", "Memory bandwidth"])
+    with compute:
+        _compute_form(devices)
+    with memory:
+        _memory_form(devices)
+    for device in devices:
+        own = own_peaks(device)
+        for peak in own.compute:
+            _compute_row(device, peak)
+        if own.bandwidth:
+            _memory_row(device, own.bandwidth)
+
+
+def parse_tflop_per_s(text: str) -> float:
+    """Return FLOP/s from what was typed as TFLOP/s.
+
+    Raises:
+        InvalidInput: no positive number, or beyond any machine.
+    """
+    return _parse(text, "peak", "TFLOP/s") * TERA
+
+
+def parse_gb_per_s(text: str) -> float:
+    """Return bytes/s from what was typed as GB/s, 1e9 bytes each.
+
+    Raises:
+        InvalidInput: no positive number, or beyond any machine.
+    """
+    return _parse(text, "bandwidth", "GB/s") * GIGA
+
+
+def _parse(text: str, what: str, unit: str) -> float:
+    check_text(what, text)
+    number = read_number(text)
+    if number is None or not 0 < number <= MOST_TYPED:
+        raise InvalidInput.of(what, text, f"numbers above 0, up to {MOST_TYPED:,.0f} ({unit})")
+    return number
+
+
+def _said_in(text: str) -> str:
+    check_text("source", text)
+    return text.strip() or DEFAULT_SOURCE
+
+
+def _compute_form(devices: Sequence[Device]) -> None:
+    with st.form("own_peak", clear_on_submit=True):
+        place, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
+        device = _choose(place, devices)
+        format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
+        unit = units.selectbox("Of", list(UNIT_WORDS), format_func=UNIT_WORDS.__getitem__)
+        text = rate.text_input("TFLOP/s", placeholder="0.53")
+        said_by = source.text_input("Source", placeholder="datasheet, page 2")
+        if st.form_submit_button("Save", icon=":material/save:"):
+            _save(
+                lambda: _save_peak(device, Peak(format_name, unit, parse_tflop_per_s(text), "own", _said_in(said_by)))
+            )
+
+
+def _memory_form(devices: Sequence[Device]) -> None:
+    with st.form("own_bandwidth", clear_on_submit=True):
+        place, rate, source = st.columns([5, 2, 4])
+        device = _choose(place, devices)
+        text = rate.text_input("GB/s", placeholder="3350")
+        said_by = source.text_input("Source", placeholder="datasheet, page 2")
+        if st.form_submit_button("Save", icon=":material/save:"):
+            _save(lambda: _save_bandwidth(device, text, _said_in(said_by)))
+
+
+def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
+    """Draw the choice of a device by its id: a device itself changes as its ceilings are measured."""
+    by_id = {device.id: device for device in devices}
+    return by_id[place.selectbox("Device", list(by_id), format_func=lambda device_id: by_id[device_id].title)]
+
+
+def _save(save: Callable[[], str]) -> None:
+    try:
+        check(Right.KEEP)
+        saved = save()
+        OWN_PEAKS.forget()
+    except InvalidInput as error:
+        st.error(plain(str(error)), icon=":material/error:")
+    else:
+        st.success(f"Saved: {saved}", icon=":material/check:")
+
+
+def _save_peak(device: Device, peak: Peak) -> str:
+    store().set_own_peak(owner(), device, peak=peak)
+    return f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {UNIT_WORDS[peak.unit]}, for {device.title}"
+
+
+def _save_bandwidth(device: Device, text: str, source: str) -> str:
+    bytes_per_s = parse_gb_per_s(text)
+    store().set_own_bandwidth(owner(), device, bandwidth=Bandwidth(bytes_per_s, "own", source))
+    return f"{format_bytes_per_s(bytes_per_s)} of memory for {device.title}"
+
+
+def _compute_row(device: Device, peak: Peak) -> None:
+    def delete() -> None:
+        store().delete_own_peak(owner(), device, dtype=peak.dtype, unit=peak.unit)
+
+    what = f"**{peak.dtype}**, {UNIT_WORDS[peak.unit]}"
+    text = f"{device.title}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
+    _own_row(text, f"delete.{device.id}.{peak.dtype}.{peak.unit}", delete)
+
+
+def _memory_row(device: Device, bandwidth: Bandwidth) -> None:
+    text = f"{device.title}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
+    _own_row(text, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device))
+
+
+def _own_row(text: str, key: str, delete: Callable[[], None]) -> None:
+    words, button = st.columns([6, 1], vertical_alignment="center")
+    words.markdown(text)
+    if button.button("Delete", key=key, icon=":material/delete:"):
+        delete()
+        OWN_PEAKS.forget()
+        st.rerun()

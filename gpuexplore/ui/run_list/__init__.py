@@ -1,1 +1,0 @@
-"""The page Runs: what was measured before, found, named and deleted."""

@@ -1,1 +1,0 @@
-"""Work of pages that waits its turn: behind measurements, and between visitors."""
