@@ -26,15 +26,22 @@ NAMED = {
 EACH = pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
 
 
-def test_every_file_that_holds_a_mistake_is_listed():
-    files = {path for path in ROOT.rglob("*.py") if "\nMISTAKE = Mistake(" in path.read_text(encoding="utf-8")}
-
-    assert {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files} == set(FILES)
-    assert len(MISTAKES) == len(FILES)
+def held_by(path):
+    """Return the names of the mistakes that a file defines, in its order."""
+    return re.findall(r"^(\w+) = Mistake\(", path.read_text(encoding="utf-8"), re.M)
 
 
-def test_a_mistake_is_called_as_its_file():
-    assert list(MISTAKES) == [file.rpartition(".")[2].replace("_", "-") for file in FILES]
+def test_every_file_that_holds_a_mistake_is_listed_and_all_of_its_mistakes():
+    held = {path.stem: held_by(path) for path in ROOT.rglob("*.py") if held_by(path)}
+
+    assert set(held) == set(FILES)
+    assert len(MISTAKES) == sum(map(len, held.values()))
+
+
+def test_a_mistake_is_called_as_in_its_file():
+    names = [name for file in FILES for name in held_by(ROOT / f"{file}.py")]
+
+    assert list(MISTAKES) == [name.lower().replace("_", "-") for name in names]
 
 
 @EACH
