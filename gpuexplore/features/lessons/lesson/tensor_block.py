@@ -20,7 +20,7 @@ from gpuexplore.statistics import widened
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})
 LAYOUTS = ("contiguous", "strided")
-WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure.strided_read` names them, which loads torch
+WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure` names them, which loads torch
 
 
 def tensor_rows(block: Tensor) -> Iterator[Row]:
