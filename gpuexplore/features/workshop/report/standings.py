@@ -8,8 +8,7 @@ from enum import StrEnum
 
 from gpuexplore.features.lessons.lesson.blocks import Check
 from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.features.workshop.goals import Judged, judge
-from gpuexplore.features.workshop.goals.judge import is_better
+from gpuexplore.features.workshop.goals import GoalScore, is_better, judge
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
 from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer
@@ -51,7 +50,7 @@ class Best:
     """The best run of somebody for a goal, and when they asked for it."""
 
     run: RoomRun
-    judged: Judged
+    judged: GoalScore
     asked_utc: str
 
 

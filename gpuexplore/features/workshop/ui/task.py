@@ -28,7 +28,7 @@ ICONS = {
 }
 
 
-class Kept:
+class PendingGuesses:
     """Guesses that are not stored yet, by whose and at what: each look tries again, so that none is lost.
 
     Not in the session: a page that is to redraw itself is stopped as soon as it asks for its session's state, be it to
@@ -55,7 +55,7 @@ class Kept:
             self._guesses.pop((name, task), None)
 
 
-KEPT = Kept()
+KEPT = PendingGuesses()
 
 
 def show_task(room: Room, me: Participant) -> None:

@@ -14,7 +14,7 @@ from gpuexplore.features.lessons.lesson.judged_step import JudgedStep
 from gpuexplore.features.lessons.ui.teacher import of_this_machine
 from gpuexplore.features.workshop import chart as charts
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts
-from gpuexplore.features.workshop.report.points import measured_for
+from gpuexplore.features.workshop.report.points import results_chart, results_for
 from gpuexplore.features.workshop.report.standings import State, latest_answers, truth_of
 from gpuexplore.features.workshop.ui import found, known
 from gpuexplore.features.workshop.ui.inside import leave_deleted
@@ -111,15 +111,13 @@ def _next_step(column: Column | None) -> str:
 def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
     """Show what was guessed, until it is revealed what was measured, and then both."""
     asked = len(column.step.of(Guess)) if column.step else int(column.goal is not None and column.goal.kind.is_guessed)
-    measured = measured_for(facts, column, by_name=room.names_shown) if column.task.revealed or not asked else None
+    measured = results_for(facts, column) if column.task.revealed or not asked else ()
     height = HEIGHT // max(1, asked + bool(measured))
     _show_guesses(facts, column, height=height)
     if measured:
-        title = "Memory rate" if measured.unit == "B/s" else "Compute rate"
+        names = {person.number: person.name for person in facts.people} if room.names_shown else None
         _show(
-            lambda: charts.results(
-                measured.points, measured.roofs, unit=measured.unit, title=title, by_size=measured.by_size
-            ),
+            lambda: results_chart(measured, names),
             (facts.key, column.key, room.names_shown),
             f"wall.results.{column.task.number}",
             height=height,
