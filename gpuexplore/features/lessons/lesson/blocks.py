@@ -13,7 +13,7 @@ from gpuexplore.features.lessons.lesson.expression import (
     OUTCOMES,
     UNIT_NAMES,
     Expression,
-    Names,
+    StepNames,
     Value,
     evaluate,
     parse,
@@ -54,11 +54,11 @@ class Prose:
         """The expressions of its figures."""
         return tuple(piece[0] for piece in self.pieces if not isinstance(piece, str))
 
-    def said(self, names: Names) -> str:
+    def said(self, names: StepNames) -> str:
         """Return the text with its figures; a dash where one was not measured, or has no value."""
         return "".join(piece if isinstance(piece, str) else _said(*piece, names) for piece in self.pieces)
 
-    def is_known(self, names: Names) -> bool:
+    def is_known(self, names: StepNames) -> bool:
         """Return whether each of its figures was measured or can be computed."""
         try:
             for expression in self.expressions:
@@ -77,7 +77,7 @@ def _figure(text: str) -> tuple[Expression, bool]:
     return parse(text.strip().removesuffix(WITH_INTERVAL)), text.strip().endswith(WITH_INTERVAL)
 
 
-def _said(expression: Expression, with_interval: bool, names: Names) -> str:
+def _said(expression: Expression, with_interval: bool, names: StepNames) -> str:
     try:
         return _words(evaluate(expression, names), with_interval)
     except (NotFound, Undefined):

@@ -23,18 +23,11 @@ from gpuexplore.features.lessons.lesson.blocks import (
     Tensor,
     Train,
 )
+from gpuexplore.features.lessons.lesson.expression import Row, StepNames
 from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, Style
 from gpuexplore.features.lessons.lesson.format import Step
 from gpuexplore.features.lessons.lesson.memory_block import memory_rows
-from gpuexplore.features.lessons.lesson.quantities import (
-    Row,
-    StepNames,
-    claim_rows,
-    facts_of,
-    launch_row,
-    prediction_row,
-    result_row,
-)
+from gpuexplore.features.lessons.lesson.quantities import claim_rows, facts_of, launch_row, prediction_row, result_row
 from gpuexplore.features.lessons.lesson.tensor_block import read_of, read_rows, tensor_rows
 from gpuexplore.features.lessons.lesson.training import training_of, training_rows, untrained_row
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, activity_of

@@ -2,8 +2,8 @@
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson import blocks
+from gpuexplore.features.lessons.lesson.expression import Row
 from gpuexplore.features.lessons.lesson.figure import SIZE, Figure, exact
-from gpuexplore.features.lessons.lesson.quantities import Row
 from gpuexplore.features.memory.analysis.fits import Fit, fits_of, gpus_named
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.models import model_named

@@ -1,18 +1,17 @@
-"""What becomes of a guess: one rule a check, judged by what was measured, never by a device's name."""
+"""The verdict on a guess: one rule a check, judged by what was measured, never by a device's name; and what is said."""
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, Check, Guess, Say
-from gpuexplore.features.lessons.lesson.expression import Value, evaluate, figure_of, parse
+from gpuexplore.features.lessons.lesson.expression import Row, StepNames, Value, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import LARGEST, Dimension, Figure, Undefined, exact, format_with_interval
 from gpuexplore.features.lessons.lesson.format import Step
-from gpuexplore.features.lessons.lesson.quantities import StepNames
 from gpuexplore.model import Origin
 from gpuexplore.units import read_number
 
@@ -22,6 +21,8 @@ WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
 LARGEST_GUESS = LARGEST / max(UNITS.values())  # expressions can compute with it in every unit
+Answers = Mapping[str, str | None]  # guesses by id, as `read_guess` gave them; None for no idea
+Given = float | str | None  # a guessed number in SI units, or a choice; None for none
 UNKNOWN = (NotFound, Undefined)  # what it is made of was not measured, or came out so that it has no value
 
 
@@ -42,22 +43,63 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A guess with what it was judged by.
+class JudgedCheck:
+    """A check with what became of the guess, and what is said after it.
 
     Attributes:
         truth: the figure or the option that is right; None where it is not known.
         why: what keeps it from being judged, where something does.
+        say: the block that says it; None where none of them holds.
+        said: its text, with the figures.
     """
 
+    check: Check
     outcome: Outcome
     truth: Figure | str | None = None
     why: str = ""
+    say: Say | None = None
+    said: str = ""
 
     @property
     def answer(self) -> str:
         """The right answer, for a reader; empty where there is none."""
         return format_with_interval(self.truth) if isinstance(self.truth, Figure) else self.truth or ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStep:
+    """A step after its experiment.
+
+    Attributes:
+        names: the quantities that its texts may name.
+        checks: in their order.
+    """
+
+    step: Step
+    names: StepNames
+    checks: tuple[JudgedCheck, ...]
+
+
+def judged_by(step: Step, names: StepNames, answers: Answers, own: Sequence[Row] = ()) -> JudgedStep:
+    """Return the checks of a step judged by `names`, each with what is said after it.
+
+    Args:
+        step: of a lesson.
+        names: `evidence.names_of` the step.
+        answers: the reader's guesses by id; None for no idea.
+        own: the reader's own results, which a task may be reached with.
+    """
+    every = StepNames((*names.rows, *own), names.facts)
+    return JudgedStep(
+        step, names, tuple(_told(check, step, every if check.reach else names, answers) for check in step.of(Check))
+    )
+
+
+def _told(check: Check, step: Step, known: StepNames, answers: Answers) -> JudgedCheck:
+    judged = judge(check, step, answers, known)
+    told = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
+    say = say_after(check, step, told)
+    return replace(judged, say=say, said=say.text.said(told) if say else "")
 
 
 def read_guess(guess: Guess, typed: str) -> str | None:
@@ -88,7 +130,7 @@ def value_of(guess: Guess, answer: str) -> Value:
     return answer if guess.choices else exact(float(answer) * UNITS[guess.unit])
 
 
-def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: StepNames) -> Judged:
+def judge(check: Check, step: Step, answers: Answers, names: StepNames) -> JudgedCheck:
     """Return what becomes of the guess of `check`.
 
     Args:
@@ -99,7 +141,7 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
     try:
         return _judged(check, given, names)
     except UNKNOWN as error:
-        return Judged(Outcome.NOT_MEASURED, why=str(error))
+        return JudgedCheck(check, Outcome.NOT_MEASURED, why=str(error))
 
 
 def say_after(check: Check, step: Step, names: StepNames) -> Say | None:
@@ -119,7 +161,7 @@ def says_of(step: Step, check: Check) -> tuple[Say, ...]:
     return tuple(part for part in behind[:until] if isinstance(part, Say))
 
 
-def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames, check: Check) -> StepNames:
+def with_guesses(step: Step, answers: Answers, names: StepNames, check: Check) -> StepNames:
     """Return `names` with the guesses of a step, each in the unit of what it is compared with."""
     values = {
         name: _in_unit_of(check, value_of(guess, answer), names)
@@ -129,10 +171,10 @@ def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames
     return StepNames(names.rows, names.facts, {**names.answers, **values})
 
 
-def with_outcome(names: StepNames, judged: Judged) -> StepNames:
+def with_outcome(names: StepNames, found: Outcome, why: str = "") -> StepNames:
     """Return `names` with the outcome of a check, by which `say` chooses; doubts are `unclear` unguessed too."""
-    outcomes = {outcome.identifier: outcome is judged.outcome for outcome in Outcome}
-    if judged.outcome is Outcome.NO_GUESS and judged.why:
+    outcomes = {outcome.identifier: outcome is found for outcome in Outcome}
+    if found is Outcome.NO_GUESS and why:
         outcomes[Outcome.UNCLEAR.identifier] = True
     return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
 
@@ -146,81 +188,72 @@ def _holds(say: Say, step: Step, names: StepNames) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A guess as it was given; None for none."""
-
-    answer: str | None
-    number: float | None
+def _given(guess: Guess | None, answer: str | None) -> Given:
+    if guess is None or guess.choices or answer is None:
+        return answer
+    return float(answer or 0) * UNITS[guess.unit]
 
 
-def _given(guess: Guess | None, answer: str | None) -> _Given:
-    typed = guess is not None and not guess.choices and answer is not None
-    return _Given(answer, float(answer or 0) * UNITS[guess.unit] if typed and guess else None)
-
-
-def _judged(check: Check, given: _Given, names: StepNames) -> Judged:
+def _judged(check: Check, given: Given, names: StepNames) -> JudgedCheck:
     for rule, judge_by in RULES.items():
         if getattr(check, rule):
             return judge_by(check, given, names)
     raise InvalidInput.of("check", "no rule", RULES)
 
 
-def _by_exact(check: Check, given: _Given, names: StepNames) -> Judged:
+def _by_exact(check: Check, given: Given, names: StepNames) -> JudgedCheck:
     truth = figure_of(parse(check.exact), names)
-    number = given.number
-    if number is None:
-        return Judged(Outcome.NO_GUESS, truth)
+    if not isinstance(given, float):
+        return JudgedCheck(check, Outcome.NO_GUESS, truth)
     whole = truth.value == int(truth.value) and abs(truth.value) <= WHOLE
-    if number == truth.value or (not whole and math.isclose(number, truth.value, rel_tol=EXACT)):
-        return Judged(Outcome.RIGHT, truth)
-    return Judged(Outcome.CLOSE if _within(number, truth, check.close) else Outcome.OFF, truth)
+    if given == truth.value or (not whole and math.isclose(given, truth.value, rel_tol=EXACT)):
+        return JudgedCheck(check, Outcome.RIGHT, truth)
+    return JudgedCheck(check, Outcome.CLOSE if _within(given, truth, check.close) else Outcome.OFF, truth)
 
 
-def _by_near(check: Check, given: _Given, names: StepNames) -> Judged:
+def _by_near(check: Check, given: Given, names: StepNames) -> JudgedCheck:
     truth = figure_of(parse(check.near), names)
-    number = given.number
     why = _doubt(truth)
     right, close = _rules(check)
-    if number is None:
-        return Judged(Outcome.NO_GUESS, truth, why)
-    nearest = replace(truth, value=min(max(number, truth.low), truth.high))
-    if why and (truth.doubts or close(number, nearest)):  # what lies far outside is off, wherever the truth is inside
-        return Judged(Outcome.UNCLEAR, truth, why)
-    if right(number, truth):
-        return Judged(Outcome.RIGHT, truth)
-    return Judged(Outcome.CLOSE if close(number, truth) else Outcome.OFF, truth)
+    if not isinstance(given, float):
+        return JudgedCheck(check, Outcome.NO_GUESS, truth, why)
+    nearest = replace(truth, value=min(max(given, truth.low), truth.high))
+    if why and (truth.doubts or close(given, nearest)):  # what lies far outside is off, wherever the truth is inside
+        return JudgedCheck(check, Outcome.UNCLEAR, truth, why)
+    if right(given, truth):
+        return JudgedCheck(check, Outcome.RIGHT, truth)
+    return JudgedCheck(check, Outcome.CLOSE if close(given, truth) else Outcome.OFF, truth)
 
 
-def _by_option(check: Check, given: _Given, _names: StepNames) -> Judged:
-    if given.answer is None:
-        return Judged(Outcome.NO_GUESS, check.option)
-    return Judged(Outcome.RIGHT if given.answer == check.option else Outcome.OFF, check.option)
+def _by_option(check: Check, given: Given, _names: StepNames) -> JudgedCheck:
+    if given is None:
+        return JudgedCheck(check, Outcome.NO_GUESS, check.option)
+    return JudgedCheck(check, Outcome.RIGHT if given == check.option else Outcome.OFF, check.option)
 
 
-def _by_choice(check: Check, given: _Given, names: StepNames) -> Judged:
+def _by_choice(check: Check, given: Given, names: StepNames) -> JudgedCheck:
     values = {option: evaluate(parse(text), names) for option, text in check.choice.items()}
     truth = next((option for option, value in values.items() if value is True), None)
     doubts = frozenset().union(*(_doubts(text, names) for text in check.choice.values()))
-    if given.answer is None:
-        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL, _flagged(doubts))
-    if truth is None and given.answer == CANNOT_TELL:
-        return Judged(Outcome.RIGHT, CANNOT_TELL)
+    if given is None:
+        return JudgedCheck(check, Outcome.NO_GUESS, truth or CANNOT_TELL, _flagged(doubts))
+    if truth is None and given == CANNOT_TELL:
+        return JudgedCheck(check, Outcome.RIGHT, CANNOT_TELL)
     if truth is None or doubts:
-        return Judged(Outcome.UNCLEAR, truth or CANNOT_TELL, _flagged(doubts) or "the intervals overlap")
-    return Judged(Outcome.RIGHT if given.answer == truth else Outcome.OFF, truth)
+        return JudgedCheck(check, Outcome.UNCLEAR, truth or CANNOT_TELL, _flagged(doubts) or "the intervals overlap")
+    return JudgedCheck(check, Outcome.RIGHT if given == truth else Outcome.OFF, truth)
 
 
-def _by_reach(check: Check, _given: _Given, names: StepNames) -> Judged:
+def _by_reach(check: Check, _given: Given, names: StepNames) -> JudgedCheck:
     alone = [StepNames((row,), names.facts) for row in names.rows]
     reached = [_reached(check, each) for each in alone]
     found = [each for each, is_reached in zip(alone, reached, strict=True) if is_reached]
     if found:
         doubts = min((_doubts(check.reach, each) for each in found), key=len)
-        return Judged(Outcome.UNCLEAR if doubts else Outcome.RIGHT, why=_flagged(doubts))
+        return JudgedCheck(check, Outcome.UNCLEAR if doubts else Outcome.RIGHT, why=_flagged(doubts))
     if not [value for value in reached if value is not None]:
-        return Judged(Outcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
-    return Judged(Outcome.OFF)
+        return JudgedCheck(check, Outcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
+    return JudgedCheck(check, Outcome.OFF)
 
 
 def _reached(check: Check, names: StepNames) -> Value:
@@ -231,7 +264,7 @@ def _reached(check: Check, names: StepNames) -> Value:
         return None
 
 
-Rule = Callable[[Check, _Given, StepNames], Judged]
+Rule = Callable[[Check, Given, StepNames], JudgedCheck]
 RULES: Mapping[str, Rule] = {
     "exact": _by_exact,
     "near": _by_near,

@@ -21,7 +21,7 @@ from gpuexplore.features.lessons.lesson.blocks import (
     Train,
 )
 from gpuexplore.features.lessons.lesson.evidence import QUANTITY_OF, computed_rows, device_of, request_of, tasks_of
-from gpuexplore.features.lessons.lesson.expression import Expression, Value, evaluate
+from gpuexplore.features.lessons.lesson.expression import Expression, Row, StepNames, Value, evaluate
 from gpuexplore.features.lessons.lesson.figure import (
     BANDWIDTH,
     INTENSITY,
@@ -36,8 +36,8 @@ from gpuexplore.features.lessons.lesson.figure import (
     format_figure,
 )
 from gpuexplore.features.lessons.lesson.format import Step, expressions
-from gpuexplore.features.lessons.lesson.outcome import Judged, Outcome, with_guesses, with_outcome
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames, case_labels, facts_of, work_figures
+from gpuexplore.features.lessons.lesson.outcome import Outcome, with_guesses, with_outcome
+from gpuexplore.features.lessons.lesson.quantities import case_labels, facts_of, work_figures
 from gpuexplore.features.lessons.lesson.tensor_block import LAYOUTS, WAYS
 from gpuexplore.features.lessons.lesson.training import made_up_rows
 from gpuexplore.features.mistakes.catalog import mistake_named
@@ -125,7 +125,7 @@ def _check_unit(check: Check, guess: Guess, truth: Figure, place: str) -> None:
 def _known(step: Step, names: StepNames, check: Check | None) -> StepNames:
     answers = {name: guess.choices[0] if guess.choices else "1" for name, guess in step.guesses.items()}
     known = with_guesses(step, answers, names, check) if check else names
-    return with_outcome(known, Judged(Outcome.RIGHT))
+    return with_outcome(known, Outcome.RIGHT)
 
 
 def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNames], place: str) -> Value:

@@ -9,8 +9,9 @@ from gpuexplore.analysis.verdict.estimate import Doubt
 from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import Tensor
+from gpuexplore.features.lessons.lesson.expression import Row
 from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
-from gpuexplore.features.lessons.lesson.quantities import WRONG, Row
+from gpuexplore.features.lessons.lesson.quantities import WRONG
 from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.reading import activity_of
 from gpuexplore.model import Flag, Origin

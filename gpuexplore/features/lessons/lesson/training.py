@@ -17,8 +17,8 @@ from math import hypot
 
 from gpuexplore.activity import Activity, Payload
 from gpuexplore.features.lessons.lesson.blocks import Train
+from gpuexplore.features.lessons.lesson.expression import Row
 from gpuexplore.features.lessons.lesson.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
-from gpuexplore.features.lessons.lesson.quantities import Row
 from gpuexplore.features.training.analysis import ratio_doubts, time_doubts
 from gpuexplore.features.training.measure import DEFAULTS, activity_of, joined, read_setup
 from gpuexplore.features.training.measure.contract import (

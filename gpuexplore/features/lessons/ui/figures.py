@@ -23,10 +23,11 @@ from gpuexplore.features.lessons.lesson.blocks import (
     Train,
 )
 from gpuexplore.features.lessons.lesson.evidence import STAND_IN, Measured, Task, computed_rows, request_of, stand_ins
+from gpuexplore.features.lessons.lesson.expression import Row
 from gpuexplore.features.lessons.lesson.figure import Figure, format_figure, format_with_interval
 from gpuexplore.features.lessons.lesson.format import Step
 from gpuexplore.features.lessons.lesson.memory_block import memory_rows, options_of
-from gpuexplore.features.lessons.lesson.quantities import HERE, Row
+from gpuexplore.features.lessons.lesson.quantities import HERE
 from gpuexplore.features.lessons.lesson.tensor_block import read_rows
 from gpuexplore.features.lessons.lesson.training import arguments_of
 from gpuexplore.features.memory.analysis.fits import gpus_named

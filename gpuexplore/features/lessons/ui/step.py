@@ -9,10 +9,10 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, Check, Guess, Keep, Prose, with_colon
 from gpuexplore.features.lessons.lesson.evidence import GPU, Task, names_of, tasks_of
+from gpuexplore.features.lessons.lesson.expression import Row, StepNames
 from gpuexplore.features.lessons.lesson.format import Lesson, Step
-from gpuexplore.features.lessons.lesson.judged_step import JudgedCheck, JudgedStep, judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome, read_guess
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames, result_row
+from gpuexplore.features.lessons.lesson.outcome import JudgedCheck, JudgedStep, Outcome, judged_by, read_guess
+from gpuexplore.features.lessons.lesson.quantities import result_row
 from gpuexplore.features.lessons.ui.figures import show_figures
 from gpuexplore.features.lessons.ui.measuring import AnyRun, Found, age_s, alike, found_runs, submit
 from gpuexplore.model import Device, Result
@@ -158,20 +158,20 @@ def _show_checked(step: Step, answer: Answer, judged: JudgedStep) -> None:
 
 
 def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
-    outcome = found.judged.outcome
+    outcome = found.outcome
     guess = step.guesses.get(found.check.guess)
     word = TASK_WORDS.get(outcome, "") if found.check.reach else ""
     if word and found.said.startswith(word):  # the lesson says itself whether the task is done
         _show_text(f"{ICONS[outcome]} {found.said}")
         return
     words = [f"{ICONS[outcome]} **{word or outcome.value.capitalize()}.**"]
-    if guess is not None and found.judged.answer:
+    if guess is not None and found.answer:
         verb = "it came out as" if outcome is Outcome.UNCLEAR else "it is"
-        told = f"{verb} **{plain(found.judged.answer)}**."
+        told = f"{verb} **{plain(found.answer)}**."
         is_guessed = answer.guesses.get(guess.id) is not None
         words.append(f"You said {plain(guessed(guess, answer.guesses))}; {told}" if is_guessed else _opened(told))
-    if found.judged.why:
-        words.append(f"{plain(_opened(found.judged.why))}.")
+    if found.why:
+        words.append(f"{plain(_opened(found.why))}.")
     st.markdown(" ".join(words))
     if found.said:
         _show_text(found.said)
@@ -183,7 +183,7 @@ def _opened(text: str) -> str:
 
 
 def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
-    outcomes = tuple(found.judged.outcome.value for found in judged.checks)
+    outcomes = tuple(found.outcome.value for found in judged.checks)
     if answer.outcomes != outcomes:
         store().set_outcomes(answer.number, outcomes)
         st.rerun()  # the progress above counts it

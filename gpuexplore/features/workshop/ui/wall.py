@@ -10,7 +10,7 @@ import streamlit as st
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, Guess
 from gpuexplore.features.lessons.lesson.figure import Figure
-from gpuexplore.features.lessons.lesson.judged_step import JudgedStep
+from gpuexplore.features.lessons.lesson.outcome import JudgedStep
 from gpuexplore.features.lessons.ui.teacher import of_this_machine
 from gpuexplore.features.workshop import chart as charts
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts
@@ -164,9 +164,7 @@ def _show_answers(facts: RoomFacts, column: Column, guess: Guess, *, judged: Jud
     if not given:
         st.markdown(NOBODY)
         return
-    truth = (
-        next((check.judged.truth for check in judged.checks if check.check.guess == guess.id), None) if judged else None
-    )
+    truth = next((check.truth for check in judged.checks if check.check.guess == guess.id), None) if judged else None
     key = f"wall.answers.{column.task.number}.{guess.id}"
     of = (facts.key, column.key, guess.id, str(truth))
     if guess.choices:

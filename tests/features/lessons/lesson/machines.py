@@ -196,7 +196,7 @@ class World:
 
 def guesses(step, judged, random):
     """Return a guess at each question: the truth, near it, far from it, one that a `say` waits for, or none."""
-    truths = {found.check.guess: found.judged.truth for found in judged.checks}
+    truths = {found.check.guess: found.truth for found in judged.checks}
     return {name: _guess(guess, truths.get(name), step, random) for name, guess in step.guesses.items()}
 
 

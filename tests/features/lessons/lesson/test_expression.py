@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.lessons.lesson.expression import LONGEST, evaluate, figure_of, parse
+from gpuexplore.features.lessons.lesson.expression import LONGEST, Row, StepNames, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import (
     SIZE,
     TIME,
@@ -13,7 +13,6 @@ from gpuexplore.features.lessons.lesson.figure import (
     format_figure,
     format_with_interval,
 )
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames
 
 TIMES = {"512": Figure(1e-3, 0.9e-3, 1.1e-3, TIME), "1024": Figure(8e-3, 7.8e-3, 8.2e-3, TIME)}
 NAMES = StepNames(

@@ -7,8 +7,7 @@ import pytest
 from gpuexplore.features.lessons.lesson.blocks import Check
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
-from gpuexplore.features.lessons.lesson.judged_step import judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome, says_of
+from gpuexplore.features.lessons.lesson.outcome import Outcome, judged_by, says_of
 from tests.features.lessons.lesson.machines import MACHINES, World, guesses
 
 MOST_WORLDS = 300  # of each machine, until everything was said
@@ -32,9 +31,9 @@ def unsaid_of(lesson, step, random):
     for world in range(MOST_WORLDS):
         for devices in MACHINES.values():
             for found in tried(lesson, step, devices, random).checks:
-                assert found.judged.outcome in Outcome
+                assert found.outcome in Outcome
                 silent = found.say is None and bool(says_of(step, found.check))
-                assert not silent or found.judged.outcome is Outcome.NOT_MEASURED, f"{step.letter}: {found.judged}"
+                assert not silent or found.outcome is Outcome.NOT_MEASURED, f"{step.letter}: {found}"
                 unsaid.pop(id(found.say), None)
         if not unsaid and world >= LEAST_WORLDS:
             break

@@ -3,12 +3,10 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.expression import figure_of, parse
+from gpuexplore.features.lessons.lesson.expression import Row, StepNames, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, TIME, format_figure
 from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.judged_step import judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames
+from gpuexplore.features.lessons.lesson.outcome import Outcome, judged_by
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.analysis.made import device
 
@@ -62,8 +60,8 @@ def test_a_task_may_ask_for_results_of_one_kind():
     assert rehearse(step, [], "x") == 1
     figures = {"bandwidth": figure_of(parse("2e9 * B / s"), StepNames())}
     warm, cold = (Row({"cache": cache}, figures) for cache in ("warm", "cold"))
-    assert judged_by(step, StepNames(), {}, [warm]).checks[0].judged.outcome is Outcome.NOT_MEASURED
-    assert judged_by(step, StepNames(), {}, [warm, cold]).checks[0].judged.outcome is Outcome.RIGHT
+    assert judged_by(step, StepNames(), {}, [warm]).checks[0].outcome is Outcome.NOT_MEASURED
+    assert judged_by(step, StepNames(), {}, [warm, cold]).checks[0].outcome is Outcome.RIGHT
 
 
 @pytest.mark.parametrize(("unit", "rule"), [("FLOP", "2e8"), ("GFLOP/s", "2e8 * FLOP"), ("", "2e8 * FLOP")])
