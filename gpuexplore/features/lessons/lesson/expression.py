@@ -17,7 +17,7 @@ from gpuexplore.features.lessons.lesson.figure import (
     SIZE,
     TIME,
     WORK,
-    Figure,
+    LessonFigure,
     combined,
     exact,
     format_figure,
@@ -28,7 +28,7 @@ from gpuexplore.features.lessons.lesson.figure import (
 
 LONGEST = 400  # characters
 DEEPEST = 20
-Value = Figure | bool | str | None  # None: true and false both fit the intervals
+Value = LessonFigure | bool | str | None  # None: true and false both fit the intervals
 Selectors = Mapping[str, str]
 SIGNS: Mapping[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 FUNCTIONS: Mapping[str, Callable[[float], float]] = {
@@ -39,7 +39,7 @@ FUNCTIONS: Mapping[str, Callable[[float], float]] = {
     "log": math.log,
 }
 KEEP_UNITS = ("ceil", "floor", "round")
-CHOICES: Mapping[str, Callable[..., Figure]] = {"min": min, "max": max}
+CHOICES: Mapping[str, Callable[..., LessonFigure]] = {"min": min, "max": max}
 COMPARISONS: Mapping[type, Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -58,12 +58,12 @@ SELECTORS = (
 )  # fmt: skip
 FACTS = ("gpu", "gpus", "bf16_units", "fp16_units", "cores")
 # Units of numbers that a lesson states itself, like 16e9 * B / s.
-UNIT_NAMES: Mapping[str, Figure] = {"s": exact(1.0, TIME), "B": exact(1.0, SIZE), "FLOP": exact(1.0, WORK)}
+UNIT_NAMES: Mapping[str, LessonFigure] = {"s": exact(1.0, TIME), "B": exact(1.0, SIZE), "FLOP": exact(1.0, WORK)}
 OUTCOMES = ("right", "close", "off", "unclear", "not_measured", "no_guess")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QuantityRow:
     """Quantities that belong together, e.g. of one result.
 
     Attributes:
@@ -73,7 +73,7 @@ class Row:
     """
 
     labels: Mapping[str, str]
-    figures: Mapping[str, Figure | str]
+    figures: Mapping[str, LessonFigure | str]
     missing: str = ""
 
 
@@ -87,11 +87,11 @@ class StepNames:
         answers: the guesses of the reader and, after a check, its outcome.
     """
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[QuantityRow, ...] = ()
     facts: Mapping[str, Value] = field(default_factory=dict)
     answers: Mapping[str, Value] = field(default_factory=dict)
 
-    def quantity(self, name: str, selectors: Selectors) -> Figure | str:
+    def quantity(self, name: str, selectors: Selectors) -> LessonFigure | str:
         """Return the quantity `name` of the one row that `selectors` leave.
 
         Raises:
@@ -164,7 +164,7 @@ def evaluate(expression: Expression, names: StepNames) -> Value:
     return _value(expression.tree, names)
 
 
-def figure_of(expression: Expression, names: StepNames) -> Figure:
+def figure_of(expression: Expression, names: StepNames) -> LessonFigure:
     """Return the figure an expression stands for.
 
     Raises:
@@ -174,7 +174,7 @@ def figure_of(expression: Expression, names: StepNames) -> Figure:
     value = evaluate(expression, names)
     if isinstance(value, str):
         raise NotFound(f"{expression.text}: came out as {value}, which is no number")
-    if not isinstance(value, Figure):
+    if not isinstance(value, LessonFigure):
         raise InvalidInput.of("expression", expression.text, "what gives a number")
     return value
 
@@ -196,9 +196,9 @@ def _value(node: ast.expr, names: StepNames) -> Value:
     return _call(node, names)
 
 
-def _figure(node: ast.expr, names: StepNames) -> Figure:
+def _figure(node: ast.expr, names: StepNames) -> LessonFigure:
     value = _value(node, names)
-    if not isinstance(value, Figure):
+    if not isinstance(value, LessonFigure):
         raise InvalidInput.of("value", str(value), "numbers")
     return value
 
@@ -210,7 +210,7 @@ def _unary(node: ast.UnaryOp, names: StepNames) -> Value:
     return combined("*", exact(-1.0), _figure(node.operand, names))
 
 
-def _arithmetic(node: ast.BinOp, names: StepNames) -> Figure:
+def _arithmetic(node: ast.BinOp, names: StepNames) -> LessonFigure:
     left, right = _figure(node.left, names), _figure(node.right, names)
     return raised(left, right) if isinstance(node.op, ast.Pow) else combined(SIGNS[type(node.op)], left, right)
 
@@ -233,7 +233,7 @@ def _comparison(node: ast.Compare, names: StepNames) -> bool | None:
         if not isinstance(sign, ast.Eq | ast.NotEq):
             raise InvalidInput.of("comparison of texts", ast.unparse(node), "== and !=")
         return (left_value == right_value) == isinstance(sign, ast.Eq)
-    if not (isinstance(left_value, Figure) and isinstance(right_value, Figure)):
+    if not (isinstance(left_value, LessonFigure) and isinstance(right_value, LessonFigure)):
         raise InvalidInput.of("comparison", ast.unparse(node), "two numbers, or two texts")
     return _compared(left_value, right_value, sign)
 
@@ -247,13 +247,13 @@ def _call(node: ast.Call, names: StepNames) -> Value:
     return names.quantity(name, _selectors(node))
 
 
-def _chosen(name: str, figures: list[Figure]) -> Figure:
+def _chosen(name: str, figures: list[LessonFigure]) -> LessonFigure:
     if len({figure.dimension for figure in figures}) > 1:
         raise InvalidInput(f"{name} of {', '.join(map(format_figure, figures))}: the units differ")
     return CHOICES[name](figures, key=lambda figure: figure.value)
 
 
-def _compared(left: Figure, right: Figure, sign: ast.cmpop) -> bool | None:
+def _compared(left: LessonFigure, right: LessonFigure, sign: ast.cmpop) -> bool | None:
     if isinstance(sign, ast.Eq | ast.NotEq):
         if left.is_exact and right.is_exact:
             same: bool | None = math.isclose(left.value, right.value, rel_tol=1e-9)

@@ -14,8 +14,8 @@ from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.fact_check.analysis.claim import claims_of
 from gpuexplore.features.fact_check.analysis.judge import judge
-from gpuexplore.features.lessons.lesson.blocks import Claim, Launch
-from gpuexplore.features.lessons.lesson.expression import Row, Value
+from gpuexplore.features.lessons.lesson.blocks import ClaimBlock, LaunchBlock
+from gpuexplore.features.lessons.lesson.expression import QuantityRow, Value
 from gpuexplore.features.lessons.lesson.figure import (
     BANDWIDTH,
     INTENSITY,
@@ -26,7 +26,7 @@ from gpuexplore.features.lessons.lesson.figure import (
     WORK,
     Clocked,
     Dimension,
-    Figure,
+    LessonFigure,
     Style,
     exact,
 )
@@ -35,7 +35,7 @@ from gpuexplore.model import Case, Device, Measurement, Origin
 from gpuexplore.operations import operation_named
 
 WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
-Make = Callable[..., Figure]  # of a value, its interval, its unit and its style
+Make = Callable[..., LessonFigure]  # of a value, its interval, its unit and its style
 LaunchRoom = tuple[int, int, float | None]  # multiprocessors, blocks of each, occupancy; 0 and None: not known
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 
@@ -51,7 +51,7 @@ def facts_of(devices: Sequence[Device]) -> Mapping[str, Value]:
     return MappingProxyType(found | {"cores": exact(float(cores)), "gpus": exact(float(gpus))})
 
 
-def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> Row:
+def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> QuantityRow:
     """Return the quantities of a result.
 
     Args:
@@ -62,16 +62,16 @@ def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> Row:
     labels = case_labels(case, analyzed.origin, device, of)
     work = work_figures(analyzed.flop_count, analyzed.byte_count)
     if measurement is None:
-        return Row(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
+        return QuantityRow(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
     doubts = WRONG.intersection(flag.name for flag in analyzed.result.flags)
     made = _making(frozenset({analyzed.origin.label}), doubts)
     estimate = time_of(analyzed.result)
     clocked = Clocked(analyzed.result, 1, f"{of} {analyzed.origin}")
     time = replace(made(measurement.median_s, estimate.interval if estimate else None, TIME), clocked=clocked)
-    return Row(labels, work | _times(made, measurement, time) | _derived(made, analyzed, time))
+    return QuantityRow(labels, work | _times(made, measurement, time) | _derived(made, analyzed, time))
 
 
-def prediction_row(prediction: Prediction, device: str, of: str = "") -> Row:
+def prediction_row(prediction: Prediction, device: str, of: str = "") -> QuantityRow:
     """Return the quantities of a prediction, with its interval; `device` and `of` as for a result."""
     operation, case = operation_named(prediction.case.operation), prediction.case
     from_ = Origin.PREDICTED
@@ -79,9 +79,9 @@ def prediction_row(prediction: Prediction, device: str, of: str = "") -> Row:
     flop_count = operation.flop_count(case.shape)
     work = work_figures(flop_count, operation.byte_count(case.shape, format_named(case.dtype)))
     if prediction.time_s is None:
-        return Row(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
+        return QuantityRow(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
     made = _making(frozenset({from_.label}))
-    found: dict[str, Figure | str] = {
+    found: dict[str, LessonFigure | str] = {
         "time": made(prediction.time_s, prediction.interval_s, TIME),
         "support": prediction.support,
     }
@@ -91,10 +91,10 @@ def prediction_row(prediction: Prediction, device: str, of: str = "") -> Row:
         found["peak"] = made(prediction.peak.flop_per_s, None, RATE)
     if prediction.device.bandwidth:
         found["peak_bandwidth"] = made(prediction.device.bandwidth.bytes_per_s, None, BANDWIDTH)
-    return Row(labels, work | found | ({"bound": prediction.bound} if prediction.bound else {}))
+    return QuantityRow(labels, work | found | ({"bound": prediction.bound} if prediction.bound else {}))
 
 
-def launch_row(block: Launch, devices: Sequence[Device] = ()) -> Row:
+def launch_row(block: LaunchBlock, devices: Sequence[Device] = ()) -> QuantityRow:
     """Return blocks, waves and occupancy of a launch.
 
     Args:
@@ -107,7 +107,7 @@ def launch_row(block: Launch, devices: Sequence[Device] = ()) -> Row:
         raise InvalidInput.of("elements and threads", f"{block.elements} and {block.threads}", "whole numbers from 1")
     multiprocessors, blocks_of_each, full = _room_here(block, devices) if block.gpu == HERE else _room_of(block)
     blocks = -(-block.elements // block.threads)
-    figures: dict[str, Figure | str] = {
+    figures: dict[str, LessonFigure | str] = {
         "blocks": exact(float(blocks)),
         "warps": exact(float(-(-block.threads // WARP))),
         "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
@@ -120,10 +120,10 @@ def launch_row(block: Launch, devices: Sequence[Device] = ()) -> Row:
         passing = waves(blocks, blocks_of_each, multiprocessors)
         last = passing.tail_blocks or passing.blocks_per_wave
         figures |= {"waves": exact(float(passing.count)), "last_wave": exact(float(last))}
-    return Row({"of": block.id, "size": str(block.elements)}, figures)
+    return QuantityRow({"of": block.id, "size": str(block.elements)}, figures)
 
 
-def _room_of(block: Launch) -> LaunchRoom:
+def _room_of(block: LaunchBlock) -> LaunchRoom:
     """Return the room on a GPU of the table, or on one of a compute capability."""
     row = gpu_named(block.gpu, f"; {HERE}") if block.gpu else None
     full = _occupancy(block, capability_of(row) if row else capability_named(block.cc or "7.5"))
@@ -131,7 +131,7 @@ def _room_of(block: Launch) -> LaunchRoom:
     return multiprocessors, full.blocks_per_multiprocessor, full.occupancy
 
 
-def _room_here(block: Launch, devices: Sequence[Device]) -> LaunchRoom:
+def _room_here(block: LaunchBlock, devices: Sequence[Device]) -> LaunchRoom:
     """Return the room on the first GPU here; without one, on the cores, each of which takes one block at a time."""
     gpu = next((device for device in devices if device.kind == "cuda"), None)
     if gpu is None:
@@ -143,7 +143,7 @@ def _room_here(block: Launch, devices: Sequence[Device]) -> LaunchRoom:
     return gpu.cores or 0, full.blocks_per_multiprocessor, full.occupancy
 
 
-def _occupancy(block: Launch, capability: ComputeCapability) -> Occupancy:
+def _occupancy(block: LaunchBlock, capability: ComputeCapability) -> Occupancy:
     return occupancy(
         capability,
         threads_per_block=block.threads,
@@ -152,18 +152,19 @@ def _occupancy(block: Launch, capability: ComputeCapability) -> Occupancy:
     )
 
 
-def claim_rows(block: Claim) -> tuple[Row, ...]:
+def claim_rows(block: ClaimBlock) -> tuple[QuantityRow, ...]:
     """Return the verdicts of the claims of a row of the notebooks.
 
     Raises:
         NotFound: there is none.
     """
     return tuple(
-        Row({"of": block.id, "name": claim.id}, {"verdict": judge(claim).verdict}) for claim in claims_of(block.row)
+        QuantityRow({"of": block.id, "name": claim.id}, {"verdict": judge(claim).verdict})
+        for claim in claims_of(block.row)
     )
 
 
-def work_figures(flop_count: int, byte_count: int) -> dict[str, Figure | str]:
+def work_figures(flop_count: int, byte_count: int) -> dict[str, LessonFigure | str]:
     """Return what arithmetic alone says of a case."""
     return {
         "flops": exact(float(flop_count), WORK),
@@ -196,16 +197,16 @@ def _making(sources: frozenset[str], doubts: frozenset[str] = frozenset()) -> Ma
 
     def make(
         value: float, ends: tuple[float, float] | None, dimension: Dimension = PLAIN, style: Style = "number"
-    ) -> Figure:
+    ) -> LessonFigure:
         low, high = ends or (value, value)
-        return Figure(value, low, high, dimension, style, sources, doubts)
+        return LessonFigure(value, low, high, dimension, style, sources, doubts)
 
     return make
 
 
-def _times(made: Make, measurement: Measurement, time: Figure) -> dict[str, Figure | str]:
+def _times(made: Make, measurement: Measurement, time: LessonFigure) -> dict[str, LessonFigure | str]:
     samples, median_s = measurement.samples_s, measurement.median_s
-    precision: dict[str, Figure | str] = {}
+    precision: dict[str, LessonFigure | str] = {}
     if measurement.ci95_s:
         low, high = measurement.ci95_s
         precision["precision"] = made((high - low) / 2 / median_s, None, style="percent")
@@ -218,8 +219,8 @@ def _times(made: Make, measurement: Measurement, time: Figure) -> dict[str, Figu
     }
 
 
-def _derived(made: Make, analyzed: AnalyzedResult, time: Figure) -> dict[str, Figure | str]:
-    ends, found = (time.low, time.high), dict[str, Figure | str]()
+def _derived(made: Make, analyzed: AnalyzedResult, time: LessonFigure) -> dict[str, LessonFigure | str]:
+    ends, found = (time.low, time.high), dict[str, LessonFigure | str]()
     rate = time.clocked and replace(time.clocked, power=-1)
     if analyzed.flop_per_s:
         found["rate"] = replace(made(analyzed.flop_per_s, _over(analyzed.flop_count, ends), RATE), clocked=rate)

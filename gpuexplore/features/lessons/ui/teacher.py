@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, Guess, Instructor
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, GuessBlock, InstructorBlock
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import StepNames
-from gpuexplore.features.lessons.lesson.format import Lesson, Step
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.quantities import facts_of
 from gpuexplore.features.lessons.ui.measuring import alike, found_runs
@@ -59,11 +59,11 @@ def _latest(answers: Sequence[Answer]) -> list[Answer]:
     return list(found.values())
 
 
-def _show_step(step: Step, answers: Sequence[Answer]) -> None:
+def _show_step(step: LessonStep, answers: Sequence[Answer]) -> None:
     with st.container(border=True):
         st.markdown(f"### {step.letter}. {plain(step.title)}")
         judged = of_this_machine(step)
-        for guess in step.of(Guess):
+        for guess in step.of(GuessBlock):
             made = [answer.guesses.get(guess.id) for answer in answers]
             st.markdown(f"#### {plain(guess.ask)}")
             guesses, truth = st.columns(2)
@@ -74,11 +74,11 @@ def _show_step(step: Step, answers: Sequence[Answer]) -> None:
         if outcomes:
             st.markdown(" · ".join(f"{outcome} **{count}**" for outcome, count in outcomes.most_common()))
         names = judged.names if judged else StepNames((), facts_of(known_devices()))
-        for notes in step.of(Instructor):
+        for notes in step.of(InstructorBlock):
             st.info(notes.text.said(names), icon=":material/school:")
 
 
-def _middle(guess: Guess, made: Sequence[str | None]) -> str:
+def _middle(guess: GuessBlock, made: Sequence[str | None]) -> str:
     """Return the median of numbers, or the choice most often made; all of them where several are."""
     given = [answer for answer in made if answer is not None]
     if not given:
@@ -90,12 +90,12 @@ def _middle(guess: Guess, made: Sequence[str | None]) -> str:
     return f"{median([float(answer) for answer in given]):,.3g} {guess.unit}".strip()
 
 
-def _count(guess: Guess, made: Sequence[str | None]) -> str:
+def _count(guess: GuessBlock, made: Sequence[str | None]) -> str:
     given = sum(answer is not None for answer in made)
     return f"{'median' if not guess.choices else 'most often'} of {given}"
 
 
-def _show_spread(guess: Guess, made: Sequence[str | None]) -> None:
+def _show_spread(guess: GuessBlock, made: Sequence[str | None]) -> None:
     if len(made) < 2:
         return
     counts: Mapping[str | None, int] = Counter(made)
@@ -106,12 +106,12 @@ def _show_spread(guess: Guess, made: Sequence[str | None]) -> None:
     table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(made)} learners")
 
 
-def _place(guess: Guess, answer: str | None) -> tuple[bool, float, str]:
+def _place(guess: GuessBlock, answer: str | None) -> tuple[bool, float, str]:
     """Return by what guesses are sorted: numbers by size, choices by their words, none at the end."""
     return answer is None, 0.0 if guess.choices else float(answer or 0), answer or ""
 
 
-def of_this_machine(step: Step) -> JudgedStep | None:
+def of_this_machine(step: LessonStep) -> JudgedStep | None:
     """Return the step as this machine measured it undisturbed within the hour; None where it did not."""
     devices = known_devices()
     tasks = tasks_of(step, devices)
@@ -122,7 +122,7 @@ def of_this_machine(step: Step) -> JudgedStep | None:
     return judged_by(step, names_of(step, devices, found.measured, tasks), {})
 
 
-def _truth(judged: JudgedStep | None, guess: Guess) -> str:
+def _truth(judged: JudgedStep | None, guess: GuessBlock) -> str:
     if judged is None:
         return ""
     return next((found.answer for found in judged.checks if found.check.guess == guess.id), "")

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuexplore.backends.timer import Call
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, Observation, Sign, Stage
+from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, MistakeObservation, Sign, Stage
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     flag_of,
@@ -36,7 +36,7 @@ QUEUE_OF_ONE = "A queue of one thread stands in for the GPU's stream: the clock 
 Submit = Callable[[Call], Call]  # starts the work, and returns what waits for it
 
 
-def demonstrate_no_synchronise(stage: Stage) -> Observation:
+def demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
     """Time a product at its submission and at its end."""
     size = QUEUED_SIZES[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
@@ -46,7 +46,7 @@ def demonstrate_no_synchronise(stage: Stage) -> Observation:
         return replace(observe_no_synchronise(subject, stage, lambda run: queue.submit(run).result), note=QUEUE_OF_ONE)
 
 
-def observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> Observation:
+def observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> MistakeObservation:
     """Compare the rates by both clocks."""
     pairs = take_turns(
         _timed_until(subject, stage, submit, is_waited_for=False),
@@ -100,7 +100,7 @@ NO_SYNCHRONISE = Mistake(
 COMPILED_LENGTH = 1_000_000
 
 
-def demonstrate_first_call(stage: Stage) -> Observation:
+def demonstrate_first_call(stage: Stage) -> MistakeObservation:
     """Time the first call of a function that Numba compiles anew each time, and later calls."""
     subject = open_subject(stage, "vector_add", Shape.of(n=COMPILED_LENGTH))
     a, b = subject.group.timed_reference.inputs
@@ -109,7 +109,7 @@ def demonstrate_first_call(stage: Stage) -> Observation:
     return replace(seen, what=f"vector_add at {COMPILED_LENGTH:,} in fp32, a loop compiled by Numba without its cache")
 
 
-def observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]) -> Observation:
+def observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]) -> MistakeObservation:
     """Compare first calls of functions that `fresh` makes with later calls of the last of them.
 
     The subject only lends its clock and its environment.
@@ -182,13 +182,13 @@ FEW = 5
 MANY = 25
 
 
-def demonstrate_mean_of_five(stage: Stage) -> Observation:
+def demonstrate_mean_of_five(stage: Stage) -> MistakeObservation:
     """Take the mean of five calls and the median of 25, again and again."""
     size = SIZES[stage.device.kind]
     return observe_mean_of_five(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
 
 
-def observe_mean_of_five(subject: Subject, stage: Stage) -> Observation:
+def observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
     """Compare the mean of five calls with the median of 25."""
     last_five: list[float] = []
 
@@ -235,13 +235,13 @@ MEAN_OF_FIVE = Mistake(
 CALLS_OF_MINIMUM = 20
 
 
-def demonstrate_minimum(stage: Stage) -> Observation:
+def demonstrate_minimum(stage: Stage) -> MistakeObservation:
     """Take minimum and median of 20 calls of a product, again and again."""
     size = SIZES[stage.device.kind]
     return observe_minimum(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
 
 
-def observe_minimum(subject: Subject, stage: Stage) -> Observation:
+def observe_minimum(subject: Subject, stage: Stage) -> MistakeObservation:
     """Compare the fastest of 20 calls with the median of 20."""
     samples_s: list[float] = []
 
@@ -278,13 +278,13 @@ MINIMUM = Mistake(
 CALLS_OF_BLOCK = 12
 
 
-def demonstrate_not_in_turns(stage: Stage) -> Observation:
+def demonstrate_not_in_turns(stage: Stage) -> MistakeObservation:
     """Compare a product with itself: whatever differs from 1 is the method's own."""
     size = SIZES[stage.device.kind]
     return observe_not_in_turns(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
 
 
-def observe_not_in_turns(subject: Subject, stage: Stage) -> Observation:
+def observe_not_in_turns(subject: Subject, stage: Stage) -> MistakeObservation:
     """Compare the ratio of two blocks of calls with the ratio of calls in turns; the true one is 1."""
     first_is_second = cycle((False, True))
 
@@ -339,14 +339,16 @@ Pause = Callable[[], object]
 ON_A_CPU = "no flag looks at a CPU's clock, which turns up within a call; its threads, which sleep, cost more"
 
 
-def demonstrate_idle_clocks(stage: Stage) -> Observation:
+def demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
     """Time one call of a product after a pause, and calls that follow each other."""
     size, pause_s = WOKEN_SIZES[stage.device.kind], PAUSES_S[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
     return observe_idle_clocks(subject, stage, lambda: sleep(pause_s), lambda: read_telemetry(stage.device))
 
 
-def observe_idle_clocks(subject: Subject, stage: Stage, pause: Pause, look: Callable[[], Telemetry]) -> Observation:
+def observe_idle_clocks(
+    subject: Subject, stage: Stage, pause: Pause, look: Callable[[], Telemetry]
+) -> MistakeObservation:
     """Compare a call after `pause` with calls after each other; `look` reads the device's state after the former."""
     seen: list[Telemetry] = []
 

@@ -4,7 +4,15 @@ from math import prod
 
 from gpuexplore.devices import accelerator_named, as_device, peaks_of
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.features.mistakes.catalog.contract import (
+    Detection,
+    Factor,
+    Mistake,
+    MistakeObservation,
+    Sign,
+    Stage,
+    WayReading,
+)
 from gpuexplore.features.mistakes.catalog.subject import no_sign
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.model import Case, Device, Environment, Measurement, Shape
@@ -19,16 +27,16 @@ CARD = "Tesla T4"
 PRODUCT_SHAPE = Shape.of(m=1000, k=500, n=200)
 
 
-def demonstrate_flops_n3(_: Stage) -> Observation:
+def demonstrate_flops_n3(_: Stage) -> MistakeObservation:
     """Count the FLOPs of the notebook's product without and with its additions."""
     wrong, right = prod(PRODUCT_SHAPE), operation_named("matmul").flop_count(PRODUCT_SHAPE)
-    return Observation(
+    return MistakeObservation(
         mistake=FLOPS_N3.name,
         quantity=FLOPS_N3.quantity,
         what="FLOPs of (1000 × 500) @ (500 × 200)",
         how="computed",
-        wrong=Reading(wrong),
-        right=Reading(right),
+        wrong=WayReading(wrong),
+        right=WayReading(right),
         detection=no_sign(FLOPS_N3),
         factor=Factor(wrong / right),
     )
@@ -61,19 +69,19 @@ REACHED = 788e12  # FLOP/s, of its row's notes: bf16 on random data
 SPARSE_TIMES = 2  # two of four weights are zero and skipped, and counted all the same
 
 
-def demonstrate_sparse_peak(_: Stage) -> Observation:
+def demonstrate_sparse_peak(_: Stage) -> MistakeObservation:
     """Divide a published rate by the sparse peak and by the dense one."""
     row = accelerator_named(SPARSE_ROW)
     dense = next(peak for peak in (peaks_of(row) if row else ()) if (peak.dtype, peak.unit) == ("bf16", "matrix"))
     sparse_flop_per_s = SPARSE_TIMES * dense.flop_per_s
     rates = format_flop_per_s(sparse_flop_per_s), format_flop_per_s(dense.flop_per_s)
-    return Observation(
+    return MistakeObservation(
         mistake=SPARSE_PEAK.name,
         quantity=SPARSE_PEAK.quantity,
         what=f"{format_flop_per_s(REACHED)} of dense bf16 products on an H200, over {rates[0]} and over {rates[1]}",
         how="computed",
-        wrong=Reading(REACHED / sparse_flop_per_s),
-        right=Reading(REACHED / dense.flop_per_s),
+        wrong=WayReading(REACHED / sparse_flop_per_s),
+        right=WayReading(REACHED / dense.flop_per_s),
         detection=no_sign(SPARSE_PEAK),
         factor=Factor(dense.flop_per_s / sparse_flop_per_s),
         source=dense.source,
@@ -103,19 +111,19 @@ FP32_PRINTED_S = 1.73267
 ROUNDED = 8e12
 
 
-def demonstrate_rounded_peak(_: Stage) -> Observation:
+def demonstrate_rounded_peak(_: Stage) -> MistakeObservation:
     """Divide the notebook's rate by its own peak and by the datasheet's."""
     row = accelerator_named(CARD)
     peak = next(peak for peak in (peaks_of(row) if row else ()) if (peak.dtype, peak.unit) == ("fp32", "matrix"))
     flop_per_s = operation_named("linear").flop_count(SHAPE) / FP32_PRINTED_S
     peaks = f"over {format_flop_per_s(ROUNDED)} and over {format_flop_per_s(peak.flop_per_s)}"
-    return Observation(
+    return MistakeObservation(
         mistake=ROUNDED_PEAK.name,
         quantity=ROUNDED_PEAK.quantity,
         what=f"the notebook's {format_flop_per_s(flop_per_s)} in fp32 on a T4, {peaks}",
         how="computed",
-        wrong=Reading(flop_per_s / ROUNDED),
-        right=Reading(flop_per_s / peak.flop_per_s),
+        wrong=WayReading(flop_per_s / ROUNDED),
+        right=WayReading(flop_per_s / peak.flop_per_s),
         detection=no_sign(ROUNDED_PEAK),
         factor=Factor(peak.flop_per_s / ROUNDED),
         source=peak.source,
@@ -145,19 +153,21 @@ BF16_PRINTED_S = 3.87376
 FOREIGN = 16e12  # what the notebook took: the T4's fp16 on vector units
 
 
-def demonstrate_foreign_peak(_: Stage) -> Observation:
+def demonstrate_foreign_peak(_: Stage) -> MistakeObservation:
     """Divide the notebook's rate in bf16 by the peak it took; the right one does not exist."""
     row = accelerator_named(CARD)
     device = as_device(row) if row else Device("table", "table", CARD)
     flop_per_s = operation_named("linear").flop_count(SHAPE) / BF16_PRINTED_S
     peak = device.peak("bf16", "matrix")
-    return Observation(
+    return MistakeObservation(
         mistake=FOREIGN_PEAK.name,
         quantity=FOREIGN_PEAK.quantity,
         what=f"the notebook's {format_flop_per_s(flop_per_s)} in bf16 on a T4, over {format_flop_per_s(FOREIGN)}",
         how="computed",
-        wrong=Reading(flop_per_s / FOREIGN),
-        right=Reading(flop_per_s / peak.flop_per_s) if peak else Reading(None, text="unknown: it has no bf16 units"),
+        wrong=WayReading(flop_per_s / FOREIGN),
+        right=WayReading(flop_per_s / peak.flop_per_s)
+        if peak
+        else WayReading(None, text="unknown: it has no bf16 units"),
         detection=emulated(device),
         note="16 TFLOP/s are the T4's fp16 on vector units; its tensor cores do 65 TFLOP/s in fp16, and no bf16.",
         source=row.source_url if row else None,

@@ -8,7 +8,15 @@ import numpy.typing as npt
 
 from gpuexplore.devices import accelerator_named
 from gpuexplore.dtypes import DTYPES, dtype_named
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.features.mistakes.catalog.contract import (
+    Detection,
+    Factor,
+    Mistake,
+    MistakeObservation,
+    Sign,
+    Stage,
+    WayReading,
+)
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     accuracy_of,
@@ -36,7 +44,7 @@ ON_ZEROS = 894e12  # FLOP/s
 ON_RANDOM = (788e12, 798e12)
 
 
-def demonstrate_zeros(stage: Stage) -> Observation:
+def demonstrate_zeros(stage: Stage) -> MistakeObservation:
     """Time a bf16 product on zeros and on random numbers."""
     subject = open_subject(stage, "matmul", Shape.of(m=ZEROS_SIZE, k=ZEROS_SIZE, n=ZEROS_SIZE), dtype="bf16")
     group = subject.group
@@ -44,22 +52,22 @@ def demonstrate_zeros(stage: Stage) -> Observation:
     return observe_zeros(with_data(subject, Reference(group.operation, group.dtype, inputs)), subject, stage)
 
 
-def observe_zeros(zeros: Subject, normal: Subject, stage: Stage) -> Observation:
+def observe_zeros(zeros: Subject, normal: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates on zeros and on random numbers."""
     pairs = take_turns(round_median(zeros, stage), round_median(normal, stage), stage)
     return from_pairs(ZEROS, pairs.as_rates(normal.flop_count), normal, no_sign(ZEROS))
 
 
-def published_zeros(_: Stage) -> Observation:
+def published_zeros(_: Stage) -> MistakeObservation:
     """Return what was published of one GPU."""
     row, middle = accelerator_named(PUBLISHED_ROW), sum(ON_RANDOM) / 2
-    return Observation(
+    return MistakeObservation(
         mistake=ZEROS.name,
         quantity=ZEROS.quantity,
         what="large products in bf16 on an H200",
         how="published",
-        wrong=Reading(ON_ZEROS),
-        right=Reading(middle, ON_RANDOM),
+        wrong=WayReading(ON_ZEROS),
+        right=WayReading(middle, ON_RANDOM),
         detection=no_sign(ZEROS),
         factor=Factor(ON_ZEROS / middle, (ON_ZEROS / ON_RANDOM[1], ON_ZEROS / ON_RANDOM[0])),
         note="What was published: two rates on random numbers, whose range stands for the interval, and one on zeros.",
@@ -96,7 +104,7 @@ ONES_SIZE = 256
 ONES_DTYPE = "bf16"
 
 
-def demonstrate_all_ones(stage: Stage) -> Observation:
+def demonstrate_all_ones(stage: Stage) -> MistakeObservation:
     """Compute a product in bf16 from ones and from random numbers, and take the error of both."""
     shape = Shape.of(m=ONES_SIZE, k=ONES_SIZE, n=ONES_SIZE)
     subject = open_subject(stage, "matmul", shape, dtype=ONES_DTYPE, implementation="torch")
@@ -104,13 +112,13 @@ def demonstrate_all_ones(stage: Stage) -> Observation:
     ones = Reference(group.operation, group.dtype, group.inputs(shape, "ones"))
     on_ones = accuracy_of(with_data(subject, ones), ones)
     on_normal = accuracy_of(subject, group.checked_reference)
-    return Observation(
+    return MistakeObservation(
         mistake=ALL_ONES.name,
         quantity=ALL_ONES.quantity,
         what=subject.what,
         how="measured",
-        wrong=Reading(on_ones.relative_error),
-        right=Reading(on_normal.relative_error),
+        wrong=WayReading(on_ones.relative_error),
+        right=WayReading(on_normal.relative_error),
         detection=exact_error(on_ones, group.dtype.unit_roundoff),
         environment=subject.environment,
     )
@@ -146,19 +154,19 @@ TF32_SIZE = 512
 NO_TF32 = "A CPU has no TF32: its rounding of the inputs to 11 significant bits is emulated, the product is in fp32."
 
 
-def demonstrate_tf32_on(stage: Stage) -> Observation:
+def demonstrate_tf32_on(stage: Stage) -> MistakeObservation:
     """Compute a product in TF32 and in fp32, and take the error of both."""
     subject = open_subject(stage, "matmul", Shape.of(m=TF32_SIZE, k=TF32_SIZE, n=TF32_SIZE))
     group, is_emulated = subject.group, stage.device.kind == "cpu"
     wrong = emulated_tf32(group) if is_emulated else _on_tensor_cores(subject)
     right = accuracy_of(subject, group.checked_reference)
-    return Observation(
+    return MistakeObservation(
         mistake=TF32_ON.name,
         quantity=TF32_ON.quantity,
         what=subject.what,
         how="emulated" if is_emulated else "measured",
-        wrong=Reading(wrong.relative_error),
-        right=Reading(right.relative_error),
+        wrong=WayReading(wrong.relative_error),
+        right=WayReading(right.relative_error),
         detection=incorrect(wrong),
         factor=factor_of(wrong, right),
         note=NO_TF32 if is_emulated else None,
@@ -205,17 +213,17 @@ MULTIPLIED_COUNT = 65_536
 FP16_ROUNDOFF = 2.0**-11  # of rounding the sum to fp16
 
 
-def demonstrate_fp16_overflow(stage: Stage) -> Observation:
+def demonstrate_fp16_overflow(stage: Stage) -> MistakeObservation:
     """Take the dot product of 65,536 ones with as many, in fp16 and in fp32."""
     narrow, wide = dot(np.float16), dot(np.float32)
     accuracy = check(np.array([narrow]), ((..., np.array([float(MULTIPLIED_COUNT)])),), FP16_ROUNDOFF)
-    return Observation(
+    return MistakeObservation(
         mistake=FP16_OVERFLOW.name,
         quantity=FP16_OVERFLOW.quantity,
         what=f"dot product of {MULTIPLIED_COUNT:,} ones, numpy",
         how="measured",
-        wrong=Reading(narrow) if np.isfinite(narrow) else Reading(None, text=str(narrow)),
-        right=Reading(wide),
+        wrong=WayReading(narrow) if np.isfinite(narrow) else WayReading(None, text=str(narrow)),
+        right=WayReading(wide),
         detection=incorrect(accuracy),
         note="fp16 ends at 65,504; half as many ones, 32,768, still fit.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
@@ -255,7 +263,7 @@ PRODUCT_SIZE = 1000
 Product = npt.NDArray[np.float64]
 
 
-def demonstrate_default_allclose(stage: Stage) -> Observation:
+def demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
     """Compare two correct products of 1000 × 1000 element by element and by their norms."""
     shape = Shape.of(m=PRODUCT_SIZE, k=PRODUCT_SIZE, n=PRODUCT_SIZE)
     subject = open_subject(stage, "matmul", shape, implementation="torch")
@@ -263,13 +271,13 @@ def demonstrate_default_allclose(stage: Stage) -> Observation:
     accuracy = accuracy_of(subject, group.checked_reference)
     other = np.matmul(*group.checked_reference.inputs).astype(np.float64)
     share = unequal_share(subject.candidate.output(), other)
-    return Observation(
+    return MistakeObservation(
         mistake=DEFAULT_ALLCLOSE.name,
         quantity=DEFAULT_ALLCLOSE.quantity,
         what=f"matmul at {PRODUCT_SIZE:,} × {PRODUCT_SIZE:,} × {PRODUCT_SIZE:,} in fp32, torch and numpy",
         how="measured",
-        wrong=Reading(share),
-        right=Reading(0.0 if accuracy.within else 1.0),
+        wrong=WayReading(share),
+        right=WayReading(0.0 if accuracy.within else 1.0),
         detection=disagreement(share, accuracy),
         note="The share of the elements that each check calls wrong; both products are correct.",
         environment=subject.environment,
@@ -315,19 +323,19 @@ DEFAULT_ALLCLOSE = Mistake(
 ADDED_COUNT = 5000
 
 
-def demonstrate_sum_one_by_one(stage: Stage) -> Observation:
+def demonstrate_sum_one_by_one(stage: Stage) -> MistakeObservation:
     """Add 5,000 ones one after another, the sum kept in bf16 and in fp32."""
     narrow, wide = total("bf16"), total("fp32")
     accuracy = check(
         np.array([narrow]), ((..., np.array([float(ADDED_COUNT)])),), dtype_named("bf16").unit_roundoff
     )  # of rounding the sum once
-    return Observation(
+    return MistakeObservation(
         mistake=SUM_ONE_BY_ONE.name,
         quantity=SUM_ONE_BY_ONE.quantity,
         what=f"{ADDED_COUNT:,} ones added one after another, each sum rounded to bf16",
         how="measured",
-        wrong=Reading(narrow),
-        right=Reading(wide),
+        wrong=WayReading(narrow),
+        right=WayReading(wide),
         detection=incorrect(accuracy),
         factor=Factor(narrow / wide),
         note=f"In fp16, which has three binary digits more, the sum stands still at {total('fp16'):,.0f}.",

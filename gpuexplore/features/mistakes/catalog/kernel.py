@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Unsupported
-from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.features.mistakes.catalog.contract import (
+    Detection,
+    Mistake,
+    MistakeObservation,
+    Sign,
+    Stage,
+    WayReading,
+)
 from gpuexplore.features.mistakes.catalog.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Launch
 from gpuexplore.measure.check.elements import judge
@@ -26,18 +33,18 @@ FLOOR_LENGTH = 100_000
 FLOOR_THREADS = 1024
 
 
-def demonstrate_grid_floor(stage: Stage) -> Observation:
+def demonstrate_grid_floor(stage: Stage) -> MistakeObservation:
     """Add two vectors block by block, on a grid that is rounded down and on one that is rounded up."""
     blocks = FLOOR_LENGTH // FLOOR_THREADS
     unwritten, accuracy = launched(ELEMENT_PER_THREAD.launch((FLOOR_LENGTH,), (FLOOR_THREADS,), (blocks,)))
     unwritten_rounded_up, _ = launched(ELEMENT_PER_THREAD.launch((FLOOR_LENGTH,), (FLOOR_THREADS,)))
-    return Observation(
+    return MistakeObservation(
         mistake=GRID_FLOOR.name,
         quantity=GRID_FLOOR.quantity,
         what=f"vector_add at {FLOOR_LENGTH:,} in fp32, blocks of {FLOOR_THREADS:,} threads; elements never written",
         how="emulated",
-        wrong=Reading(unwritten),
-        right=Reading(unwritten_rounded_up),
+        wrong=WayReading(unwritten),
+        right=WayReading(unwritten_rounded_up),
         detection=incorrect(accuracy),
         note=f"The kernel's blocks run one after the other on the CPU: {blocks} of them, and one more.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
@@ -87,7 +94,7 @@ ADDED_LENGTH = 100_000
 ADDED_CALLS = 10
 
 
-def demonstrate_accumulating_output(stage: Stage) -> Observation:
+def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
     """Add two vectors ten times, into the output and onto it."""
     subject = open_subject(stage, "vector_add", Shape.of(n=ADDED_LENGTH))
     a, b = subject.group.checked_reference.inputs
@@ -98,13 +105,13 @@ def demonstrate_accumulating_output(stage: Stage) -> Observation:
 
     adding = replace(subject, candidate=replace(subject.candidate, run=accumulate))
     wrong, right = after_calls(adding), after_calls(subject)
-    return Observation(
+    return MistakeObservation(
         mistake=ACCUMULATING_OUTPUT.name,
         quantity=ACCUMULATING_OUTPUT.quantity,
         what=f"{subject.what}; the error after {ADDED_CALLS} calls",
         how="measured",
-        wrong=Reading(wrong.relative_error),
-        right=Reading(right.relative_error),
+        wrong=WayReading(wrong.relative_error),
+        right=WayReading(right.relative_error),
         detection=incorrect(accuracy_of(adding, subject.group.checked_reference)),
         factor=factor_of(wrong, right),
         note=(
@@ -150,16 +157,16 @@ PROCESS = "gpuexplore.features.mistakes.catalog.double_constant_ptx"
 _ARITHMETIC = re.compile(r"^[ \t]*(?:\{[ \t]*)?((?:add|sub|mul|fma|mad|cvt)[\w.]*)", re.M)
 
 
-def demonstrate_double_constant(_: Stage) -> Observation:
+def demonstrate_double_constant(_: Stage) -> MistakeObservation:
     """Compile the notebook's kernel with and without the constant, without a GPU, and count instructions."""
     wrong, right = (counted(ptx) for ptx in compiled())
-    return Observation(
+    return MistakeObservation(
         mistake=DOUBLE_CONSTANT.name,
         quantity=DOUBLE_CONSTANT.quantity,
         what=f"float64 instructions in the PTX of matvec in fp32 for compute capability {COMPUTE_CAPABILITY}",
         how="computed",
-        wrong=Reading(wrong[0]),
-        right=Reading(right[0]),
+        wrong=WayReading(wrong[0]),
+        right=WayReading(right[0]),
         detection=computes_in_f64(*wrong),
         note="Compiled by numba-cuda, which needs no GPU for it; nothing was run.",
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, Observation, Stage
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Stage
 from gpuexplore.features.mistakes.catalog.turns import Pairs, Procedure, reading
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.candidates.waking import wake
@@ -155,7 +155,7 @@ def with_data(subject: Subject, reference: AnyReference) -> Subject:
     return replace(subject, candidate=candidate)
 
 
-def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> Observation:
+def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
     """Return the observation of two ways that were sampled in turns.
 
     Where their factor cannot be told from 1, the mistake is not claimed to have been seen.
@@ -164,7 +164,7 @@ def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Dete
     if factor.is_within_noise:
         interval = format_interval(factor.ci95, "{:.3f}".format)
         detection = Detection(None, f"{WITHIN_NOISE}: a factor of {interval}. {_sentence(detection.evidence)}")
-    return Observation(
+    return MistakeObservation(
         mistake=mistake.name,
         quantity=mistake.quantity,
         what=subject.what,

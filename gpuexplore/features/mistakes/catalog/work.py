@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.backends.timer import Call
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, Observation, Sign, Stage
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Sign, Stage
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     flag_of,
@@ -26,7 +26,7 @@ BACK: Mapping[str, Callable[[Any], object]] = {"cpu": lambda out: out.copy(), "c
 WITHIN_MEMORY = "A CPU has no transfer: copies within its memory, of the inputs and of the result, stand in for it."
 
 
-def demonstrate_transfer_counted(stage: Stage) -> Observation:
+def demonstrate_transfer_counted(stage: Stage) -> MistakeObservation:
     """Time a vector addition with and without copies of its inputs and its result."""
     subject = open_subject(stage, "vector_add", Shape.of(n=MOVED_LENGTHS[stage.device.kind]))
     seen = observe_transfer_counted(
@@ -37,7 +37,7 @@ def demonstrate_transfer_counted(stage: Stage) -> Observation:
 
 def observe_transfer_counted(
     subject: Subject, stage: Stage, bring: Callable[[], object], take_back: Callable[[], object]
-) -> Observation:
+) -> MistakeObservation:
     """Compare a call between `bring` and `take_back` with a call alone."""
 
     def call() -> object:
@@ -82,14 +82,14 @@ TRANSFER_COUNTED = Mistake(
 ALLOCATED_LENGTH = 12_000_000  # 48 MB: above 32 MiB the C library asks the system for fresh pages each time
 
 
-def demonstrate_result_allocated(stage: Stage) -> Observation:
+def demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
     """Time NumPy's addition into a new array and into one that is there."""
     subject = open_subject(stage, "vector_add", Shape.of(n=ALLOCATED_LENGTH))
     a, b = subject.group.timed_reference.inputs
     return observe_result_allocated(subject, stage, lambda: a + b)
 
 
-def observe_result_allocated(subject: Subject, stage: Stage, allocating: Callable[[], object]) -> Observation:
+def observe_result_allocated(subject: Subject, stage: Stage, allocating: Callable[[], object]) -> MistakeObservation:
     """Compare a call that allocates its result with one that writes into an output."""
     other = replace(subject, candidate=replace(subject.candidate, run=allocating))
     pairs = take_turns(round_median(other, stage), round_median(subject, stage), stage)
@@ -124,7 +124,7 @@ TINY = 8
 LARGE_SIZES = {"cpu": 512, "cuda": 4096}
 
 
-def demonstrate_tiny_size(stage: Stage) -> Observation:
+def demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
     """Extrapolate a product by its FLOPs from one of 8 × 8, and measure it."""
     size = LARGE_SIZES[stage.device.kind]
     tiny = open_subject(stage, "matmul", Shape.of(m=TINY, k=TINY, n=TINY))
@@ -132,7 +132,7 @@ def demonstrate_tiny_size(stage: Stage) -> Observation:
     return observe_tiny_size(tiny, open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage, overhead_s)
 
 
-def observe_tiny_size(tiny: Subject, large: Subject, stage: Stage, overhead_s: float | None) -> Observation:
+def observe_tiny_size(tiny: Subject, large: Subject, stage: Stage, overhead_s: float | None) -> MistakeObservation:
     """Compare the extrapolated time of `large` with its own; `overhead_s` is that of a call on one element."""
     times = large.flop_count / tiny.flop_count
     time_tiny = round_median(tiny, stage)
@@ -165,14 +165,14 @@ TINY_SIZE = Mistake(
 CACHED_LENGTHS = {"cpu": 100_000, "cuda": 1_000_000}  # the notebook's on a CPU
 
 
-def demonstrate_warm_cache(stage: Stage) -> Observation:
+def demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
     """Time a vector addition with its operands in the caches and in memory."""
     shape = Shape.of(n=CACHED_LENGTHS[stage.device.kind])
     warm, cold = (open_subject(stage, "vector_add", shape, options=Options(cache=cache)) for cache in ("warm", "cold"))
     return observe_warm_cache(warm, cold, stage)
 
 
-def observe_warm_cache(warm: Subject, cold: Subject, stage: Stage) -> Observation:
+def observe_warm_cache(warm: Subject, cold: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates of memory that a warm and a cold call seem to reach."""
     pairs = take_turns(round_median(warm, stage), round_median(cold, stage), stage)
     return from_pairs(WARM_CACHE, pairs.as_rates(cold.byte_count), cold, flag_of(warm, pairs.wrong, "warm"))
@@ -201,7 +201,7 @@ WARM_CACHE = Mistake(
 BASELINE_SIZE = 512
 
 
-def demonstrate_one_thread_baseline(stage: Stage) -> Observation:
+def demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
     """Time NumPy's product on one core and on all of them."""
     shape = Shape.of(m=BASELINE_SIZE, k=BASELINE_SIZE, n=BASELINE_SIZE)
     one_core, all_cores = (
@@ -210,7 +210,7 @@ def demonstrate_one_thread_baseline(stage: Stage) -> Observation:
     return observe_one_thread_baseline(one_core, all_cores, stage)
 
 
-def observe_one_thread_baseline(one_core: Subject, all_cores: Subject, stage: Stage) -> Observation:
+def observe_one_thread_baseline(one_core: Subject, all_cores: Subject, stage: Stage) -> MistakeObservation:
     """Compare the times of a product on one core and on all of them."""
     pairs = take_turns(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
     return from_pairs(
@@ -270,7 +270,7 @@ ONE_THREAD_BASELINE = Mistake(
 SUMMED_LENGTH = 10_000_000
 
 
-def demonstrate_unused_result(stage: Stage) -> Observation:
+def demonstrate_unused_result(stage: Stage) -> MistakeObservation:
     """Time a sum that Numba compiles with and without somewhere to put it."""
     subject = open_subject(stage, "reduce_sum", Shape.of(m=1, n=SUMMED_LENGTH))
     (x,) = subject.group.timed_reference.inputs
@@ -279,7 +279,7 @@ def demonstrate_unused_result(stage: Stage) -> Observation:
     return replace(seen, what=f"a sum of {SUMMED_LENGTH:,} numbers in fp32, a loop compiled by Numba")
 
 
-def observe_unused_result(subject: Subject, stage: Stage, unused: Call, used: Call) -> Observation:
+def observe_unused_result(subject: Subject, stage: Stage, unused: Call, used: Call) -> MistakeObservation:
     """Compare the rates of two calls, the first of which does nothing with its sum; `subject` counts the FLOPs."""
     pairs = take_turns(
         round_median(_calling(subject, unused, stage), stage),

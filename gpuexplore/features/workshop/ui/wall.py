@@ -8,8 +8,8 @@ import altair as alt
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, Guess
-from gpuexplore.features.lessons.lesson.figure import Figure
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, GuessBlock
+from gpuexplore.features.lessons.lesson.figure import LessonFigure
 from gpuexplore.features.lessons.lesson.outcome import JudgedStep
 from gpuexplore.features.lessons.ui.teacher import of_this_machine
 from gpuexplore.features.workshop import chart as charts
@@ -110,7 +110,9 @@ def _next_step(column: Column | None) -> str:
 
 def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
     """Show what was guessed, until it is revealed what was measured, and then both."""
-    asked = len(column.step.of(Guess)) if column.step else int(column.goal is not None and column.goal.kind.is_guessed)
+    asked = (
+        len(column.step.of(GuessBlock)) if column.step else int(column.goal is not None and column.goal.kind.is_guessed)
+    )
     measured = results_for(facts, column) if column.task.revealed or not asked else ()
     height = HEIGHT // max(1, asked + bool(measured))
     _show_guesses(facts, column, height=height)
@@ -143,7 +145,7 @@ def _show_guesses(facts: RoomFacts, column: Column, *, height: int) -> None:
         else:
             st.markdown(NOBODY)
         return
-    guesses = column.step.of(Guess) if column.step else ()
+    guesses = column.step.of(GuessBlock) if column.step else ()
     judged = _judged(column) if column.task.revealed and guesses else None
     for guess in guesses:
         st.markdown(f"**{plain(guess.ask)}**")
@@ -158,7 +160,9 @@ def _judged(column: Column) -> JudgedStep | None:
         return None
 
 
-def _show_answers(facts: RoomFacts, column: Column, guess: Guess, *, judged: JudgedStep | None, height: int) -> None:
+def _show_answers(
+    facts: RoomFacts, column: Column, guess: GuessBlock, *, judged: JudgedStep | None, height: int
+) -> None:
     answers = [answer.guesses.get(guess.id) for answer in latest_answers(facts, column).values()]
     given = [answer for answer in answers if answer is not None]
     if not given:
@@ -172,7 +176,7 @@ def _show_answers(facts: RoomFacts, column: Column, guess: Guess, *, judged: Jud
         listed = {choice: counts[choice] for choice in (*guess.choices, CANNOT_TELL)}
         _show(lambda: charts.choices(listed, {truth} if isinstance(truth, str) else set()), of, key, height=height)
         return
-    number = truth.value / UNITS[guess.unit] if isinstance(truth, Figure) else None
+    number = truth.value / UNITS[guess.unit] if isinstance(truth, LessonFigure) else None
     _show(
         lambda: charts.guesses([float(each) for each in given], lambda each: f"{each:,.3g} {guess.unit}", number),
         of,

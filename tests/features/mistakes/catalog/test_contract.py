@@ -11,7 +11,7 @@ import gpuexplore.features.mistakes.catalog
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.features.mistakes.catalog import FILES, MISTAKES, mistake_named
-from gpuexplore.features.mistakes.catalog.contract import FORMATS, UNITS, Factor, Mistake, Quantity, Reading
+from gpuexplore.features.mistakes.catalog.contract import FORMATS, UNITS, Factor, Mistake, Quantity, WayReading
 from gpuexplore.model import FlagName, Status
 from tests.architecture.imports import libraries_loaded_by
 from tests.features.mistakes.catalog.made import stage
@@ -120,7 +120,8 @@ def test_a_factor_is_within_noise_when_its_interval_holds_1(ci95, expected):
 
 
 @pytest.mark.parametrize(
-    ("reading", "words"), [(Reading(2e-3), "2.00 ms"), (Reading(None, text="inf"), "inf"), (Reading(None), "—")]
+    ("reading", "words"),
+    [(WayReading(2e-3), "2.00 ms"), (WayReading(None, text="inf"), "inf"), (WayReading(None), "—")],
 )
 def test_a_reading_is_told_in_words(reading, words, made_observation):
     assert made_observation.words(reading) == words

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.features.lessons.lesson.blocks import Check, Guess
+from gpuexplore.features.lessons.lesson.blocks import CheckBlock, GuessBlock
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.workshop.report.export import COLUMNS, FORMATS, names_of
 from gpuexplore.features.workshop.report.facts import RoomFacts, columns_of, runs_of
@@ -23,7 +23,9 @@ ADA, BOB, EVE = (
 )
 GUESS = RoomTask(7, "guess", {"operation": "matmul", "size": "100", "dtype": "fp32"}, "2026-01-02T10:05:00")
 SHARE = RoomTask(8, "share", {"percent": "50"}, "2026-01-02T10:05:00")
-FIRST = next(lesson for lesson in catalog().lessons.values() if lesson.steps[0].of(Guess) and lesson.steps[0].of(Check))
+FIRST = next(
+    lesson for lesson in catalog().lessons.values() if lesson.steps[0].of(GuessBlock) and lesson.steps[0].of(CheckBlock)
+)
 
 
 def results(*given, at="2026-01-02T10:10:00"):
@@ -103,7 +105,7 @@ def test_a_run_that_several_asked_for_is_each_ones():
 
 def answer(who, number, guess, outcome, at="2026-01-02T10:07:00"):
     step = FIRST.steps[0]
-    name = step.of(Check)[0].guess
+    name = step.of(CheckBlock)[0].guess
     runs = ("r1",)
     return who, Answer(number, "x", FIRST.name, FIRST.digest, step.letter, {name: guess}, runs, (outcome,), at)
 
