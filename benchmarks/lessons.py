@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.bias import busy_loop
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.lessons.lesson.outcome import Outcome
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 
 AT_MOST = 0.1  # of the steps
 
@@ -57,7 +57,7 @@ def _reasons(step: dict[str, Any]) -> Iterator[str]:
             yield check["why"]
         elif check["answer"] == CANNOT_TELL:
             yield "the intervals overlap"
-        elif check["outcome"] == Outcome.NOT_MEASURED:
+        elif check["outcome"] == GuessOutcome.NOT_MEASURED:
             yield "not measured"
 
 

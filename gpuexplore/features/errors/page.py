@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.errors.ui.view import show_errors
+from gpuexplore.features.errors.ui import show_errors
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

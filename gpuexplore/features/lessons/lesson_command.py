@@ -19,12 +19,11 @@ from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.devices import discover, lessons_directory
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, with_colon
-from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at
+from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog, lesson_at
 from gpuexplore.features.lessons.lesson.evidence import Measured, names_of, tasks_of
-from gpuexplore.features.lessons.lesson.format import Lesson, Step
-from gpuexplore.features.lessons.lesson.judged_step import JudgedStep, judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.features.lessons.lesson.quantities import Row
+from gpuexplore.features.lessons.lesson.expression import QuantityRow
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.jobs.engines import batches_of
@@ -32,8 +31,8 @@ from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Origin, Result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-TEMPLATE = Path(__file__).with_name("sheet.html.jinja")
-STYLE = Path(__file__).with_name("sheet.css")
+TEMPLATE = FOLDER / "sheet.html.jinja"
+STYLE = FOLDER / "sheet.css"
 
 ACTIONS = ("list", "check", "run", "print")
 
@@ -102,7 +101,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"lesson": _about(lesson), "steps": told})
     guessed = [check for step in told for check in step["checks"] if check["guess"]]
-    return EXIT_FAILED if any(check["outcome"] == Outcome.NOT_MEASURED for check in guessed) else EXIT_OK
+    return EXIT_FAILED if any(check["outcome"] == GuessOutcome.NOT_MEASURED for check in guessed) else EXIT_OK
 
 
 @contextmanager
@@ -115,10 +114,10 @@ def _warm_engine() -> Iterator[tuple[LocalEngine, Sequence[Device]]]:
 
 
 def _judged(
-    steps: Sequence[Step], engine: LocalEngine, devices: Sequence[Device]
+    steps: Sequence[LessonStep], engine: LocalEngine, devices: Sequence[Device]
 ) -> Iterator[tuple[JudgedStep, float]]:
     """Measure and judge each step; yield it with the seconds it took. A task may be reached with what came before."""
-    own = list[Row]()
+    own = list[QuantityRow]()
     for step in steps:
         started_s, tasks = time.perf_counter(), tasks_of(step, devices)
         measured = {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
@@ -162,9 +161,9 @@ def _json(done: JudgedStep, seconds: float) -> dict[str, Any]:
             {
                 "guess": judged.check.guess or None,
                 "ask": done.step.guesses[judged.check.guess].ask if judged.check.guess else done.step.title,
-                "outcome": str(judged.judged.outcome),
-                "answer": judged.judged.answer or None,
-                "why": judged.judged.why or None,
+                "outcome": str(judged.outcome),
+                "answer": judged.answer or None,
+                "why": judged.why or None,
                 "said": judged.said or None,
             }
             for judged in done.checks

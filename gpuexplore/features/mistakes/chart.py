@@ -7,7 +7,7 @@ import pandas as pd
 
 from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.features.mistakes.catalog.contract import UNITS, Observation, Quantity, Reading
+from gpuexplore.features.mistakes.catalog.contract import UNITS, MistakeObservation, Quantity, WayReading
 from gpuexplore.units import format_interval
 
 ROW_HEIGHT, AXIS_HEIGHT = 58, 56
@@ -23,7 +23,7 @@ LABELS: dict[Quantity, str] = {
 TITLES: dict[Quantity, str] = {"error": "Relative error", "share": "Share"}
 
 
-def wrong_and_right(observation: Observation) -> alt.LayerChart:
+def wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
     """Return a point for each of the two ways, with its 95 % interval and its value in words."""
     frame = _frame(observation)
     base = alt.Chart(frame).encode(
@@ -46,22 +46,22 @@ def wrong_and_right(observation: Observation) -> alt.LayerChart:
     return sized
 
 
-def describe_observation(observation: Observation) -> str:
+def describe_observation(observation: MistakeObservation) -> str:
     """Return the alternative text."""
     said = "; ".join(_told(observation, way, reading) for way, reading in _ways(observation))
     return f"{_title(observation)} of {observation.what}, {observation.origin}: {said}."
 
 
-def _told(observation: Observation, way: str, reading: Reading) -> str:
+def _told(observation: MistakeObservation, way: str, reading: WayReading) -> str:
     interval = f", 95 % interval {format_interval(reading.ci95, observation.format)}" if reading.ci95 else ""
     return f"{way.lower()} {observation.words(reading)}{interval}"
 
 
-def _ways(observation: Observation) -> tuple[tuple[str, Reading], ...]:
+def _ways(observation: MistakeObservation) -> tuple[tuple[str, WayReading], ...]:
     return (("Wrong", observation.wrong), ("Right", observation.right))
 
 
-def _frame(observation: Observation) -> pd.DataFrame:
+def _frame(observation: MistakeObservation) -> pd.DataFrame:
     columns = ["way", "value", "low", "high", "shown", "interval", "unknown"]
     rows = []
     for way, reading in _ways(observation):
@@ -72,7 +72,7 @@ def _frame(observation: Observation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _axis(observation: Observation, frame: pd.DataFrame) -> alt.X:
+def _axis(observation: MistakeObservation, frame: pd.DataFrame) -> alt.X:
     values = [value for name in ("low", "value", "high") for value in frame[name].dropna()]
     unit = SI_UNITS.get(observation.quantity)
     label = si_label(unit) if unit else LABELS[observation.quantity]
@@ -93,7 +93,7 @@ def _few(ticks: Sequence[float]) -> list[float]:
     return list(ticks) if len(ticks) <= MOST_TICKS else decades
 
 
-def _title(observation: Observation) -> str:
+def _title(observation: MistakeObservation) -> str:
     """Return what the axis measures, with the unit where its labels do not carry it."""
     name = TITLES.get(observation.quantity, observation.quantity.capitalize())
     unit = UNITS[observation.quantity]

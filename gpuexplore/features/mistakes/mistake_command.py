@@ -8,7 +8,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.features.mistakes.catalog import MISTAKES, activity_of, mistake_named
-from gpuexplore.features.mistakes.catalog.contract import UNITS, Mistake, Observation
+from gpuexplore.features.mistakes.catalog.contract import UNITS, Mistake, MistakeObservation
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_interval, format_multiple
 
@@ -55,10 +55,10 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def run_here(name: str, device_id: str) -> Observation:
+def run_here(name: str, device_id: str) -> MistakeObservation:
     """Return what is observed of the mistake `name` in a worker of this machine."""
     payloads = perform(activity_of(name, device_id))
-    return decode(Observation, payloads[-1])
+    return decode(MistakeObservation, payloads[-1])
 
 
 def _list(mistakes: Any, *, as_json: bool) -> None:
@@ -76,7 +76,7 @@ def _told(mistake: Mistake) -> dict[str, Any]:
     return texts | ways | {"unit": UNITS[mistake.quantity]}
 
 
-def _seen(observation: Observation) -> dict[str, Any]:
+def _seen(observation: MistakeObservation) -> dict[str, Any]:
     """Return what was observed."""
     found = encode(observation)
     verdict = difference(observation)
@@ -91,7 +91,7 @@ def _seen(observation: Observation) -> dict[str, Any]:
     }
 
 
-def _print(mistake: Mistake, observation: Observation) -> None:
+def _print(mistake: Mistake, observation: MistakeObservation) -> None:
     print(f"{mistake.title}\n{mistake.why}\n\n{observation.what} ({observation.origin})")
     readings = (("wrong", mistake.wrong, observation.wrong), ("right", mistake.right, observation.right))
     rows = [
@@ -113,7 +113,7 @@ def _print(mistake: Mistake, observation: Observation) -> None:
 # What two ways of measuring tell of each other: on which side of the right value the wrong one lies.
 
 
-def difference(observation: Observation) -> Verdict | None:
+def difference(observation: MistakeObservation) -> Verdict | None:
     """Return whether the wrong value is too small or too large; None where their factor has no interval."""
     factor = observation.factor
     if factor is None or factor.ci95 is None:

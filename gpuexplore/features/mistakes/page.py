@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.mistakes.ui.view import show_mistakes
+from gpuexplore.features.mistakes.ui import show_mistakes
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

@@ -18,7 +18,5 @@ FEATURE = Feature(
         script=Path(__file__).with_name("page.py"),
     ),
     commands={"tensor": "shape, strides, views, copies and writes of an expression, step by step"},
-    activities={
-        "strided-read": ActivityKind("gpuexplore.features.tensors.measure.strided_read", "Strided read", "tensors")
-    },
+    activities={"strided-read": ActivityKind("gpuexplore.features.tensors.measure", "Strided read", "tensors")},
 )

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.features.tensors.analysis.operations import METHODS
-from gpuexplore.features.tensors.ui.view import DEFAULT, show_chain, show_examples
+from gpuexplore.features.tensors.ui import DEFAULT, show_chain, show_examples
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.url_widgets import text

@@ -10,7 +10,7 @@ from gpuexplore.cli.run_command import OWNER
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.workshop.goals import KINDS, goal_of
-from gpuexplore.features.workshop.report.export import FORMATS
+from gpuexplore.features.workshop.report.export import FORMATS, names_of
 from gpuexplore.features.workshop.report.facts import RoomFacts, runs_of
 from gpuexplore.rooms import (
     ALL_STEPS,
@@ -161,7 +161,7 @@ def _export(store: Store, arguments: argparse.Namespace) -> int:
         tuple(runs_of(store.runs_of_room(room), store.results_of_runs).values()),
     )
     try:
-        path.write_bytes(FORMATS[path.suffix].write(facts, anonymous=arguments.anonymous))
+        path.write_bytes(FORMATS[path.suffix].write(facts, names_of(facts, anonymous=arguments.anonymous)))
     except OSError as error:
         raise InvalidInput.of("file", arguments.file, f"those that can be written ({error.strerror})") from error
     print(f"{spoken(room.code)} is written to {path}")

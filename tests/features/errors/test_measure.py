@@ -1,7 +1,6 @@
 """Errors that people meet are provoked: each says something, in torch's own words, and takes no memory."""
 
 import resource
-import sys
 import warnings
 from dataclasses import replace
 from importlib import import_module
@@ -10,8 +9,7 @@ import pytest
 
 from gpuexplore.activity import kind_named
 from gpuexplore.errors import Cancelled, InvalidInput
-from gpuexplore.features.errors.measure import ERRORS, error_named, perform, provoked
-from gpuexplore.features.errors.measure.contract import Provoked
+from gpuexplore.features.errors.measure import ERRORS, Provoked, error_named, perform, provoked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.serialization import decode
 from tests.analysis.made import device
@@ -74,8 +72,10 @@ def test_warnings_stay_with_the_one_who_provoked_them():
 
 
 def test_an_error_that_this_machine_cannot_show_says_why(monkeypatch):
-    quiet = replace(error_named("no-cuda"), module="quiet")
-    monkeypatch.setitem(sys.modules, "gpuexplore.features.errors.measure.quiet", type("Quiet", (), {"provoke": len}))
+    from gpuexplore.features.errors import provocations
+
+    quiet = replace(error_named("no-cuda"), function="quiet")
+    monkeypatch.setattr(provocations, "quiet", len, raising=False)
 
     found = provoked(quiet, CPU)
     assert (found.said, found.reason) == ((), "this machine has CUDA, so the call succeeds")

@@ -1,8 +1,7 @@
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.features.errors.measure import ERRORS
-from gpuexplore.features.errors.measure.contract import Message, Provoked
+from gpuexplore.features.errors.measure import ERRORS, Message, Provoked
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts, told

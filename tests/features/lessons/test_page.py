@@ -10,7 +10,7 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import tasks_of
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
 from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok
@@ -163,8 +163,15 @@ def test_a_guess_is_judged_in_the_readers_own_figures(page, store, guess, flags,
 
 def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
     beat("ready", *HERE)
-    seen = Observation(
-        "first-call", "time", "a product", "measured", Reading(0.2), Reading(1e-3), Detection(True, "x"), Factor(200.0)
+    seen = MistakeObservation(
+        "first-call",
+        "time",
+        "a product",
+        "measured",
+        WayReading(0.2),
+        WayReading(1e-3),
+        Detection(True, "x"),
+        Factor(200.0),
     )
     work = tasks_of(catalog().lesson(LESSON).step("b"), HERE)[0].work
     run_id = store.submit_activity(work, OWNER)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.features.mistakes.catalog.contract import Reading
+from gpuexplore.features.mistakes.catalog.contract import WayReading
 from gpuexplore.features.mistakes.chart import describe_observation, wrong_and_right
 from tests.charts.conftest import _checked_once
 from tests.features.mistakes.catalog.made import observation
@@ -36,7 +36,7 @@ def test_near_values_stand_on_an_axis_from_zero():
 
 
 def test_values_far_apart_stand_on_a_log_axis_with_few_ticks():
-    chart = drawn(wrong=Reading(1e-6), right=Reading(1.0))
+    chart = drawn(wrong=WayReading(1e-6), right=WayReading(1.0))
 
     assert axis(chart)["scale"]["type"] == "log"
     assert axis(chart)["axis"]["values"] == [10.0**power for power in range(-6, 1)]
@@ -50,11 +50,11 @@ def test_labels_carry_the_unit(quantity, label):
 
 
 def test_a_zero_beside_an_error_stands_on_an_axis_from_zero():
-    assert axis(drawn(quantity="error", wrong=Reading(0.0), right=Reading(3e-3)))["scale"]["domain"][0] == 0
+    assert axis(drawn(quantity="error", wrong=WayReading(0.0), right=WayReading(3e-3)))["scale"]["domain"][0] == 0
 
 
 def test_what_is_no_number_is_told_and_has_no_point():
-    wrong, _ = rows(drawn(quantity="sum", wrong=Reading(None, text="inf"), right=Reading(65_536)))
+    wrong, _ = rows(drawn(quantity="sum", wrong=WayReading(None, text="inf"), right=WayReading(65_536)))
 
     assert (wrong["value"], wrong["unknown"]) == (None, "inf")
 

@@ -6,7 +6,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.features.mistakes import mistake_command
 from gpuexplore.features.mistakes.catalog import MISTAKES
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Reading
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, WayReading
 from gpuexplore.serialization import encode
 from tests.cli.conftest import answered, home
 from tests.features.mistakes.catalog.made import observation
@@ -70,7 +70,7 @@ def test_json_has_both_values_with_their_intervals_and_what_was_found(answered, 
 
 
 def test_a_value_that_is_no_number_stays_json(answered, made):
-    made(wrong=Reading(None, text="inf"), factor=None)
+    made(wrong=WayReading(None, text="inf"), factor=None)
 
     _, told = answered("mistake", "fp16-overflow", "--json")
 

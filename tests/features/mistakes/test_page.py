@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, MISTAKES, activity_of
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Reading
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, WayReading
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from tests.devices.processors import ZEN_4
@@ -130,7 +130,7 @@ def test_what_is_within_the_noise_is_not_claimed(page, seen):
 
 
 def test_a_value_that_is_no_number_is_told_without_a_factor(page, seen):
-    seen("fp16-overflow", quantity="sum", wrong=Reading(None, text="inf"), right=Reading(65_536), factor=None)
+    seen("fp16-overflow", quantity="sum", wrong=WayReading(None, text="inf"), right=WayReading(65_536), factor=None)
 
     app = page("timing-mistakes", mistake="fp16-overflow")
 

@@ -8,6 +8,7 @@ from gpuexplore.features.lessons.ui.view import FOLLOWED
 from gpuexplore.features.workshop.goals import KINDS, goal_of
 from gpuexplore.features.workshop.ui import found, known
 from gpuexplore.rooms import ALL_STEPS, LESSON, MOST_OF_ONE, WrongCodes
+from gpuexplore.ui.shared import Shared
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts
 
 LEADER = "the one who leads"
@@ -16,7 +17,7 @@ LEADER = "the one who leads"
 @pytest.fixture(autouse=True)
 def no_wrong_codes_yet(monkeypatch):
     monkeypatch.setattr(found, "WRONG_CODES", WrongCodes())
-    monkeypatch.setattr(found, "PRESENCE", found.Presence())
+    monkeypatch.setattr(found, "note_presence", found.noting_presence())
 
 
 @pytest.fixture
@@ -187,17 +188,17 @@ def test_those_who_look_are_written_down_together(monkeypatch):
     noted, now_s = [], [0.0]
     monkeypatch.setattr(found, "store", lambda: SimpleNamespace(see_participants=noted.append))
     monkeypatch.setattr(found, "monotonic", lambda: now_s[0])
-    presence = found.Presence()
+    note = found.noting_presence()
     for moment_s, number in ((0.0, 1), (1.0, 2), (2.0, 3), (2.0, 2), (found.SEEN_EVERY_S, 4)):
         now_s[0] = moment_s
-        presence.note(number)
+        note(number)
 
     assert noted == [{1}, {2, 3, 4}]
 
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
-    monkeypatch.setattr(known, "READERS", known._Rooms())
+    monkeypatch.setattr(known, "READERS", Shared(known.MOST_ROOMS))
     known.forget()
 
 

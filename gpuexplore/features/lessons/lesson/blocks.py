@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, get_args, get_type_hints
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS
 from gpuexplore.errors import InvalidInput, NotFound
@@ -13,12 +13,12 @@ from gpuexplore.features.lessons.lesson.expression import (
     OUTCOMES,
     UNIT_NAMES,
     Expression,
-    Names,
+    StepNames,
     Value,
     evaluate,
     parse,
 )
-from gpuexplore.features.lessons.lesson.figure import Figure, Undefined, format_figure, format_with_interval
+from gpuexplore.features.lessons.lesson.figure import LessonFigure, Undefined, format_figure, format_with_interval
 
 # Text of a lesson: Markdown without HTML, with figures in double braces, like ``{{ time(size=512) }}``.
 
@@ -54,11 +54,11 @@ class Prose:
         """The expressions of its figures."""
         return tuple(piece[0] for piece in self.pieces if not isinstance(piece, str))
 
-    def said(self, names: Names) -> str:
+    def said(self, names: StepNames) -> str:
         """Return the text with its figures; a dash where one was not measured, or has no value."""
         return "".join(piece if isinstance(piece, str) else _said(*piece, names) for piece in self.pieces)
 
-    def is_known(self, names: Names) -> bool:
+    def is_known(self, names: StepNames) -> bool:
         """Return whether each of its figures was measured or can be computed."""
         try:
             for expression in self.expressions:
@@ -77,7 +77,7 @@ def _figure(text: str) -> tuple[Expression, bool]:
     return parse(text.strip().removesuffix(WITH_INTERVAL)), text.strip().endswith(WITH_INTERVAL)
 
 
-def _said(expression: Expression, with_interval: bool, names: Names) -> str:
+def _said(expression: Expression, with_interval: bool, names: StepNames) -> str:
     try:
         return _words(evaluate(expression, names), with_interval)
     except (NotFound, Undefined):
@@ -85,7 +85,7 @@ def _said(expression: Expression, with_interval: bool, names: Names) -> str:
 
 
 def _words(value: Value, with_interval: bool) -> str:
-    if isinstance(value, Figure):
+    if isinstance(value, LessonFigure):
         return format_with_interval(value) if with_interval else format_figure(value)
     if isinstance(value, str):
         return value
@@ -110,7 +110,7 @@ CANNOT_TELL = "can't tell"
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class GuessBlock:
     """What the reader commits to before anything is measured: a number in `unit`, or one of `choices`."""
 
     name: ClassVar[str] = "guess"
@@ -130,7 +130,7 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunBlock:
     """An experiment, in the words of the command line; `device` may also be `gpu`: this machine's, or a recording."""
 
     name: ClassVar[str] = "run"
@@ -148,7 +148,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class MistakeBlock:
     """A mistake made on purpose beside the right way: `source="wrong"` and `source="right"` of what it measures."""
 
     name: ClassVar[str] = "mistake"
@@ -157,7 +157,7 @@ class Mistake:
 
 
 @dataclass(frozen=True, slots=True)
-class Predict:
+class PredictBlock:
     """A prediction, in the words of the command line."""
 
     name: ClassVar[str] = "predict"
@@ -172,7 +172,7 @@ class Predict:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchBlock:
     """A kernel launch as arithmetic: `elements` in blocks of `threads` on a GPU of the table, one's own or `here`."""
 
     name: ClassVar[str] = "launch"
@@ -187,7 +187,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class TensorBlock:
     """A chain of indexing and reshaping; with `read` the cost of reading what it gives, measured."""
 
     name: ClassVar[str] = "tensor"
@@ -197,7 +197,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryBlock:
     """The memory of training a model, in the words of the command line."""
 
     name: ClassVar[str] = "memory"
@@ -211,7 +211,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Train:
+class TrainBlock:
     """A training, in the words of the command line."""
 
     name: ClassVar[str] = "train"
@@ -225,7 +225,7 @@ class Train:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimBlock:
     """A claim of the notebooks, with the verdict of the fact check."""
 
     name: ClassVar[str] = "claim"
@@ -234,7 +234,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckBlock:
     """The rule that judges a guess: one of `exact`, `near`, `choice`, `option` and `reach`.
 
     Attributes:
@@ -268,7 +268,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class SayBlock:
     """What is said after a check when `when` is true; of those of one check the first that is."""
 
     name: ClassVar[str] = "say"
@@ -277,7 +277,7 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepBlock:
     """The rule to keep."""
 
     name: ClassVar[str] = "keep"
@@ -285,7 +285,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Instructor:
+class InstructorBlock:
     """Notes for whoever teaches it; learners do not see them."""
 
     name: ClassVar[str] = "instructor"
@@ -297,13 +297,24 @@ def with_colon(ask: str) -> str:
     return ask if ask.endswith(("?", ":", ".")) else f"{ask}:"
 
 
-Block = Guess | Run | Mistake | Predict | Launch | Tensor | Memory | Train | Claim | Check | Say | Keep | Instructor
-KINDS: tuple[type[Any], ...] = (
-    Guess, Run, Mistake, Predict, Launch, Tensor, Memory, Train, Claim, Check, Say, Keep, Instructor,
-)  # fmt: skip
-BLOCKS: Mapping[str, type[Any]] = MappingProxyType({kind.name: kind for kind in KINDS})
-COMPUTED = (Predict, Launch, Tensor, Memory, Claim)  # at once, without a device
-MEASURED = (Run, Mistake, Train)
+Block = (
+    GuessBlock
+    | RunBlock
+    | MistakeBlock
+    | PredictBlock
+    | LaunchBlock
+    | TensorBlock
+    | MemoryBlock
+    | TrainBlock
+    | ClaimBlock
+    | CheckBlock
+    | SayBlock
+    | KeepBlock
+    | InstructorBlock
+)
+BLOCKS: Mapping[str, type[Any]] = MappingProxyType({kind.name: kind for kind in get_args(Block)})
+COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ClaimBlock)  # at once, without a device
+MEASURED = (RunBlock, MistakeBlock, TrainBlock)
 TYPES: Mapping[type, str] = MappingProxyType(
     {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts"}
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuexplore.devices import lessons_directory
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.format import Lesson, Step, read_lesson, with_letters
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep, read_lesson, with_letters
 
 FOLDER = Path(__file__).parent
 MOST_OWN = 200
@@ -104,7 +104,7 @@ def _with_borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Lesson:
     return replace(lesson, steps=with_letters(steps)) if lesson.borrows else lesson
 
 
-def _borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Iterable[Step]:
+def _borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Iterable[LessonStep]:
     for place in lesson.borrows:
         name, _, letter = place.partition("/")
         if name not in lessons or lessons[name].borrows:

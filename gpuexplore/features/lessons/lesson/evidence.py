@@ -14,31 +14,24 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     MEASURED,
-    Claim,
-    Launch,
-    Memory,
-    Mistake,
-    Predict,
-    Run,
-    Tensor,
-    Train,
+    ClaimBlock,
+    LaunchBlock,
+    MemoryBlock,
+    MistakeBlock,
+    PredictBlock,
+    RunBlock,
+    TensorBlock,
+    TrainBlock,
 )
-from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, Style
-from gpuexplore.features.lessons.lesson.format import Step
+from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames
+from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, LessonFigure, Style
+from gpuexplore.features.lessons.lesson.format import LessonStep
 from gpuexplore.features.lessons.lesson.memory_block import memory_rows
-from gpuexplore.features.lessons.lesson.quantities import (
-    Row,
-    StepNames,
-    claim_rows,
-    facts_of,
-    launch_row,
-    prediction_row,
-    result_row,
-)
+from gpuexplore.features.lessons.lesson.quantities import claim_rows, facts_of, launch_row, prediction_row, result_row
 from gpuexplore.features.lessons.lesson.tensor_block import read_of, read_rows, tensor_rows
 from gpuexplore.features.lessons.lesson.training import training_of, training_rows, untrained_row
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, activity_of
-from gpuexplore.features.mistakes.catalog.contract import Observation, Quantity
+from gpuexplore.features.mistakes.catalog.contract import MistakeObservation, Quantity
 from gpuexplore.model import Device, Experiment, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
@@ -54,7 +47,7 @@ Work = Experiment | Activity
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StepTask:
     """One piece of work of a step.
 
     Attributes:
@@ -63,29 +56,29 @@ class Task:
         seconds: it will take about.
     """
 
-    block: Run | Mistake | Tensor | Train
+    block: RunBlock | MistakeBlock | TensorBlock | TrainBlock
     work: Work | None
     seconds: float = 0.0
 
 
-def tasks_of(step: Step, devices: Sequence[Device]) -> tuple[Task, ...]:
+def tasks_of(step: LessonStep, devices: Sequence[Device]) -> tuple[StepTask, ...]:
     """Return what a step measures on a machine with `devices`.
 
     Raises:
         InvalidInput: a block asks for what cannot be measured; says what is accepted.
     """
-    asked = [block for block in step.of(*MEASURED, Tensor) if not isinstance(block, Tensor) or block.read]
+    asked = [block for block in step.of(*MEASURED, TensorBlock) if not isinstance(block, TensorBlock) or block.read]
     return tuple(_task(block, devices) for block in asked)
 
 
-def request_of(block: Run, device_id: str) -> Request:
+def request_of(block: RunBlock, device_id: str) -> Request:
     """Return the request of a block, on one device."""
     given = {"sizes": block.size, "shapes": block.shape, "implementations": block.impl, "cache": block.cache}
     options = {"data": block.data, "threads": block.threads} | ({"budget": block.budget} if block.budget else {})
     return Request(operation=block.operation, dtypes=block.dtype, devices=device_id, **given, **options)
 
 
-def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
+def device_of(block: RunBlock, devices: Sequence[Device]) -> Device | None:
     """Return the device that a block means; None for a GPU where there is none.
 
     Raises:
@@ -99,21 +92,21 @@ def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
     raise InvalidInput.of("device", block.device, (*(device.id for device in devices), GPU))
 
 
-def _task(block: Run | Mistake | Tensor | Train, devices: Sequence[Device]) -> Task:
-    if isinstance(block, Train):
+def _task(block: RunBlock | MistakeBlock | TensorBlock | TrainBlock, devices: Sequence[Device]) -> StepTask:
+    if isinstance(block, TrainBlock):
         work = training_of(block, devices)
-        return Task(block, work, work.expected_s if work else 0.0)
-    if isinstance(block, Mistake):
-        return Task(block, activity_of(block.mistake), EXPECTED_S)
-    if isinstance(block, Tensor):
+        return StepTask(block, work, work.expected_s if work else 0.0)
+    if isinstance(block, MistakeBlock):
+        return StepTask(block, activity_of(block.mistake), EXPECTED_S)
+    if isinstance(block, TensorBlock):
         asked = read_of(block, devices[0].id)
-        return Task(block, asked, asked.expected_s)
+        return StepTask(block, asked, asked.expected_s)
     device = device_of(block, devices)
     if device is None:
-        return Task(block, None)
+        return StepTask(block, None)
     experiment = resolve(request_of(block, device.id), [device.id for device in devices])
     check_limits(experiment, [device])
-    return Task(block, experiment, estimate(experiment, [device]).seconds)
+    return StepTask(block, experiment, estimate(experiment, [device]).seconds)
 
 
 STAND_IN = "T4"  # the GPU of the notebooks, predicted where there is neither one nor a recording
@@ -132,7 +125,7 @@ QUANTITY_OF: Mapping[Quantity, tuple[str, Dimension]] = {
 
 
 def names_of(
-    step: Step, devices: Sequence[Device], measured: Mapping[int, Measured], tasks: Sequence[Task]
+    step: LessonStep, devices: Sequence[Device], measured: Mapping[int, Measured], tasks: Sequence[StepTask]
 ) -> StepNames:
     """Return the quantities of a step.
 
@@ -145,7 +138,7 @@ def names_of(
     Raises:
         InvalidInput: a block that is computed asks for what does not exist.
     """
-    rows: list[Row] = []
+    rows: list[QuantityRow] = []
     for place, task in enumerate(tasks):
         rows += _rows_of_task(task, measured.get(place), devices)
     for block in step.of(*COMPUTED):
@@ -153,12 +146,12 @@ def names_of(
     return StepNames(tuple(rows), facts_of(devices))
 
 
-def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
+def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[QuantityRow]:
     """Return the quantities of a block that needs no device: one of `blocks.COMPUTED`."""
     return OF_COMPUTED[type(block)](block, devices)
 
 
-def _predicted_rows(block: Predict, devices: Sequence[Device]) -> Iterable[Row]:
+def _predicted_rows(block: PredictBlock, devices: Sequence[Device]) -> Iterable[QuantityRow]:
     question = Question(
         block.operation, block.gpu, block.size, block.shape, block.dtype, implementation=block.impl, calls=block.calls
     )
@@ -166,41 +159,42 @@ def _predicted_rows(block: Predict, devices: Sequence[Device]) -> Iterable[Row]:
 
 
 @lru_cache(maxsize=500)
-def _predicted(question: Question, devices: tuple[Device, ...], device: str, of: str) -> tuple[Row, ...]:
+def _predicted(question: Question, devices: tuple[Device, ...], device: str, of: str) -> tuple[QuantityRow, ...]:
     return tuple(prediction_row(prediction, device, of) for prediction in predictions(question, devices))
 
 
-def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
+def _rows_of_task(task: StepTask, measured: Measured | None, devices: Sequence[Device]) -> Iterable[QuantityRow]:
     if task.work is None:
         return OF_UNMEASURABLE[type(task.block)](task.block, devices)
     return OF_MEASURED[type(task.block)](task.block, measured) if measured else ()
 
 
-def _result_rows(block: Run, results: Sequence[Result]) -> Iterable[Row]:
+def _result_rows(block: RunBlock, results: Sequence[Result]) -> Iterable[QuantityRow]:
     return [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results]
 
 
-def mistake_rows(block: Mistake, payload: Payload) -> Iterator[Row]:
+def mistake_rows(block: MistakeBlock, payload: Payload) -> Iterator[QuantityRow]:
     """Yield the wrong and the right figure of a mistake, and their ratio, which was taken round by round."""
-    seen = decode(Observation, payload)
+    seen = decode(MistakeObservation, payload)
     name, dimension = QUANTITY_OF[seen.quantity]
     style: Style = "percent" if seen.quantity == "share" else "number"
     sources = frozenset({seen.origin})
     for source, reading in (("wrong", seen.wrong), ("right", seen.right)):
         if reading.value is not None:
             low, high = reading.ci95 or (reading.value, reading.value)
-            figure: Figure | str = Figure(reading.value, low, high, dimension, style, sources)
+            figure: LessonFigure | str = LessonFigure(reading.value, low, high, dimension, style, sources)
         else:
             figure = seen.words(reading)
-        yield Row({"of": block.id, "source": source}, {name: figure})
+        yield QuantityRow({"of": block.id, "source": source}, {name: figure})
     if seen.factor:
         low, high = seen.factor.ci95 or (seen.factor.ratio, seen.factor.ratio)
-        yield Row(
-            {"of": block.id, "source": "factor"}, {"figure": Figure(seen.factor.ratio, low, high, sources=sources)}
+        yield QuantityRow(
+            {"of": block.id, "source": "factor"},
+            {"figure": LessonFigure(seen.factor.ratio, low, high, sources=sources)},
         )
 
 
-def stand_ins(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
+def stand_ins(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
     """Yield what is known of a GPU where there is none: recorded results of these cases, else predictions."""
     recorded = list(_recorded(block))
     if recorded:
@@ -214,7 +208,7 @@ def stand_ins(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
         yield from _predicted(question, tuple(devices), block.device, block.id)
 
 
-def _recorded(block: Run) -> Iterator[Result]:
+def _recorded(block: RunBlock) -> Iterator[Result]:
     """Yield recorded results of the cases a block asks for, all of one recording."""
     operation = operation_named(block.operation)
     shapes = set(shapes_of(Request(operation.name, sizes=block.size, shapes=block.shape), operation))
@@ -233,21 +227,21 @@ def _is_of_gpu(result: Result) -> bool:
     return device is not None and device.kind == "cuda" and result.measurement is not None
 
 
-Rows = Callable[[Any, Any], Iterable[Row]]
+Rows = Callable[[Any, Any], Iterable[QuantityRow]]
 OF_MEASURED: Mapping[type, Rows] = {
-    Run: _result_rows,
-    Mistake: mistake_rows,
-    Train: training_rows,
-    Tensor: read_rows,
+    RunBlock: _result_rows,
+    MistakeBlock: mistake_rows,
+    TrainBlock: training_rows,
+    TensorBlock: read_rows,
 }
 OF_UNMEASURABLE: Mapping[type, Rows] = {  # on the devices of this machine
-    Run: stand_ins,
-    Train: lambda block, devices: [untrained_row(block, devices)],
+    RunBlock: stand_ins,
+    TrainBlock: lambda block, devices: [untrained_row(block, devices)],
 }
 OF_COMPUTED: Mapping[type, Rows] = {
-    Predict: _predicted_rows,
-    Launch: lambda block, devices: [launch_row(block, devices)],
-    Tensor: lambda block, _: tensor_rows(block),
-    Memory: lambda block, _: memory_rows(block),
-    Claim: lambda block, _: claim_rows(block),
+    PredictBlock: _predicted_rows,
+    LaunchBlock: lambda block, devices: [launch_row(block, devices)],
+    TensorBlock: lambda block, _: tensor_rows(block),
+    MemoryBlock: lambda block, _: memory_rows(block),
+    ClaimBlock: lambda block, _: claim_rows(block),
 }

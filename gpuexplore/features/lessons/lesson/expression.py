@@ -8,8 +8,8 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.figure import (
@@ -17,7 +17,7 @@ from gpuexplore.features.lessons.lesson.figure import (
     SIZE,
     TIME,
     WORK,
-    Figure,
+    LessonFigure,
     combined,
     exact,
     format_figure,
@@ -28,7 +28,7 @@ from gpuexplore.features.lessons.lesson.figure import (
 
 LONGEST = 400  # characters
 DEEPEST = 20
-Value = Figure | bool | str | None  # None: true and false both fit the intervals
+Value = LessonFigure | bool | str | None  # None: true and false both fit the intervals
 Selectors = Mapping[str, str]
 SIGNS: Mapping[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 FUNCTIONS: Mapping[str, Callable[[float], float]] = {
@@ -39,7 +39,7 @@ FUNCTIONS: Mapping[str, Callable[[float], float]] = {
     "log": math.log,
 }
 KEEP_UNITS = ("ceil", "floor", "round")
-CHOICES: Mapping[str, Callable[..., Figure]] = {"min": min, "max": max}
+CHOICES: Mapping[str, Callable[..., LessonFigure]] = {"min": min, "max": max}
 COMPARISONS: Mapping[type, Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -58,25 +58,67 @@ SELECTORS = (
 )  # fmt: skip
 FACTS = ("gpu", "gpus", "bf16_units", "fp16_units", "cores")
 # Units of numbers that a lesson states itself, like 16e9 * B / s.
-UNIT_NAMES: Mapping[str, Figure] = {"s": exact(1.0, TIME), "B": exact(1.0, SIZE), "FLOP": exact(1.0, WORK)}
+UNIT_NAMES: Mapping[str, LessonFigure] = {"s": exact(1.0, TIME), "B": exact(1.0, SIZE), "FLOP": exact(1.0, WORK)}
 OUTCOMES = ("right", "close", "off", "unclear", "not_measured", "no_guess")
 
 
-class Names(Protocol):
-    """What an expression may look up; `quantities.StepNames` is one of a step."""
+@dataclass(frozen=True, slots=True)
+class QuantityRow:
+    """Quantities that belong together, e.g. of one result.
 
-    def quantity(self, name: str, selectors: Selectors) -> Figure | str:
-        """Return the quantity `name`, narrowed down by `selectors`.
+    Attributes:
+        labels: what they are of, by selector.
+        figures: by the name of the quantity.
+        missing: why it has no others, where something could not be measured.
+    """
+
+    labels: Mapping[str, str]
+    figures: Mapping[str, LessonFigure | str]
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepNames:
+    """What the expressions of a step may look up.
+
+    Attributes:
+        rows: of everything the step measured or computed.
+        facts: of this machine.
+        answers: the guesses of the reader and, after a check, its outcome.
+    """
+
+    rows: tuple[QuantityRow, ...] = ()
+    facts: Mapping[str, Value] = field(default_factory=dict)
+    answers: Mapping[str, Value] = field(default_factory=dict)
+
+    def quantity(self, name: str, selectors: Selectors) -> LessonFigure | str:
+        """Return the quantity `name` of the one row that `selectors` leave.
 
         Raises:
-            NotFound: it was not measured.
-            InvalidInput: there are several, or none can be.
+            NotFound: it was not measured; says why.
+            InvalidInput: several rows have it, with different values, or no row can have it.
         """
-        ...
+        rows = [row for row in self.rows if all(row.labels.get(key) == value for key, value in selectors.items())]
+        found = {figure for row in rows if (figure := row.figures.get(name)) is not None}
+        if len(found) == 1:
+            return found.pop()
+        asked = ", ".join([name, *(f"{key}={value}" for key, value in selectors.items())])
+        if found:
+            several = sorted({", ".join(f"{key}={value}" for key, value in row.labels.items()) for row in rows})
+            raise InvalidInput(f"{asked}: stands for several: {'; '.join(several[:4])}")
+        raise NotFound(next((row.missing for row in rows if row.missing), f"{asked}: was not measured"))
 
     def fact(self, name: str) -> Value:
-        """Return a fact of this machine, of the guess or of its outcome."""
-        ...
+        """Return a fact, a guess or an outcome.
+
+        Raises:
+            NotFound: no guess was made.
+        """
+        if name in self.facts:
+            return self.facts[name]
+        if name not in self.answers:
+            raise NotFound(f"{name}: no guess was made")
+        return self.answers[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +154,17 @@ def parse(text: str, guesses: tuple[str, ...] = ()) -> Expression:
     return Expression(text.strip(), tree)
 
 
-def evaluate(expression: Expression, names: Names) -> Value:
+def evaluate(expression: Expression, names: StepNames) -> Value:
     """Return the value of an expression.
 
     Raises:
         NotFound: something it needs was not measured.
         InvalidInput: units do not go together, or a name stands for several figures.
     """
-    return _Evaluation(names).of(expression.tree)
+    return _value(expression.tree, names)
 
 
-def figure_of(expression: Expression, names: Names) -> Figure:
+def figure_of(expression: Expression, names: StepNames) -> LessonFigure:
     """Return the figure an expression stands for.
 
     Raises:
@@ -132,84 +174,86 @@ def figure_of(expression: Expression, names: Names) -> Figure:
     value = evaluate(expression, names)
     if isinstance(value, str):
         raise NotFound(f"{expression.text}: came out as {value}, which is no number")
-    if not isinstance(value, Figure):
+    if not isinstance(value, LessonFigure):
         raise InvalidInput.of("expression", expression.text, "what gives a number")
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluation:
-    names: Names
-
-    def of(self, node: ast.expr) -> Value:
-        if isinstance(node, ast.Constant):
-            return node.value if isinstance(node.value, str) else exact(float(str(node.value)))
-        if isinstance(node, ast.Name):
-            return UNIT_NAMES.get(node.id) or self.names.fact(node.id)
-        if isinstance(node, ast.UnaryOp):
-            return self._unary(node)
-        if isinstance(node, ast.BinOp):
-            return self._arithmetic(node)
-        if isinstance(node, ast.BoolOp):
-            return self._logic(node)
-        if isinstance(node, ast.Compare):
-            return self._comparison(node)
-        assert isinstance(node, ast.Call)
-        return self._call(node)
-
-    def _figure(self, node: ast.expr) -> Figure:
-        value = self.of(node)
-        if not isinstance(value, Figure):
-            raise InvalidInput.of("value", str(value), "numbers")
-        return value
-
-    def _unary(self, node: ast.UnaryOp) -> Value:
-        if isinstance(node.op, ast.Not):
-            value = self.of(node.operand)
-            return None if value is None else not value
-        return combined("*", exact(-1.0), self._figure(node.operand))
-
-    def _arithmetic(self, node: ast.BinOp) -> Figure:
-        left, right = self._figure(node.left), self._figure(node.right)
-        return raised(left, right) if isinstance(node.op, ast.Pow) else combined(SIGNS[type(node.op)], left, right)
-
-    def _logic(self, node: ast.BoolOp) -> bool | None:
-        decisive = isinstance(node.op, ast.Or)  # one true part decides an `or`, one false part an `and`
-        undecided = False
-        for part in node.values:
-            value = self.of(part)
-            if value is decisive:
-                return decisive
-            undecided = undecided or value is None
-        return None if undecided else not decisive
-
-    def _comparison(self, node: ast.Compare) -> bool | None:
-        (sign,), (right,) = node.ops, node.comparators
-        left_value, right_value = self.of(node.left), self.of(right)
-        if isinstance(left_value, str) or isinstance(right_value, str):
-            if not isinstance(sign, ast.Eq | ast.NotEq):
-                raise InvalidInput.of("comparison of texts", ast.unparse(node), "== and !=")
-            return (left_value == right_value) == isinstance(sign, ast.Eq)
-        if not (isinstance(left_value, Figure) and isinstance(right_value, Figure)):
-            raise InvalidInput.of("comparison", ast.unparse(node), "two numbers, or two texts")
-        return _compared(left_value, right_value, sign)
-
-    def _call(self, node: ast.Call) -> Value:
-        name = _name(node.func)
-        if name in FUNCTIONS:
-            return mapped(FUNCTIONS[name], self._figure(node.args[0]), keeps_unit=name in KEEP_UNITS)
-        if name in CHOICES:
-            return _chosen(name, [self._figure(argument) for argument in node.args])
-        return self.names.quantity(name, _selectors(node))
+def _value(node: ast.expr, names: StepNames) -> Value:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else exact(float(str(node.value)))
+    if isinstance(node, ast.Name):
+        return UNIT_NAMES.get(node.id) or names.fact(node.id)
+    if isinstance(node, ast.UnaryOp):
+        return _unary(node, names)
+    if isinstance(node, ast.BinOp):
+        return _arithmetic(node, names)
+    if isinstance(node, ast.BoolOp):
+        return _logic(node, names)
+    if isinstance(node, ast.Compare):
+        return _comparison(node, names)
+    assert isinstance(node, ast.Call)
+    return _call(node, names)
 
 
-def _chosen(name: str, figures: list[Figure]) -> Figure:
+def _figure(node: ast.expr, names: StepNames) -> LessonFigure:
+    value = _value(node, names)
+    if not isinstance(value, LessonFigure):
+        raise InvalidInput.of("value", str(value), "numbers")
+    return value
+
+
+def _unary(node: ast.UnaryOp, names: StepNames) -> Value:
+    if isinstance(node.op, ast.Not):
+        value = _value(node.operand, names)
+        return None if value is None else not value
+    return combined("*", exact(-1.0), _figure(node.operand, names))
+
+
+def _arithmetic(node: ast.BinOp, names: StepNames) -> LessonFigure:
+    left, right = _figure(node.left, names), _figure(node.right, names)
+    return raised(left, right) if isinstance(node.op, ast.Pow) else combined(SIGNS[type(node.op)], left, right)
+
+
+def _logic(node: ast.BoolOp, names: StepNames) -> bool | None:
+    decisive = isinstance(node.op, ast.Or)  # one true part decides an `or`, one false part an `and`
+    undecided = False
+    for part in node.values:
+        value = _value(part, names)
+        if value is decisive:
+            return decisive
+        undecided = undecided or value is None
+    return None if undecided else not decisive
+
+
+def _comparison(node: ast.Compare, names: StepNames) -> bool | None:
+    (sign,), (right,) = node.ops, node.comparators
+    left_value, right_value = _value(node.left, names), _value(right, names)
+    if isinstance(left_value, str) or isinstance(right_value, str):
+        if not isinstance(sign, ast.Eq | ast.NotEq):
+            raise InvalidInput.of("comparison of texts", ast.unparse(node), "== and !=")
+        return (left_value == right_value) == isinstance(sign, ast.Eq)
+    if not (isinstance(left_value, LessonFigure) and isinstance(right_value, LessonFigure)):
+        raise InvalidInput.of("comparison", ast.unparse(node), "two numbers, or two texts")
+    return _compared(left_value, right_value, sign)
+
+
+def _call(node: ast.Call, names: StepNames) -> Value:
+    name = _name(node.func)
+    if name in FUNCTIONS:
+        return mapped(FUNCTIONS[name], _figure(node.args[0], names), keeps_unit=name in KEEP_UNITS)
+    if name in CHOICES:
+        return _chosen(name, [_figure(argument, names) for argument in node.args])
+    return names.quantity(name, _selectors(node))
+
+
+def _chosen(name: str, figures: list[LessonFigure]) -> LessonFigure:
     if len({figure.dimension for figure in figures}) > 1:
         raise InvalidInput(f"{name} of {', '.join(map(format_figure, figures))}: the units differ")
     return CHOICES[name](figures, key=lambda figure: figure.value)
 
 
-def _compared(left: Figure, right: Figure, sign: ast.cmpop) -> bool | None:
+def _compared(left: LessonFigure, right: LessonFigure, sign: ast.cmpop) -> bool | None:
     if isinstance(sign, ast.Eq | ast.NotEq):
         if left.is_exact and right.is_exact:
             same: bool | None = math.isclose(left.value, right.value, rel_tol=1e-9)

@@ -63,7 +63,7 @@ class Clocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class LessonFigure:
     """A quantity.
 
     Attributes:
@@ -91,12 +91,12 @@ class Figure:
         return self.low == self.high
 
 
-def exact(value: float, dimension: Dimension = PLAIN, style: Style = "number") -> Figure:
+def exact(value: float, dimension: Dimension = PLAIN, style: Style = "number") -> LessonFigure:
     """Return a figure without an interval."""
-    return Figure(value, value, value, dimension, style)
+    return LessonFigure(value, value, value, dimension, style)
 
 
-def combined(sign: str, left: Figure, right: Figure) -> Figure:
+def combined(sign: str, left: LessonFigure, right: LessonFigure) -> LessonFigure:
     """Return `left` + - * or / `right`; the interval holds every combination of the two.
 
     That of the ratio of two measured times is narrower: they are independent, or were sampled in turns.
@@ -115,7 +115,7 @@ def combined(sign: str, left: Figure, right: Figure) -> Figure:
     style: Style = left.style if power is None or right.dimension == PLAIN else "number"
     if power is not None and left.dimension == right.dimension:
         style = "number"
-    found = Figure(SIGNS[sign](left.value, right.value), min(ends), max(ends), dimension, style)
+    found = LessonFigure(SIGNS[sign](left.value, right.value), min(ends), max(ends), dimension, style)
     ratio = _ratio(left, right) if sign == "/" else None
     if ratio and ratio.interval:
         low, high = (found.value * end / ratio.value for end in ratio.interval)
@@ -123,7 +123,7 @@ def combined(sign: str, left: Figure, right: Figure) -> Figure:
     return _bounded(_joined(replace(found, clocked=_one_time(sign, left, right)), left, right))
 
 
-def _ratio(left: Figure, right: Figure) -> Estimate | None:
+def _ratio(left: LessonFigure, right: LessonFigure) -> Estimate | None:
     """Return the ratio of the times that two figures are, one way up; None where they are not."""
     this, other = left.clocked, right.clocked
     if not this or not other or this.power != other.power:
@@ -134,7 +134,7 @@ def _ratio(left: Figure, right: Figure) -> Estimate | None:
     return ratio_of(this.result, other.result, same_run=same_run)
 
 
-def _one_time(sign: str, left: Figure, right: Figure) -> Clocked | None:
+def _one_time(sign: str, left: LessonFigure, right: LessonFigure) -> Clocked | None:
     """Return the time that a product or quotient with an exact positive number still is."""
     if sign in "*/" and right.is_exact and right.value > 0:
         return left.clocked
@@ -143,7 +143,7 @@ def _one_time(sign: str, left: Figure, right: Figure) -> Clocked | None:
     return None
 
 
-def raised(base: Figure, power: Figure) -> Figure:
+def raised(base: LessonFigure, power: LessonFigure) -> LessonFigure:
     """Return `base` ** `power`.
 
     Raises:
@@ -161,10 +161,10 @@ def raised(base: Figure, power: Figure) -> Figure:
         raise _too_large() from error
     ends = [low, high, *([0.0] if base.low <= 0 <= base.high else [])]
     dimension = Dimension(*(int(part * power.value) for part in base.dimension))
-    return _bounded(_joined(Figure(value, min(ends), max(ends), dimension), base))
+    return _bounded(_joined(LessonFigure(value, min(ends), max(ends), dimension), base))
 
 
-def mapped(function: Callable[[float], float], figure: Figure, *, keeps_unit: bool = True) -> Figure:
+def mapped(function: Callable[[float], float], figure: LessonFigure, *, keeps_unit: bool = True) -> LessonFigure:
     """Return a rising or falling `function` of a figure, e.g. `math.ceil`.
 
     Args:
@@ -183,7 +183,7 @@ def mapped(function: Callable[[float], float], figure: Figure, *, keeps_unit: bo
     return replace(figure, value=function(figure.value), low=min(ends), high=max(ends))
 
 
-def is_less(left: Figure, right: Figure) -> bool | None:
+def is_less(left: LessonFigure, right: LessonFigure) -> bool | None:
     """Return whether `left` < `right`; None where the intervals overlap.
 
     Raises:
@@ -195,7 +195,7 @@ def is_less(left: Figure, right: Figure) -> bool | None:
     return None if told is None else told == "below"
 
 
-def _quotient(left: Figure, right: Figure) -> Estimate:
+def _quotient(left: LessonFigure, right: LessonFigure) -> Estimate:
     """Return the ratio of two positive figures; without a common clock they are independent."""
     if left.clocked and right.clocked:
         ratio = combined("/", left, right)
@@ -206,18 +206,18 @@ def _quotient(left: Figure, right: Figure) -> Estimate:
     return found
 
 
-def _by_ends(left: Figure, right: Figure) -> Relation | None:
+def _by_ends(left: LessonFigure, right: LessonFigure) -> Relation | None:
     if left.high < right.low:
         return "below"
     return "above" if left.low > right.high else None
 
 
-def _joined(made: Figure, *of: Figure) -> Figure:
+def _joined(made: LessonFigure, *of: LessonFigure) -> LessonFigure:
     sources = frozenset().union(*(figure.sources for figure in of))
     return replace(made, sources=sources, doubts=frozenset().union(*(figure.doubts for figure in of)))
 
 
-def _bounded(figure: Figure) -> Figure:
+def _bounded(figure: LessonFigure) -> LessonFigure:
     if not all(math.isfinite(end) and abs(end) <= LARGEST for end in (figure.low, figure.value, figure.high)):
         raise _too_large()
     return figure
@@ -237,12 +237,12 @@ FORMATS: Mapping[Dimension, Callable[[float], str]] = {
 }
 
 
-def format_figure(figure: Figure) -> str:
+def format_figure(figure: LessonFigure) -> str:
     """Return the value with its unit, e.g. ``1.25 ms``."""
     return formatter(figure)(figure.value)
 
 
-def format_with_interval(figure: Figure) -> str:
+def format_with_interval(figure: LessonFigure) -> str:
     """Return the value with its unit and its interval, e.g. ``1.25 ms (1.22 ms to 1.29 ms)``."""
     if figure.is_exact:
         return format_figure(figure)
@@ -250,7 +250,7 @@ def format_with_interval(figure: Figure) -> str:
     return f"{say(figure.value)} ({say(figure.low)} to {say(figure.high)})"
 
 
-def formatter(figure: Figure) -> Callable[[float], str]:
+def formatter(figure: LessonFigure) -> Callable[[float], str]:
     """Return what says values of this unit."""
     if figure.dimension == PLAIN:
         return format_percent if figure.style == "percent" else _plain

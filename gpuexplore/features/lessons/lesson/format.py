@@ -16,12 +16,12 @@ from gpuexplore.features.lessons.lesson.blocks import (
     CANNOT_TELL,
     NO_IDEA,
     Block,
-    Check,
-    Guess,
-    Instructor,
-    Keep,
+    CheckBlock,
+    GuessBlock,
+    InstructorBlock,
+    KeepBlock,
     Prose,
-    Say,
+    SayBlock,
     block_of,
 )
 from gpuexplore.features.lessons.lesson.expression import Expression, parse
@@ -37,7 +37,7 @@ OPTIONAL: dict[str, type] = {"rows": list, "borrows": list, "order": int}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LessonStep:
     """One step of a lesson.
 
     Attributes:
@@ -54,9 +54,9 @@ class Step:
         return tuple(part for _, part in self.parts if isinstance(part, kinds))
 
     @property
-    def guesses(self) -> Mapping[str, Guess]:
+    def guesses(self) -> Mapping[str, GuessBlock]:
         """Its guesses by id."""
-        return {guess.id: guess for guess in self.of(Guess)}
+        return {guess.id: guess for guess in self.of(GuessBlock)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ class Lesson:
     question: str
     minutes: int
     rows: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[LessonStep, ...]
     digest: str
     borrows: tuple[str, ...] = ()
     order: int | None = None
 
-    def step(self, letter: str) -> Step:
+    def step(self, letter: str) -> LessonStep:
         """Return the step of this letter.
 
         Raises:
@@ -177,7 +177,7 @@ def _check_heading(what: str, text: str) -> None:
     check_text(what, text)
 
 
-def _steps(lines: Sequence[str], body: int, file: str) -> tuple[Step, ...]:
+def _steps(lines: Sequence[str], body: int, file: str) -> tuple[LessonStep, ...]:
     starts = list(_headings(lines, body))
     if len(starts) > MOST_STEPS:
         raise InvalidInput.of(f"{file}: steps", len(starts), f"at most {MOST_STEPS}")
@@ -186,7 +186,9 @@ def _steps(lines: Sequence[str], body: int, file: str) -> tuple[Step, ...]:
         raise InvalidInput.of(f"{file}, line {body + 1}", before[:60], "a step first: a line like ## How long is it?")
     ends = [*starts[1:], len(lines)]
     return tuple(
-        _checked(Step(letter, lines[start][3:].strip(), tuple(_parts(lines, start + 1, end, file))), file, start + 1)
+        _checked(
+            LessonStep(letter, lines[start][3:].strip(), tuple(_parts(lines, start + 1, end, file))), file, start + 1
+        )
         for letter, start, end in zip(ascii_lowercase, starts, ends, strict=False)
     )
 
@@ -243,14 +245,14 @@ def _named(make: Callable[[], Any], file: str, line: int) -> Any:
         raise InvalidInput(f"{file}, line {line}: {error}") from error
 
 
-def _checked(step: Step, file: str, line: int) -> Step:
+def _checked(step: LessonStep, file: str, line: int) -> LessonStep:
     """Return `step`, whose blocks refer to what it has."""
     guesses = step.guesses
-    if len(guesses) != len(step.of(Guess)):
+    if len(guesses) != len(step.of(GuessBlock)):
         raise InvalidInput(f"{file}, line {line}: two guesses of step {step.letter} have one id")
     for at, part in step.parts:
         _named(partial(_parsed, part, tuple(guesses)), file, at)
-        if isinstance(part, Check) and part.guess:
+        if isinstance(part, CheckBlock) and part.guess:
             if part.guess not in guesses:
                 raise InvalidInput.of(
                     f"{file}, line {at}: guess", part.guess, guesses or ("none: the step has no guess",)
@@ -259,7 +261,7 @@ def _checked(step: Step, file: str, line: int) -> Step:
     return step
 
 
-def _check_options(check: Check, guess: Guess) -> None:
+def _check_options(check: CheckBlock, guess: GuessBlock) -> None:
     options = [*check.choice, *filter(None, [check.option])]
     if bool(guess.choices) != bool(options):
         kind = "choice or option" if guess.choices else "exact or near"
@@ -279,11 +281,11 @@ def expressions(part: Prose | Block, guesses: tuple[str, ...] = ()) -> Iterator[
     """
     if isinstance(part, Prose):
         yield from part.expressions
-    elif isinstance(part, Say | Keep | Instructor):
+    elif isinstance(part, SayBlock | KeepBlock | InstructorBlock):
         yield from part.text.expressions
-        if isinstance(part, Say) and part.when:
+        if isinstance(part, SayBlock) and part.when:
             yield parse(part.when, guesses)
-    elif isinstance(part, Check):
+    elif isinstance(part, CheckBlock):
         for text in (part.exact, part.near, part.reach, *part.choice.values()):
             if text:
                 yield parse(text, guesses)
@@ -293,6 +295,6 @@ def _parsed(part: Prose | Block, guesses: tuple[str, ...]) -> tuple[Expression, 
     return tuple(expressions(part, guesses))
 
 
-def with_letters(steps: Sequence[Step]) -> tuple[Step, ...]:
+def with_letters(steps: Sequence[LessonStep]) -> tuple[LessonStep, ...]:
     """Return steps with new letters, in this order."""
     return tuple(replace(step, letter=letter) for letter, step in zip(ascii_lowercase, steps, strict=False))

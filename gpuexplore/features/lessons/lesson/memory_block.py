@@ -2,8 +2,8 @@
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson import blocks
-from gpuexplore.features.lessons.lesson.figure import SIZE, Figure, exact
-from gpuexplore.features.lessons.lesson.quantities import Row
+from gpuexplore.features.lessons.lesson.expression import QuantityRow
+from gpuexplore.features.lessons.lesson.figure import SIZE, LessonFigure, exact
 from gpuexplore.features.memory.analysis.fits import Fit, fits_of, gpus_named
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.models import model_named
@@ -15,7 +15,7 @@ OPTIONS = ("mixed", "checkpoints", "accumulate", "tokens", "reserve")  # as link
 NAMES = {"optimizer state": "optimizer"}  # what a lesson calls it, where that is not the kind itself
 
 
-def memory_rows(block: blocks.Memory) -> tuple[Row, ...]:
+def memory_rows(block: blocks.MemoryBlock) -> tuple[QuantityRow, ...]:
     """Return what a training step needs: by kind at most, at the peak, and what fits its GPU.
 
     Raises:
@@ -27,17 +27,20 @@ def memory_rows(block: blocks.Memory) -> tuple[Row, ...]:
     memory = training_memory(model, question.batch_of(model), setup)
     gpus = gpus_named([block.gpu]) if block.gpu else ()
     fit = next(iter(fits_of(model, memory.batch, setup, gpus, reserve=question.reserve_of())), None)
-    whole: dict[str, Figure | str] = {"phase": memory.peak.phase, "count": exact(float(memory.parameter_count))}
+    whole: dict[str, LessonFigure | str] = {"phase": memory.peak.phase, "count": exact(float(memory.parameter_count))}
     if fit and fit.largest_batch is not None:
         whole["batch"] = exact(float(fit.largest_batch))
     sizes = _sizes(memory, fit)
     return (
-        Row({"of": block.id}, whole),
-        *(Row({"of": block.id, "name": name}, {"memory": exact(float(size), SIZE)}) for name, size in sizes.items()),
+        QuantityRow({"of": block.id}, whole),
+        *(
+            QuantityRow({"of": block.id, "name": name}, {"memory": exact(float(size), SIZE)})
+            for name, size in sizes.items()
+        ),
     )
 
 
-def question_of(block: blocks.Memory) -> Question:
+def question_of(block: blocks.MemoryBlock) -> Question:
     """Return what is asked, as the page Memory and the command line take it.
 
     Raises:
@@ -56,7 +59,7 @@ def question_of(block: blocks.Memory) -> Question:
     )
 
 
-def options_of(block: blocks.Memory) -> dict[str, str]:
+def options_of(block: blocks.MemoryBlock) -> dict[str, str]:
     """Return the options by name.
 
     Raises:

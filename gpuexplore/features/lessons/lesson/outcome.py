@@ -1,18 +1,24 @@
-"""What becomes of a guess: one rule a check, judged by what was measured, never by a device's name."""
+"""The verdict on a guess: one rule a check, judged by what was measured, never by a device's name; and what is said."""
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, Check, Guess, Say
-from gpuexplore.features.lessons.lesson.expression import Value, evaluate, figure_of, parse
-from gpuexplore.features.lessons.lesson.figure import LARGEST, Dimension, Figure, Undefined, exact, format_with_interval
-from gpuexplore.features.lessons.lesson.format import Step
-from gpuexplore.features.lessons.lesson.quantities import StepNames
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
+from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames, Value, evaluate, figure_of, parse
+from gpuexplore.features.lessons.lesson.figure import (
+    LARGEST,
+    Dimension,
+    LessonFigure,
+    Undefined,
+    exact,
+    format_with_interval,
+)
+from gpuexplore.features.lessons.lesson.format import LessonStep
 from gpuexplore.model import Origin
 from gpuexplore.units import read_number
 
@@ -22,10 +28,12 @@ WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
 LARGEST_GUESS = LARGEST / max(UNITS.values())  # expressions can compute with it in every unit
+Answers = Mapping[str, str | None]  # guesses by id, as `read_guess` gave them; None for no idea
+Given = float | str | None  # a guessed number in SI units, or a choice; None for none
 UNKNOWN = (NotFound, Undefined)  # what it is made of was not measured, or came out so that it has no value
 
 
-class Outcome(StrEnum):
+class GuessOutcome(StrEnum):
     """What became of a guess."""
 
     RIGHT = "right"
@@ -42,25 +50,68 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A guess with what it was judged by.
+class JudgedCheck:
+    """A check with what became of the guess, and what is said after it.
 
     Attributes:
         truth: the figure or the option that is right; None where it is not known.
         why: what keeps it from being judged, where something does.
+        say: the block that says it; None where none of them holds.
+        said: its text, with the figures.
     """
 
-    outcome: Outcome
-    truth: Figure | str | None = None
+    check: CheckBlock
+    outcome: GuessOutcome
+    truth: LessonFigure | str | None = None
     why: str = ""
+    say: SayBlock | None = None
+    said: str = ""
 
     @property
     def answer(self) -> str:
         """The right answer, for a reader; empty where there is none."""
-        return format_with_interval(self.truth) if isinstance(self.truth, Figure) else self.truth or ""
+        return format_with_interval(self.truth) if isinstance(self.truth, LessonFigure) else self.truth or ""
 
 
-def read_guess(guess: Guess, typed: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class JudgedStep:
+    """A step after its experiment.
+
+    Attributes:
+        names: the quantities that its texts may name.
+        checks: in their order.
+    """
+
+    step: LessonStep
+    names: StepNames
+    checks: tuple[JudgedCheck, ...]
+
+
+def judged_by(step: LessonStep, names: StepNames, answers: Answers, own: Sequence[QuantityRow] = ()) -> JudgedStep:
+    """Return the checks of a step judged by `names`, each with what is said after it.
+
+    Args:
+        step: of a lesson.
+        names: `evidence.names_of` the step.
+        answers: the reader's guesses by id; None for no idea.
+        own: the reader's own results, which a task may be reached with.
+    """
+    every = StepNames((*names.rows, *own), names.facts)
+    return JudgedStep(
+        step,
+        names,
+        tuple(_told(check, step, every if check.reach else names, answers) for check in step.of(CheckBlock)),
+    )
+
+
+def _told(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
+    judged = judge(check, step, answers, known)
+    told = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
+    say = say_after(check, step, told)
+    return replace(judged, say=say, said=say.text.said(told) if say else "")
+
+
+def read_guess(guess: GuessBlock, typed: str) -> str | None:
     """Return what was typed as a guess, in one form; None for no idea.
 
     Raises:
@@ -83,12 +134,12 @@ def read_guess(guess: Guess, typed: str) -> str | None:
     return f"{number:.12g}"
 
 
-def value_of(guess: Guess, answer: str) -> Value:
+def value_of(guess: GuessBlock, answer: str) -> Value:
     """Return a guess, as `read_guess` gave it, as the value that expressions see; its unit is that of the truth."""
     return answer if guess.choices else exact(float(answer) * UNITS[guess.unit])
 
 
-def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: StepNames) -> Judged:
+def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepNames) -> JudgedCheck:
     """Return what becomes of the guess of `check`.
 
     Args:
@@ -99,10 +150,10 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
     try:
         return _judged(check, given, names)
     except UNKNOWN as error:
-        return Judged(Outcome.NOT_MEASURED, why=str(error))
+        return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why=str(error))
 
 
-def say_after(check: Check, step: Step, names: StepNames) -> Say | None:
+def say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
     """Return the first `say` behind a check whose condition holds and whose figures are known, or None.
 
     Args:
@@ -111,15 +162,15 @@ def say_after(check: Check, step: Step, names: StepNames) -> Say | None:
     return next((say for say in says_of(step, check) if _holds(say, step, names) and say.text.is_known(names)), None)
 
 
-def says_of(step: Step, check: Check) -> tuple[Say, ...]:
+def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
     """Return what may be said after a check: the blocks `say` up to the next check."""
-    parts = step.of(Check, Say)
+    parts = step.of(CheckBlock, SayBlock)
     behind = parts[parts.index(check) + 1 :]
-    until = next((place for place, part in enumerate(behind) if isinstance(part, Check)), len(behind))
-    return tuple(part for part in behind[:until] if isinstance(part, Say))
+    until = next((place for place, part in enumerate(behind) if isinstance(part, CheckBlock)), len(behind))
+    return tuple(part for part in behind[:until] if isinstance(part, SayBlock))
 
 
-def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames, check: Check) -> StepNames:
+def with_guesses(step: LessonStep, answers: Answers, names: StepNames, check: CheckBlock) -> StepNames:
     """Return `names` with the guesses of a step, each in the unit of what it is compared with."""
     values = {
         name: _in_unit_of(check, value_of(guess, answer), names)
@@ -129,15 +180,15 @@ def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames
     return StepNames(names.rows, names.facts, {**names.answers, **values})
 
 
-def with_outcome(names: StepNames, judged: Judged) -> StepNames:
+def with_outcome(names: StepNames, found: GuessOutcome, why: str = "") -> StepNames:
     """Return `names` with the outcome of a check, by which `say` chooses; doubts are `unclear` unguessed too."""
-    outcomes = {outcome.identifier: outcome is judged.outcome for outcome in Outcome}
-    if judged.outcome is Outcome.NO_GUESS and judged.why:
-        outcomes[Outcome.UNCLEAR.identifier] = True
+    outcomes = {outcome.identifier: outcome is found for outcome in GuessOutcome}
+    if found is GuessOutcome.NO_GUESS and why:
+        outcomes[GuessOutcome.UNCLEAR.identifier] = True
     return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
 
 
-def _holds(say: Say, step: Step, names: StepNames) -> bool:
+def _holds(say: SayBlock, step: LessonStep, names: StepNames) -> bool:
     if not say.when:
         return True
     try:
@@ -146,84 +197,77 @@ def _holds(say: Say, step: Step, names: StepNames) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """A guess as it was given; None for none."""
-
-    answer: str | None
-    number: float | None
+def _given(guess: GuessBlock | None, answer: str | None) -> Given:
+    if guess is None or guess.choices or answer is None:
+        return answer
+    return float(answer or 0) * UNITS[guess.unit]
 
 
-def _given(guess: Guess | None, answer: str | None) -> _Given:
-    typed = guess is not None and not guess.choices and answer is not None
-    return _Given(answer, float(answer or 0) * UNITS[guess.unit] if typed and guess else None)
-
-
-def _judged(check: Check, given: _Given, names: StepNames) -> Judged:
+def _judged(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
     for rule, judge_by in RULES.items():
         if getattr(check, rule):
             return judge_by(check, given, names)
     raise InvalidInput.of("check", "no rule", RULES)
 
 
-def _by_exact(check: Check, given: _Given, names: StepNames) -> Judged:
+def _by_exact(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
     truth = figure_of(parse(check.exact), names)
-    number = given.number
-    if number is None:
-        return Judged(Outcome.NO_GUESS, truth)
+    if not isinstance(given, float):
+        return JudgedCheck(check, GuessOutcome.NO_GUESS, truth)
     whole = truth.value == int(truth.value) and abs(truth.value) <= WHOLE
-    if number == truth.value or (not whole and math.isclose(number, truth.value, rel_tol=EXACT)):
-        return Judged(Outcome.RIGHT, truth)
-    return Judged(Outcome.CLOSE if _within(number, truth, check.close) else Outcome.OFF, truth)
+    if given == truth.value or (not whole and math.isclose(given, truth.value, rel_tol=EXACT)):
+        return JudgedCheck(check, GuessOutcome.RIGHT, truth)
+    return JudgedCheck(check, GuessOutcome.CLOSE if _within(given, truth, check.close) else GuessOutcome.OFF, truth)
 
 
-def _by_near(check: Check, given: _Given, names: StepNames) -> Judged:
+def _by_near(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
     truth = figure_of(parse(check.near), names)
-    number = given.number
     why = _doubt(truth)
     right, close = _rules(check)
-    if number is None:
-        return Judged(Outcome.NO_GUESS, truth, why)
-    nearest = replace(truth, value=min(max(number, truth.low), truth.high))
-    if why and (truth.doubts or close(number, nearest)):  # what lies far outside is off, wherever the truth is inside
-        return Judged(Outcome.UNCLEAR, truth, why)
-    if right(number, truth):
-        return Judged(Outcome.RIGHT, truth)
-    return Judged(Outcome.CLOSE if close(number, truth) else Outcome.OFF, truth)
+    if not isinstance(given, float):
+        return JudgedCheck(check, GuessOutcome.NO_GUESS, truth, why)
+    nearest = replace(truth, value=min(max(given, truth.low), truth.high))
+    if why and (truth.doubts or close(given, nearest)):  # what lies far outside is off, wherever the truth is inside
+        return JudgedCheck(check, GuessOutcome.UNCLEAR, truth, why)
+    if right(given, truth):
+        return JudgedCheck(check, GuessOutcome.RIGHT, truth)
+    return JudgedCheck(check, GuessOutcome.CLOSE if close(given, truth) else GuessOutcome.OFF, truth)
 
 
-def _by_option(check: Check, given: _Given, _names: StepNames) -> Judged:
-    if given.answer is None:
-        return Judged(Outcome.NO_GUESS, check.option)
-    return Judged(Outcome.RIGHT if given.answer == check.option else Outcome.OFF, check.option)
+def _by_option(check: CheckBlock, given: Given, _names: StepNames) -> JudgedCheck:
+    if given is None:
+        return JudgedCheck(check, GuessOutcome.NO_GUESS, check.option)
+    return JudgedCheck(check, GuessOutcome.RIGHT if given == check.option else GuessOutcome.OFF, check.option)
 
 
-def _by_choice(check: Check, given: _Given, names: StepNames) -> Judged:
+def _by_choice(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
     values = {option: evaluate(parse(text), names) for option, text in check.choice.items()}
     truth = next((option for option, value in values.items() if value is True), None)
     doubts = frozenset().union(*(_doubts(text, names) for text in check.choice.values()))
-    if given.answer is None:
-        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL, _flagged(doubts))
-    if truth is None and given.answer == CANNOT_TELL:
-        return Judged(Outcome.RIGHT, CANNOT_TELL)
+    if given is None:
+        return JudgedCheck(check, GuessOutcome.NO_GUESS, truth or CANNOT_TELL, _flagged(doubts))
+    if truth is None and given == CANNOT_TELL:
+        return JudgedCheck(check, GuessOutcome.RIGHT, CANNOT_TELL)
     if truth is None or doubts:
-        return Judged(Outcome.UNCLEAR, truth or CANNOT_TELL, _flagged(doubts) or "the intervals overlap")
-    return Judged(Outcome.RIGHT if given.answer == truth else Outcome.OFF, truth)
+        return JudgedCheck(
+            check, GuessOutcome.UNCLEAR, truth or CANNOT_TELL, _flagged(doubts) or "the intervals overlap"
+        )
+    return JudgedCheck(check, GuessOutcome.RIGHT if given == truth else GuessOutcome.OFF, truth)
 
 
-def _by_reach(check: Check, _given: _Given, names: StepNames) -> Judged:
+def _by_reach(check: CheckBlock, _given: Given, names: StepNames) -> JudgedCheck:
     alone = [StepNames((row,), names.facts) for row in names.rows]
     reached = [_reached(check, each) for each in alone]
     found = [each for each, is_reached in zip(alone, reached, strict=True) if is_reached]
     if found:
         doubts = min((_doubts(check.reach, each) for each in found), key=len)
-        return Judged(Outcome.UNCLEAR if doubts else Outcome.RIGHT, why=_flagged(doubts))
+        return JudgedCheck(check, GuessOutcome.UNCLEAR if doubts else GuessOutcome.RIGHT, why=_flagged(doubts))
     if not [value for value in reached if value is not None]:
-        return Judged(Outcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
-    return Judged(Outcome.OFF)
+        return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
+    return JudgedCheck(check, GuessOutcome.OFF)
 
 
-def _reached(check: Check, names: StepNames) -> Value:
+def _reached(check: CheckBlock, names: StepNames) -> Value:
     """Return whether one result makes the task's condition true; None where the condition is not about it."""
     try:
         return evaluate(parse(check.reach), names) is True
@@ -231,7 +275,7 @@ def _reached(check: Check, names: StepNames) -> Value:
         return None
 
 
-Rule = Callable[[Check, _Given, StepNames], Judged]
+Rule = Callable[[CheckBlock, Given, StepNames], JudgedCheck]
 RULES: Mapping[str, Rule] = {
     "exact": _by_exact,
     "near": _by_near,
@@ -241,7 +285,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def _rules(check: Check) -> tuple[Callable[[float, Figure], bool], Callable[[float, Figure], bool]]:
+def _rules(check: CheckBlock) -> tuple[Callable[[float, LessonFigure], bool], Callable[[float, LessonFigure], bool]]:
     if check.points:
         return (
             lambda number, truth: _beside(number, truth, check.points / 100),
@@ -253,17 +297,17 @@ def _rules(check: Check) -> tuple[Callable[[float, Figure], bool], Callable[[flo
     )
 
 
-def _within(number: float, truth: Figure, factor: float) -> bool:
+def _within(number: float, truth: LessonFigure, factor: float) -> bool:
     """Return whether a number is within `factor` of the value: an interval makes no wrong guess right."""
     sign = math.copysign(1.0, truth.value)
     return sign * truth.value / factor <= sign * number <= sign * truth.value * factor
 
 
-def _beside(number: float, truth: Figure, distance: float) -> bool:
+def _beside(number: float, truth: LessonFigure, distance: float) -> bool:
     return truth.value - distance <= number <= truth.value + distance
 
 
-def _doubt(truth: Figure) -> str:
+def _doubt(truth: LessonFigure) -> str:
     if truth.doubts:
         return _flagged(truth.doubts)
     if Origin.LIVE.label in truth.sources and truth.low > 0 and truth.high / truth.low > WIDE:
@@ -276,17 +320,17 @@ def _flagged(doubts: frozenset[str]) -> str:
 
 
 def _doubts(text: str, names: StepNames) -> frozenset[str]:
-    found: list[Figure | str] = []
+    found: list[LessonFigure | str] = []
     for name, selectors in parse(text).quantities():
         with suppress(*UNKNOWN):  # what an expression could do without
             found.append(names.quantity(name, selectors))
-    return frozenset().union(*(figure.doubts for figure in found if isinstance(figure, Figure)))
+    return frozenset().union(*(figure.doubts for figure in found if isinstance(figure, LessonFigure)))
 
 
-def _in_unit_of(check: Check, value: Value, names: StepNames) -> Value:
+def _in_unit_of(check: CheckBlock, value: Value, names: StepNames) -> Value:
     """Return a guessed number with the unit of the truth, so that expressions can compare the two."""
     text = check.exact or check.near
-    if not isinstance(value, Figure) or not text:
+    if not isinstance(value, LessonFigure) or not text:
         return value
     try:
         dimension: Dimension = figure_of(parse(text), names).dimension

@@ -1,7 +1,7 @@
 """The named quantities of a step: of what was measured, recorded, published, predicted or computed."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
@@ -11,11 +11,11 @@ from gpuexplore.analysis.verdict.times import time_of
 from gpuexplore.devices import gpu_named
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.dtypes import format_named
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.errors import InvalidInput
 from gpuexplore.features.fact_check.analysis.claim import claims_of
 from gpuexplore.features.fact_check.analysis.judge import judge
-from gpuexplore.features.lessons.lesson.blocks import Claim, Launch
-from gpuexplore.features.lessons.lesson.expression import Selectors, Value
+from gpuexplore.features.lessons.lesson.blocks import ClaimBlock, LaunchBlock
+from gpuexplore.features.lessons.lesson.expression import QuantityRow, Value
 from gpuexplore.features.lessons.lesson.figure import (
     BANDWIDTH,
     INTENSITY,
@@ -26,7 +26,7 @@ from gpuexplore.features.lessons.lesson.figure import (
     WORK,
     Clocked,
     Dimension,
-    Figure,
+    LessonFigure,
     Style,
     exact,
 )
@@ -35,66 +35,9 @@ from gpuexplore.model import Case, Device, Measurement, Origin
 from gpuexplore.operations import operation_named
 
 WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
+Make = Callable[..., LessonFigure]  # of a value, its interval, its unit and its style
+LaunchRoom = tuple[int, int, float | None]  # multiprocessors, blocks of each, occupancy; 0 and None: not known
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Quantities that belong together, e.g. of one result.
-
-    Attributes:
-        labels: what they are of, by selector.
-        figures: by the name of the quantity.
-        missing: why it has no others, where something could not be measured.
-    """
-
-    labels: Mapping[str, str]
-    figures: Mapping[str, Figure | str]
-    missing: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StepNames:
-    """What the expressions of a step may look up.
-
-    Attributes:
-        rows: of everything the step measured or computed.
-        facts: of this machine.
-        answers: the guesses of the reader and, after a check, its outcome.
-    """
-
-    rows: tuple[Row, ...] = ()
-    facts: Mapping[str, Value] = field(default_factory=dict)
-    answers: Mapping[str, Value] = field(default_factory=dict)
-
-    def quantity(self, name: str, selectors: Selectors) -> Figure | str:
-        """Return the quantity `name` of the one row that `selectors` leave.
-
-        Raises:
-            NotFound: it was not measured; says why.
-            InvalidInput: several rows have it, with different values, or no row can have it.
-        """
-        rows = [row for row in self.rows if all(row.labels.get(key) == value for key, value in selectors.items())]
-        found = {figure for row in rows if (figure := row.figures.get(name)) is not None}
-        if len(found) == 1:
-            return found.pop()
-        asked = ", ".join([name, *(f"{key}={value}" for key, value in selectors.items())])
-        if found:
-            several = sorted({", ".join(f"{key}={value}" for key, value in row.labels.items()) for row in rows})
-            raise InvalidInput(f"{asked}: stands for several: {'; '.join(several[:4])}")
-        raise NotFound(next((row.missing for row in rows if row.missing), f"{asked}: was not measured"))
-
-    def fact(self, name: str) -> Value:
-        """Return a fact, a guess or an outcome.
-
-        Raises:
-            NotFound: no guess was made.
-        """
-        if name in self.facts:
-            return self.facts[name]
-        if name not in self.answers:
-            raise NotFound(f"{name}: no guess was made")
-        return self.answers[name]
 
 
 def facts_of(devices: Sequence[Device]) -> Mapping[str, Value]:
@@ -108,7 +51,7 @@ def facts_of(devices: Sequence[Device]) -> Mapping[str, Value]:
     return MappingProxyType(found | {"cores": exact(float(cores)), "gpus": exact(float(gpus))})
 
 
-def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> Row:
+def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> QuantityRow:
     """Return the quantities of a result.
 
     Args:
@@ -119,15 +62,16 @@ def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> Row:
     labels = case_labels(case, analyzed.origin, device, of)
     work = work_figures(analyzed.flop_count, analyzed.byte_count)
     if measurement is None:
-        return Row(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
+        return QuantityRow(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
     doubts = WRONG.intersection(flag.name for flag in analyzed.result.flags)
-    made, estimate = _Made(frozenset({analyzed.origin.label}), doubts), time_of(analyzed.result)
+    made = _making(frozenset({analyzed.origin.label}), doubts)
+    estimate = time_of(analyzed.result)
     clocked = Clocked(analyzed.result, 1, f"{of} {analyzed.origin}")
-    time = replace(made.of(measurement.median_s, estimate.interval if estimate else None, TIME), clocked=clocked)
-    return Row(labels, work | _times(made, measurement, time) | _derived(made, analyzed, time))
+    time = replace(made(measurement.median_s, estimate.interval if estimate else None, TIME), clocked=clocked)
+    return QuantityRow(labels, work | _times(made, measurement, time) | _derived(made, analyzed, time))
 
 
-def prediction_row(prediction: Prediction, device: str, of: str = "") -> Row:
+def prediction_row(prediction: Prediction, device: str, of: str = "") -> QuantityRow:
     """Return the quantities of a prediction, with its interval; `device` and `of` as for a result."""
     operation, case = operation_named(prediction.case.operation), prediction.case
     from_ = Origin.PREDICTED
@@ -135,22 +79,22 @@ def prediction_row(prediction: Prediction, device: str, of: str = "") -> Row:
     flop_count = operation.flop_count(case.shape)
     work = work_figures(flop_count, operation.byte_count(case.shape, format_named(case.dtype)))
     if prediction.time_s is None:
-        return Row(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
-    made = _Made(frozenset({from_.label}))
-    found: dict[str, Figure | str] = {
-        "time": made.of(prediction.time_s, prediction.interval_s, TIME),
+        return QuantityRow(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
+    made = _making(frozenset({from_.label}))
+    found: dict[str, LessonFigure | str] = {
+        "time": made(prediction.time_s, prediction.interval_s, TIME),
         "support": prediction.support,
     }
     if flop_count:
-        found["rate"] = made.of(flop_count / prediction.time_s, _over(flop_count, prediction.interval_s), RATE)
+        found["rate"] = made(flop_count / prediction.time_s, _over(flop_count, prediction.interval_s), RATE)
     if prediction.peak:
-        found["peak"] = made.of(prediction.peak.flop_per_s, None, RATE)
+        found["peak"] = made(prediction.peak.flop_per_s, None, RATE)
     if prediction.device.bandwidth:
-        found["peak_bandwidth"] = made.of(prediction.device.bandwidth.bytes_per_s, None, BANDWIDTH)
-    return Row(labels, work | found | ({"bound": prediction.bound} if prediction.bound else {}))
+        found["peak_bandwidth"] = made(prediction.device.bandwidth.bytes_per_s, None, BANDWIDTH)
+    return QuantityRow(labels, work | found | ({"bound": prediction.bound} if prediction.bound else {}))
 
 
-def launch_row(block: Launch, devices: Sequence[Device] = ()) -> Row:
+def launch_row(block: LaunchBlock, devices: Sequence[Device] = ()) -> QuantityRow:
     """Return blocks, waves and occupancy of a launch.
 
     Args:
@@ -161,54 +105,45 @@ def launch_row(block: Launch, devices: Sequence[Device] = ()) -> Row:
     """
     if block.threads < 1 or block.elements < 1:
         raise InvalidInput.of("elements and threads", f"{block.elements} and {block.threads}", "whole numbers from 1")
-    room = _room_here(block, devices) if block.gpu == HERE else _room_of(block)
+    multiprocessors, blocks_of_each, full = _room_here(block, devices) if block.gpu == HERE else _room_of(block)
     blocks = -(-block.elements // block.threads)
-    figures: dict[str, Figure | str] = {
+    figures: dict[str, LessonFigure | str] = {
         "blocks": exact(float(blocks)),
         "warps": exact(float(-(-block.threads // WARP))),
         "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
     }
-    if room.occupancy is not None:
-        figures["occupancy"] = exact(room.occupancy, style="percent")
-    if room.multiprocessors:
-        figures["multiprocessors"] = exact(float(room.multiprocessors))
-    if room.multiprocessors and room.blocks_per_multiprocessor:
-        passing = waves(blocks, room.blocks_per_multiprocessor, room.multiprocessors)
+    if full is not None:
+        figures["occupancy"] = exact(full, style="percent")
+    if multiprocessors:
+        figures["multiprocessors"] = exact(float(multiprocessors))
+    if multiprocessors and blocks_of_each:
+        passing = waves(blocks, blocks_of_each, multiprocessors)
         last = passing.tail_blocks or passing.blocks_per_wave
         figures |= {"waves": exact(float(passing.count)), "last_wave": exact(float(last))}
-    return Row({"of": block.id, "size": str(block.elements)}, figures)
+    return QuantityRow({"of": block.id, "size": str(block.elements)}, figures)
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """What takes the blocks of a launch; 0 and None where it is not known."""
-
-    multiprocessors: int
-    blocks_per_multiprocessor: int
-    occupancy: float | None = None
-
-
-def _room_of(block: Launch) -> _Room:
+def _room_of(block: LaunchBlock) -> LaunchRoom:
     """Return the room on a GPU of the table, or on one of a compute capability."""
     row = gpu_named(block.gpu, f"; {HERE}") if block.gpu else None
     full = _occupancy(block, capability_of(row) if row else capability_named(block.cc or "7.5"))
     multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0) or 0
-    return _Room(multiprocessors, full.blocks_per_multiprocessor, full.occupancy)
+    return multiprocessors, full.blocks_per_multiprocessor, full.occupancy
 
 
-def _room_here(block: Launch, devices: Sequence[Device]) -> _Room:
+def _room_here(block: LaunchBlock, devices: Sequence[Device]) -> LaunchRoom:
     """Return the room on the first GPU here; without one, on the cores, each of which takes one block at a time."""
     gpu = next((device for device in devices if device.kind == "cuda"), None)
     if gpu is None:
-        return _Room(next((device.cores for device in devices if device.cores), 1), 1)
+        return next((device.cores for device in devices if device.cores), 1), 1, None
     capability = CAPABILITIES.get(gpu.compute_capability or "")
     if capability is None:
-        return _Room(gpu.cores or 0, 0)
+        return gpu.cores or 0, 0, None
     full = _occupancy(block, capability)
-    return _Room(gpu.cores or 0, full.blocks_per_multiprocessor, full.occupancy)
+    return gpu.cores or 0, full.blocks_per_multiprocessor, full.occupancy
 
 
-def _occupancy(block: Launch, capability: ComputeCapability) -> Occupancy:
+def _occupancy(block: LaunchBlock, capability: ComputeCapability) -> Occupancy:
     return occupancy(
         capability,
         threads_per_block=block.threads,
@@ -217,18 +152,19 @@ def _occupancy(block: Launch, capability: ComputeCapability) -> Occupancy:
     )
 
 
-def claim_rows(block: Claim) -> tuple[Row, ...]:
+def claim_rows(block: ClaimBlock) -> tuple[QuantityRow, ...]:
     """Return the verdicts of the claims of a row of the notebooks.
 
     Raises:
         NotFound: there is none.
     """
     return tuple(
-        Row({"of": block.id, "name": claim.id}, {"verdict": judge(claim).verdict}) for claim in claims_of(block.row)
+        QuantityRow({"of": block.id, "name": claim.id}, {"verdict": judge(claim).verdict})
+        for claim in claims_of(block.row)
     )
 
 
-def work_figures(flop_count: int, byte_count: int) -> dict[str, Figure | str]:
+def work_figures(flop_count: int, byte_count: int) -> dict[str, LessonFigure | str]:
     """Return what arithmetic alone says of a case."""
     return {
         "flops": exact(float(flop_count), WORK),
@@ -256,56 +192,54 @@ def case_labels(case: Case, origin: Origin, device: str, of: str = "") -> Mappin
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """What the figures of one result have in common."""
+def _making(sources: frozenset[str], doubts: frozenset[str] = frozenset()) -> Make:
+    """Return what makes the figures of one result."""
 
-    sources: frozenset[str]
-    doubts: frozenset[str] = frozenset()
-
-    def of(
-        self, value: float, ends: tuple[float, float] | None, dimension: Dimension = PLAIN, style: Style = "number"
-    ) -> Figure:
+    def make(
+        value: float, ends: tuple[float, float] | None, dimension: Dimension = PLAIN, style: Style = "number"
+    ) -> LessonFigure:
         low, high = ends or (value, value)
-        return Figure(value, low, high, dimension, style, self.sources, self.doubts)
+        return LessonFigure(value, low, high, dimension, style, sources, doubts)
+
+    return make
 
 
-def _times(made: _Made, measurement: Measurement, time: Figure) -> dict[str, Figure | str]:
+def _times(made: Make, measurement: Measurement, time: LessonFigure) -> dict[str, LessonFigure | str]:
     samples, median_s = measurement.samples_s, measurement.median_s
-    precision: dict[str, Figure | str] = {}
+    precision: dict[str, LessonFigure | str] = {}
     if measurement.ci95_s:
         low, high = measurement.ci95_s
-        precision["precision"] = made.of((high - low) / 2 / median_s, None, style="percent")
+        precision["precision"] = made((high - low) / 2 / median_s, None, style="percent")
     return precision | {
         "time": time,
-        "mean_time": made.of(sum(samples) / len(samples), None, TIME),
-        "min_time": made.of(measurement.min_s, None, TIME),
-        **({} if measurement.first_call_s is None else {"first_call": made.of(measurement.first_call_s, None, TIME)}),
-        "samples": made.of(float(len(samples)), None),
+        "mean_time": made(sum(samples) / len(samples), None, TIME),
+        "min_time": made(measurement.min_s, None, TIME),
+        **({} if measurement.first_call_s is None else {"first_call": made(measurement.first_call_s, None, TIME)}),
+        "samples": made(float(len(samples)), None),
     }
 
 
-def _derived(made: _Made, analyzed: AnalyzedResult, time: Figure) -> dict[str, Figure | str]:
-    ends, found = (time.low, time.high), dict[str, Figure | str]()
+def _derived(made: Make, analyzed: AnalyzedResult, time: LessonFigure) -> dict[str, LessonFigure | str]:
+    ends, found = (time.low, time.high), dict[str, LessonFigure | str]()
     rate = time.clocked and replace(time.clocked, power=-1)
     if analyzed.flop_per_s:
-        found["rate"] = replace(made.of(analyzed.flop_per_s, _over(analyzed.flop_count, ends), RATE), clocked=rate)
+        found["rate"] = replace(made(analyzed.flop_per_s, _over(analyzed.flop_count, ends), RATE), clocked=rate)
     if analyzed.bytes_per_s:
         found["bandwidth"] = replace(
-            made.of(analyzed.bytes_per_s, _over(analyzed.byte_count, ends), BANDWIDTH), clocked=rate
+            made(analyzed.bytes_per_s, _over(analyzed.byte_count, ends), BANDWIDTH), clocked=rate
         )
     if analyzed.default_peak:
         peak = analyzed.default_peak.flop_per_s
-        found["peak"] = made.of(peak, None, RATE)
+        found["peak"] = made(peak, None, RATE)
         if analyzed.default_mfu:
-            found["mfu"] = made.of(analyzed.default_mfu, _over(analyzed.flop_count / peak, ends), style="percent")
+            found["mfu"] = made(analyzed.default_mfu, _over(analyzed.flop_count / peak, ends), style="percent")
     if analyzed.default_bandwidth:
-        found["peak_bandwidth"] = made.of(analyzed.default_bandwidth.bytes_per_s, None, BANDWIDTH)
+        found["peak_bandwidth"] = made(analyzed.default_bandwidth.bytes_per_s, None, BANDWIDTH)
     if analyzed.speedup:
-        found["speedup"] = made.of(analyzed.speedup.ratio, analyzed.speedup.ci95)
+        found["speedup"] = made(analyzed.speedup.ratio, analyzed.speedup.ci95)
     if analyzed.result.accuracy and analyzed.result.accuracy.relative_error is not None:
-        undoubted = _Made(made.sources)  # no error depends on how long a call took, or on who disturbed it
-        found["error"] = undoubted.of(analyzed.result.accuracy.relative_error, None)
+        error = made(analyzed.result.accuracy.relative_error, None)
+        found["error"] = replace(error, doubts=frozenset())  # it depends on no clock, and on nobody who disturbed it
     found["support"] = "emulated" if analyzed.flag("emulated") else "native"
     return found | ({"bound": analyzed.bound} if analyzed.bound else {})
 

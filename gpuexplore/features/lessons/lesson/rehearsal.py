@@ -10,18 +10,18 @@ from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     Block,
-    Check,
-    Guess,
-    Mistake,
-    Predict,
+    CheckBlock,
+    GuessBlock,
+    MistakeBlock,
+    PredictBlock,
     Prose,
-    Run,
-    Say,
-    Tensor,
-    Train,
+    RunBlock,
+    SayBlock,
+    TensorBlock,
+    TrainBlock,
 )
 from gpuexplore.features.lessons.lesson.evidence import QUANTITY_OF, computed_rows, device_of, request_of, tasks_of
-from gpuexplore.features.lessons.lesson.expression import Expression, Value, evaluate
+from gpuexplore.features.lessons.lesson.expression import Expression, QuantityRow, StepNames, Value, evaluate
 from gpuexplore.features.lessons.lesson.figure import (
     BANDWIDTH,
     INTENSITY,
@@ -31,13 +31,13 @@ from gpuexplore.features.lessons.lesson.figure import (
     TIME,
     WORK,
     Dimension,
-    Figure,
+    LessonFigure,
     exact,
     format_figure,
 )
-from gpuexplore.features.lessons.lesson.format import Step, expressions
-from gpuexplore.features.lessons.lesson.outcome import Judged, Outcome, with_guesses, with_outcome
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames, case_labels, facts_of, work_figures
+from gpuexplore.features.lessons.lesson.format import LessonStep, expressions
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, with_guesses, with_outcome
+from gpuexplore.features.lessons.lesson.quantities import case_labels, facts_of, work_figures
 from gpuexplore.features.lessons.lesson.tensor_block import LAYOUTS, WAYS
 from gpuexplore.features.lessons.lesson.training import made_up_rows
 from gpuexplore.features.mistakes.catalog import mistake_named
@@ -73,34 +73,34 @@ DIMENSIONS: Mapping[str, Dimension] = {
 TEXTS: Mapping[str, str] = {"bound": "memory", "support": "native"}
 
 
-def rehearse(step: Step, devices: Sequence[Device], file: str) -> int:
+def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
     """Try every expression of `step`; return how many checks it has.
 
     Raises:
         InvalidInput: one of them names what the step does not measure or compute, or mixes units; with file and line.
     """
     names = StepNames(tuple(_rows(step, devices, file)), facts_of(devices))
-    check: Check | None = None
+    check: CheckBlock | None = None
     for line, part in step.parts:
-        check = part if isinstance(part, Check) else check
+        check = part if isinstance(part, CheckBlock) else check
         for expression in expressions(part, tuple(step.guesses)):
             place = f"{file}, line {line}"
             value = _try(expression, part, partial(_known, step, names, check), place)
-            if expression.text in _conditions(part) and isinstance(value, Figure | str):
+            if expression.text in _conditions(part) and isinstance(value, LessonFigure | str):
                 raise InvalidInput.of(f"{place}: condition", expression.text, "what is true or false")
-            if isinstance(part, Check) and isinstance(value, Figure):
+            if isinstance(part, CheckBlock) and isinstance(value, LessonFigure):
                 _check_unit(part, step.guesses[part.guess], value, place)
     with _placed(f"{file}, step {step.letter}"):
         tasks_of(step, devices)
-    return len(step.of(Check))
+    return len(step.of(CheckBlock))
 
 
 def _conditions(part: Prose | Block) -> tuple[str, ...]:
     """Return the texts of a part that have to be true or false."""
-    if isinstance(part, Check):
+    if isinstance(part, CheckBlock):
         found = (*part.choice.values(), part.reach)
     else:
-        found = (part.when,) if isinstance(part, Say) else ()
+        found = (part.when,) if isinstance(part, SayBlock) else ()
     return tuple(text.strip() for text in found)
 
 
@@ -113,7 +113,7 @@ def _placed(place: str) -> Iterator[None]:
         raise InvalidInput(f"{place}: {error}") from error
 
 
-def _check_unit(check: Check, guess: Guess, truth: Figure, place: str) -> None:
+def _check_unit(check: CheckBlock, guess: GuessBlock, truth: LessonFigure, place: str) -> None:
     """Refuse a truth that has not the unit of the guess, like a number without B for a guess in MB."""
     dimension = DIMENSIONS.get(guess.unit, PLAIN)
     if truth.dimension != dimension:
@@ -122,20 +122,20 @@ def _check_unit(check: Check, guess: Guess, truth: Figure, place: str) -> None:
         raise InvalidInput(f"{place}: {text!r} comes out as {format_figure(truth)}; accepted is {accepted}")
 
 
-def _known(step: Step, names: StepNames, check: Check | None) -> StepNames:
+def _known(step: LessonStep, names: StepNames, check: CheckBlock | None) -> StepNames:
     answers = {name: guess.choices[0] if guess.choices else "1" for name, guess in step.guesses.items()}
     known = with_guesses(step, answers, names, check) if check else names
-    return with_outcome(known, Judged(Outcome.RIGHT))
+    return with_outcome(known, GuessOutcome.RIGHT)
 
 
 def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNames], place: str) -> Value:
     try:
         names = known()
-        if isinstance(part, Check) and part.reach:
+        if isinstance(part, CheckBlock) and part.reach:
             return _try_rows(expression, names)
         return evaluate(expression, names)
     except NotFound as error:
-        if isinstance(part, Say) and not known().rows:
+        if isinstance(part, SayBlock) and not known().rows:
             return None
         accepted = "what the step measures or computes"
         raise InvalidInput(f"{place}: {expression.text!r}: {error}; accepted is {accepted}") from error
@@ -146,60 +146,62 @@ def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNa
 def _try_rows(expression: Expression, names: StepNames) -> Value:
     """Try the condition of a task on a result of the kind it asks for."""
     labels = {key: value for _, selectors in expression.quantities() for key, value in selectors.items()}
-    return evaluate(expression, StepNames((Row(labels, _figures(1, 1)),), names.facts))
+    return evaluate(expression, StepNames((QuantityRow(labels, _figures(1, 1)),), names.facts))
 
 
-def _rows(step: Step, devices: Sequence[Device], file: str) -> Iterator[Row]:
+def _rows(step: LessonStep, devices: Sequence[Device], file: str) -> Iterator[QuantityRow]:
     for line, part in step.parts:
         with _placed(f"{file}, line {line}"):
             yield from tuple(_rows_of(part, devices))
 
 
-def _rows_of(part: Prose | Block, devices: Sequence[Device]) -> Iterator[Row]:
-    if isinstance(part, Run):
+def _rows_of(part: Prose | Block, devices: Sequence[Device]) -> Iterator[QuantityRow]:
+    if isinstance(part, RunBlock):
         yield from _run_rows(part, devices)
-    elif isinstance(part, Mistake):
+    elif isinstance(part, MistakeBlock):
         yield from _mistake_rows(part)
-    elif isinstance(part, Train):
+    elif isinstance(part, TrainBlock):
         yield from made_up_rows(part)
-    elif isinstance(part, Predict):
+    elif isinstance(part, PredictBlock):
         yield from _predicted_rows(part, devices)
     elif isinstance(part, COMPUTED):
         yield from computed_rows(part, devices)
-    if isinstance(part, Tensor) and part.read:
+    if isinstance(part, TensorBlock) and part.read:
         yield from _read_rows(part)
 
 
-def _predicted_rows(block: Predict, devices: Sequence[Device]) -> Iterator[Row]:
+def _predicted_rows(block: PredictBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
     """Yield predictions; for a device of this machine whose peaks were never measured, with made-up figures."""
     own = block.gpu in {device.id.rpartition("/")[2] for device in devices}
     for row in computed_rows(block, devices):
         yield replace(row, figures={**row.figures, **_figures(1, 1)}, missing="") if own and row.missing else row
 
 
-def _run_rows(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
+def _run_rows(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
     device = device_of(block, devices)
     device_id = device.id if device else "cuda:0"
     experiment = resolve(request_of(block, device_id), [*(known.id for known in devices), device_id])
     for case in experiment.cases():
-        yield Row(case_labels(case, Origin.LIVE, block.device, block.id), _figures(flop_count(case), byte_count(case)))
+        yield QuantityRow(
+            case_labels(case, Origin.LIVE, block.device, block.id), _figures(flop_count(case), byte_count(case))
+        )
 
 
-def _figures(flop_count: int, byte_count: int) -> Mapping[str, Figure | str]:
-    measured = {name: Figure(1.0, 0.9, 1.1, dimension) for name, dimension in MEASURED.items()}
+def _figures(flop_count: int, byte_count: int) -> Mapping[str, LessonFigure | str]:
+    measured = {name: LessonFigure(1.0, 0.9, 1.1, dimension) for name, dimension in MEASURED.items()}
     return {**work_figures(flop_count, byte_count), **measured, **TEXTS}
 
 
-def _mistake_rows(block: Mistake) -> Iterable[Row]:
+def _mistake_rows(block: MistakeBlock) -> Iterable[QuantityRow]:
     name, dimension = QUANTITY_OF[mistake_named(block.mistake).quantity]
     for source in ("wrong", "right"):
-        yield Row({"of": block.id, "source": source}, {name: exact(1.0, dimension)})
-    yield Row({"of": block.id, "source": "factor"}, {"figure": exact(1.0)})
+        yield QuantityRow({"of": block.id, "source": source}, {name: exact(1.0, dimension)})
+    yield QuantityRow({"of": block.id, "source": "factor"}, {"figure": exact(1.0)})
 
 
-def _read_rows(block: Tensor) -> Iterable[Row]:
+def _read_rows(block: TensorBlock) -> Iterable[QuantityRow]:
     for way in WAYS:
         for source in LAYOUTS:
             figures = {"time": exact(1.0, TIME), "bandwidth": exact(1.0, BANDWIDTH)}
-            yield Row({"of": block.id, "name": way, "source": source}, figures)
-        yield Row({"of": block.id, "name": way, "source": "factor"}, {"figure": exact(1.0)})
+            yield QuantityRow({"of": block.id, "name": way, "source": source}, figures)
+        yield QuantityRow({"of": block.id, "name": way, "source": "factor"}, {"figure": exact(1.0)})

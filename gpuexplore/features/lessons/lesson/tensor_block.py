@@ -8,9 +8,10 @@ from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.verdict.estimate import Doubt
 from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.blocks import Tensor
-from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
-from gpuexplore.features.lessons.lesson.quantities import WRONG, Row
+from gpuexplore.features.lessons.lesson.blocks import TensorBlock
+from gpuexplore.features.lessons.lesson.expression import QuantityRow
+from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, LessonFigure, exact
+from gpuexplore.features.lessons.lesson.quantities import WRONG
 from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.reading import activity_of
 from gpuexplore.model import Flag, Origin
@@ -20,10 +21,10 @@ from gpuexplore.statistics import widened
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})
 LAYOUTS = ("contiguous", "strided")
-WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure.strided_read` names them, which loads torch
+WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure` names them, which loads torch
 
 
-def tensor_rows(block: Tensor) -> Iterator[Row]:
+def tensor_rows(block: TensorBlock) -> Iterator[QuantityRow]:
     """Yield what arithmetic says of a tensor: of the whole, then of each axis by its number.
 
     Raises:
@@ -32,15 +33,17 @@ def tensor_rows(block: Tensor) -> Iterator[Row]:
     try:
         chain = evaluate(block.expression)
     except StepRefused as error:
-        yield Row({"of": block.id}, {"kind": "refused"}, str(error))
+        yield QuantityRow({"of": block.id}, {"kind": "refused"}, str(error))
         return
-    yield Row({"of": block.id}, _whole(chain))
+    yield QuantityRow({"of": block.id}, _whole(chain))
     for axis, (length, stride) in enumerate(zip(chain.shape, chain.strides, strict=True)):
-        yield Row({"of": block.id, "name": str(axis)}, {"stride": exact(float(stride)), "length": exact(float(length))})
+        yield QuantityRow(
+            {"of": block.id, "name": str(axis)}, {"stride": exact(float(stride)), "length": exact(float(length))}
+        )
 
 
-def _whole(chain: Chain) -> Mapping[str, Figure | str]:
-    found: dict[str, Figure | str] = {
+def _whole(chain: Chain) -> Mapping[str, LessonFigure | str]:
+    found: dict[str, LessonFigure | str] = {
         "kind": _kind(chain),
         "index": exact(float(chain.offset)),
         "bytes": exact(float(chain.result.element_count * ITEMSIZE_BYTES), SIZE),
@@ -56,7 +59,7 @@ def _kind(chain: Chain) -> str:
     return "view" if chain.is_view else "copy"
 
 
-def read_of(block: Tensor, device_id: str) -> Activity:
+def read_of(block: TensorBlock, device_id: str) -> Activity:
     """Return the work that measures what reading a tensor costs.
 
     Raises:
@@ -68,7 +71,7 @@ def read_of(block: Tensor, device_id: str) -> Activity:
     return work
 
 
-def read_rows(block: Tensor, payload: Payload) -> Iterator[Row]:
+def read_rows(block: TensorBlock, payload: Payload) -> Iterator[QuantityRow]:
     """Yield the times of both ways to read, contiguous and strided, and their ratios, taken round by round."""
     for way in WAYS:
         doubts: set[str] = set()
@@ -79,14 +82,14 @@ def read_rows(block: Tensor, payload: Payload) -> Iterator[Row]:
             flags += found
             doubts |= WRONG.intersection(flag.name for flag in found)
             ends = _widened(reading["median_s"], reading["ci95_s"], doubts_of(found))
-            yield Row(_labels(block, way, source), _reading(reading, ends, frozenset(doubts)))
+            yield QuantityRow(_labels(block, way, source), _reading(reading, ends, frozenset(doubts)))
         ratio = payload["ratios"][way]
         ends = _widened(ratio["median"], ratio["ci95"], doubts_of_both(flags, flags))
         factor = _figure(ratio["median"], ends, doubts=frozenset(doubts))
-        yield Row(_labels(block, way, "factor"), {"figure": factor})
+        yield QuantityRow(_labels(block, way, "factor"), {"figure": factor})
 
 
-def _labels(block: Tensor, way: str, source: str) -> Mapping[str, str]:
+def _labels(block: TensorBlock, way: str, source: str) -> Mapping[str, str]:
     return {"of": block.id, "name": way, "source": source}
 
 
@@ -97,7 +100,7 @@ def _widened(value: float, ends: Any, doubts: Sequence[Doubt]) -> tuple[float, f
 
 def _reading(
     reading: Mapping[str, Any], ends: tuple[float, float], doubts: frozenset[str]
-) -> Mapping[str, Figure | str]:
+) -> Mapping[str, LessonFigure | str]:
     moved = reading["bytes_per_s"] * reading["median_s"]
     rates = sorted(moved / end for end in ends)
     return {
@@ -106,6 +109,6 @@ def _reading(
     }
 
 
-def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: frozenset[str]) -> Figure:
+def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: frozenset[str]) -> LessonFigure:
     low, high = ends or (value, value)
-    return Figure(value, low, high, dimension, sources=SOURCES, doubts=doubts)
+    return LessonFigure(value, low, high, dimension, sources=SOURCES, doubts=doubts)

@@ -16,9 +16,19 @@ from dataclasses import replace
 from math import hypot
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.features.lessons.lesson.blocks import Train
-from gpuexplore.features.lessons.lesson.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
-from gpuexplore.features.lessons.lesson.quantities import Row
+from gpuexplore.features.lessons.lesson.blocks import TrainBlock
+from gpuexplore.features.lessons.lesson.expression import QuantityRow
+from gpuexplore.features.lessons.lesson.figure import (
+    PLAIN,
+    RATE,
+    SIZE,
+    TIME,
+    WORK,
+    Dimension,
+    LessonFigure,
+    Style,
+    exact,
+)
 from gpuexplore.features.training.analysis import ratio_doubts, time_doubts
 from gpuexplore.features.training.measure import DEFAULTS, activity_of, joined, read_setup
 from gpuexplore.features.training.measure.contract import (
@@ -42,14 +52,14 @@ TIMED = ("time", "first_call", "rate", "mfu", "speedup", "phase")
 TIMED_SHARES = ("communicating", "efficiency")
 
 
-def arguments_of(block: Train) -> dict[str, str]:
+def arguments_of(block: TrainBlock) -> dict[str, str]:
     """Return the arguments of the training that a block asks for."""
     numbers = {"batch": str(block.batch), "steps": str(block.steps), "processes": str(block.processes)}
     usual = {name: DEFAULTS[name] for name in ("optimizer", "seed")}  # as the page gives them, to be known again
     return {"model": block.model, "modes": ",".join(block.modes), "data": block.data, **numbers, **usual}
 
 
-def training_of(block: Train, devices: Sequence[Device]) -> Activity | None:
+def training_of(block: TrainBlock, devices: Sequence[Device]) -> Activity | None:
     """Return the work of a block, on the CPU; None where more processes are asked for than it has cores.
 
     Raises:
@@ -63,7 +73,7 @@ def training_of(block: Train, devices: Sequence[Device]) -> Activity | None:
     return activity_of(arguments, device, 0)
 
 
-def training_rows(block: Train, payload: Payload) -> Iterator[Row]:
+def training_rows(block: TrainBlock, payload: Payload) -> Iterator[QuantityRow]:
     """Yield the quantities of a training from its last payload."""
     report = joined([payload])
     if report is None:
@@ -72,11 +82,11 @@ def training_rows(block: Train, payload: Payload) -> Iterator[Row]:
         yield replace(row, figures={name: _widened(name, row, report) for name in row.figures})
 
 
-def _widened(name: str, row: Row, report: Report) -> Figure | str:
+def _widened(name: str, row: QuantityRow, report: Report) -> LessonFigure | str:
     """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
     figure = row.figures[name]
     timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
-    if not (timed and isinstance(figure, Figure) and figure.low > 0):
+    if not (timed and isinstance(figure, LessonFigure) and figure.low > 0):
         return figure
     in_turns = name == "speedup" or row.labels.get("name") == "efficiency"
     doubts = ratio_doubts(report) if in_turns else time_doubts(report)
@@ -84,14 +94,14 @@ def _widened(name: str, row: Row, report: Report) -> Figure | str:
     return replace(figure, low=low, high=high)
 
 
-def untrained_row(block: Train, devices: Sequence[Device]) -> Row:
+def untrained_row(block: TrainBlock, devices: Sequence[Device]) -> QuantityRow:
     """Return why a training cannot be done here."""
     cores = next((device.cores for device in devices if device.kind == "cpu"), None)
     here = f"this CPU has {cores}" if cores else "no CPU is known here"
-    return Row({"of": block.id}, {}, f"{block.processes} processes need a core each: {here}")
+    return QuantityRow({"of": block.id}, {}, f"{block.processes} processes need a core each: {here}")
 
 
-def made_up_rows(block: Train) -> Iterator[Row]:
+def made_up_rows(block: TrainBlock) -> Iterator[QuantityRow]:
     """Yield the rows that a training of this block has, with made-up figures."""
     setup = read_setup(arguments_of(block), block.processes)
     size = 4 * setup.model.parameters
@@ -119,15 +129,15 @@ def made_up_rows(block: Train) -> Iterator[Row]:
     yield from _rows(block, report_of(setup, 1, modes=modes, processes=processes))
 
 
-def _rows(block: Train, report: Report) -> Iterator[Row]:
-    yield Row({"of": block.id, "source": "guessing"}, {"loss": exact(report.chance_loss)})
+def _rows(block: TrainBlock, report: Report) -> Iterator[QuantityRow]:
+    yield QuantityRow({"of": block.id, "source": "guessing"}, {"loss": exact(report.chance_loss)})
     for mode in report.modes:
         yield from _mode_rows(block, mode, report)
     if report.processes:
         yield from _process_rows(block, report.processes)
 
 
-def _mode_rows(block: Train, mode: ModeReport, report: Report) -> Iterator[Row]:
+def _mode_rows(block: TrainBlock, mode: ModeReport, report: Report) -> Iterator[QuantityRow]:
     name, _, count = mode.name.partition(" ")
     source = f"{name} processes" if count and name != report.modes[0].name else "processes" if count else name
     labels = {"of": block.id, "source": source}
@@ -137,21 +147,21 @@ def _mode_rows(block: Train, mode: ModeReport, report: Report) -> Iterator[Row]:
     figures |= _known("mfu", _single(mode.mfu, style="percent"))
     if mode.step_s and mode.step_s.ci95:
         low, high = (report.flop_count / end for end in reversed(mode.step_s.ci95))
-        figures["rate"] = Figure(report.flop_count / mode.step_s.median, low, high, RATE, sources=HERE)
-    yield Row(labels, figures)
+        figures["rate"] = LessonFigure(report.flop_count / mode.step_s.median, low, high, RATE, sources=HERE)
+    yield QuantityRow(labels, figures)
     for phase in mode.phases:
-        yield Row(labels | {"name": phase.name}, _known("phase", _figure(phase.time_s, TIME)))
+        yield QuantityRow(labels | {"name": phase.name}, _known("phase", _figure(phase.time_s, TIME)))
     losses = [loss for loss in mode.losses if loss is not None]
     if losses:
-        yield Row(labels | {"name": "first"}, _known("loss", _single(losses[0])))
+        yield QuantityRow(labels | {"name": "first"}, _known("loss", _single(losses[0])))
         last = median(losses[-max(1, len(losses) // LAST_PART) :])
-        yield Row(labels | {"name": "last"}, _known("loss", _single(last)))
+        yield QuantityRow(labels | {"name": "last"}, _known("loss", _single(last)))
     for name, share in _shares(mode):
-        yield Row(labels | {"name": name}, _known("share", _single(share, style="percent")))
-    yield from (Row(labels | {"name": name}, made) for name, made in _checked(mode, report.modes[0]))
+        yield QuantityRow(labels | {"name": name}, _known("share", _single(share, style="percent")))
+    yield from (QuantityRow(labels | {"name": name}, made) for name, made in _checked(mode, report.modes[0]))
 
 
-def _checked(mode: ModeReport, first: ModeReport) -> Iterator[tuple[str, dict[str, Figure]]]:
+def _checked(mode: ModeReport, first: ModeReport) -> Iterator[tuple[str, dict[str, LessonFigure]]]:
     """Yield how far a mode is from others, and what its scaler did."""
     yield "gradients", _known("error", _single(mode.error))
     if mode is not first and " " not in mode.name:  # that of several processes is reported
@@ -171,25 +181,25 @@ def _shares(mode: ModeReport) -> Iterator[tuple[str, float]]:
         yield "zero fp32", mode.underflow.dead
 
 
-def _process_rows(block: Train, found: Processes) -> Iterator[Row]:
+def _process_rows(block: TrainBlock, found: Processes) -> Iterator[QuantityRow]:
     labels = {"of": block.id, "source": "processes"}
     for name, share in (("communicating", found.communicating), ("efficiency", found.efficiency)):
-        yield Row(labels | {"name": name}, _known("share", _single(share, style="percent")))
-    yield Row(labels | {"name": "reduced"}, {"bytes": exact(float(found.reduced_bytes), SIZE)})
-    yield Row(labels | {"name": "all-reduce"}, _known("phase", _figure(found.all_reduce_s, TIME)))
-    yield Row(labels | {"name": "losses"}, _known("error", _single(found.largest_loss_difference)))
+        yield QuantityRow(labels | {"name": name}, _known("share", _single(share, style="percent")))
+    yield QuantityRow(labels | {"name": "reduced"}, {"bytes": exact(float(found.reduced_bytes), SIZE)})
+    yield QuantityRow(labels | {"name": "all-reduce"}, _known("phase", _figure(found.all_reduce_s, TIME)))
+    yield QuantityRow(labels | {"name": "losses"}, _known("error", _single(found.largest_loss_difference)))
 
 
-def _known(name: str, figure: Figure | None) -> dict[str, Figure]:
+def _known(name: str, figure: LessonFigure | None) -> dict[str, LessonFigure]:
     return {} if figure is None else {name: figure}
 
 
-def _figure(timing: Timing | None, dimension: Dimension = PLAIN) -> Figure | None:
+def _figure(timing: Timing | None, dimension: Dimension = PLAIN) -> LessonFigure | None:
     if timing is None:
         return None
     low, high = timing.ci95 or (timing.median, timing.median)
-    return Figure(timing.median, low, high, dimension, sources=HERE)
+    return LessonFigure(timing.median, low, high, dimension, sources=HERE)
 
 
-def _single(value: float | None, dimension: Dimension = PLAIN, style: Style = "number") -> Figure | None:
-    return None if value is None else Figure(value, value, value, dimension, style, HERE)
+def _single(value: float | None, dimension: Dimension = PLAIN, style: Style = "number") -> LessonFigure | None:
+    return None if value is None else LessonFigure(value, value, value, dimension, style, HERE)

@@ -13,25 +13,33 @@ from gpuexplore.features.fact_check.analysis.claim import claims_of
 from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
-    Claim,
-    Launch,
-    Memory,
-    Mistake,
-    Predict,
-    Run,
-    Tensor,
-    Train,
+    ClaimBlock,
+    LaunchBlock,
+    MemoryBlock,
+    MistakeBlock,
+    PredictBlock,
+    RunBlock,
+    TensorBlock,
+    TrainBlock,
 )
-from gpuexplore.features.lessons.lesson.evidence import STAND_IN, Measured, Task, computed_rows, request_of, stand_ins
-from gpuexplore.features.lessons.lesson.figure import Figure, format_figure, format_with_interval
-from gpuexplore.features.lessons.lesson.format import Step
+from gpuexplore.features.lessons.lesson.evidence import (
+    STAND_IN,
+    Measured,
+    StepTask,
+    computed_rows,
+    request_of,
+    stand_ins,
+)
+from gpuexplore.features.lessons.lesson.expression import QuantityRow
+from gpuexplore.features.lessons.lesson.figure import LessonFigure, format_figure, format_with_interval
+from gpuexplore.features.lessons.lesson.format import LessonStep
 from gpuexplore.features.lessons.lesson.memory_block import memory_rows, options_of
-from gpuexplore.features.lessons.lesson.quantities import HERE, Row
+from gpuexplore.features.lessons.lesson.quantities import HERE
 from gpuexplore.features.lessons.lesson.tensor_block import read_rows
 from gpuexplore.features.lessons.lesson.training import arguments_of
 from gpuexplore.features.memory.analysis.fits import gpus_named
 from gpuexplore.features.memory.analysis.models import model_named, models
-from gpuexplore.features.mistakes.catalog.contract import Observation
+from gpuexplore.features.mistakes.catalog.contract import MistakeObservation
 from gpuexplore.features.mistakes.chart import wrong_and_right
 from gpuexplore.features.tensors.analysis import StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.explain import words
@@ -68,7 +76,7 @@ COLUMNS = (
 Query = Callable[[Any, Sequence[Device]], dict[str, str]]
 
 
-def _show_tensor(block: Tensor, *, expanded: bool = True) -> None:
+def _show_tensor(block: TensorBlock, *, expanded: bool = True) -> None:
     """Draw a tensor over its storage, with shape, strides and offset; or say why a step is refused.
 
     Args:
@@ -89,7 +97,7 @@ def _show_tensor(block: Tensor, *, expanded: bool = True) -> None:
         show_chart(lambda: tensor_picture(chain.steps[-1].text, view, chain.storage), (block.expression,), key=key)
 
 
-def _show_read(block: Tensor, measured: Measured | None) -> None:
+def _show_read(block: TensorBlock, measured: Measured | None) -> None:
     """Show what reading a tensor took, contiguous and strided, and their ratio."""
     if not measured:
         return
@@ -97,16 +105,16 @@ def _show_read(block: Tensor, measured: Measured | None) -> None:
     for row in read_rows(block, measured):  # type: ignore[arg-type]  # a payload
         figure = next(iter(row.figures.values()))
         found.setdefault(row.labels["name"], []).append(
-            format_with_interval(figure) if isinstance(figure, Figure) else figure
+            format_with_interval(figure) if isinstance(figure, LessonFigure) else figure
         )
     lines = [f"| {READERS[way]} | {' | '.join(figures)} |" for way, figures in found.items()]
     st.markdown("\n".join(("| Read by | Contiguous | Strided | Ratio |", "| --- | ---: | ---: | ---: |", *lines)))
 
 
-def _show_memory(block: Memory, _devices: Sequence[Device]) -> None:
+def _show_memory(block: MemoryBlock, _devices: Sequence[Device]) -> None:
     """Show the peak of a training step, when it is, the most of each kind, and what fits."""
     whole, *kinds = memory_rows(block)
-    sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], Figure)}
+    sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], LessonFigure)}
     fits = f"; {_fits(block, whole.figures['batch'])}" if "batch" in whole.figures else ""
     listed = [
         f"{name} {format_figure(size)}" for name, size in sizes.items() if size.value and name not in ("peak", "usable")
@@ -117,7 +125,7 @@ def _show_memory(block: Memory, _devices: Sequence[Device]) -> None:
     st.caption(f"At most: {', '.join(listed)}")
 
 
-def memory_query(block: Memory) -> dict[str, str]:
+def memory_query(block: MemoryBlock) -> dict[str, str]:
     """Return the parameters of the page Memory with the same choices."""
     model = {"model": block.model} if block.model in models() else {"model": "widths", "widths": block.model}
     chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
@@ -131,29 +139,34 @@ def _device_words(name: str) -> str:
     return row.name if row else name
 
 
-def _fits(block: Memory, largest: Figure | str) -> str:
+def _fits(block: MemoryBlock, largest: LessonFigure | str) -> str:
     where = _device_words(block.gpu)
-    if isinstance(largest, Figure) and largest.value < 1:
+    if isinstance(largest, LessonFigure) and largest.value < 1:
         return f"no batch fits on {where}"
     return f"the largest batch on {where} is {_words(largest)}"
 
 
-def _words(figure: Figure | str) -> str:
-    return format_figure(figure) if isinstance(figure, Figure) else figure
+def _words(figure: LessonFigure | str) -> str:
+    return format_figure(figure) if isinstance(figure, LessonFigure) else figure
 
 
 def show_figures(
-    step: Step, tasks: Sequence[Task], measured: Mapping[int, Measured], *, devices: Sequence[Device], key: str
+    step: LessonStep,
+    tasks: Sequence[StepTask],
+    measured: Mapping[int, Measured],
+    *,
+    devices: Sequence[Device],
+    key: str,
 ) -> None:
     """Show what a step knows, block by block, and the page on which each goes on."""
     for place, task in enumerate(tasks):
         block = task.block
-        if isinstance(block, Tensor):  # its picture, and where it goes on, are below
+        if isinstance(block, TensorBlock):  # its picture, and where it goes on, are below
             _show_read(block, measured.get(place))
             continue
-        if isinstance(block, Mistake):
+        if isinstance(block, MistakeBlock):
             _show_mistake(measured.get(place), f"{key}.{place}.mistake")
-        elif isinstance(block, Train):
+        elif isinstance(block, TrainBlock):
             _show_training(measured.get(place), f"{key}.{place}.training")
         elif task.work is None:
             _show_rows(list(stand_ins(block, devices)), "No GPU is here: ", STAND_IN)
@@ -161,8 +174,8 @@ def show_figures(
             _show_results(measured.get(place, ()), f"{key}.{place}")
         _open_in(block, devices, f"{key}.{place}.open")
     for place, block in enumerate(step.of(*COMPUTED)):
-        if isinstance(block, Tensor):
-            _show_tensor(block, expanded=len(step.of(Tensor)) <= FEW_TENSORS)
+        if isinstance(block, TensorBlock):
+            _show_tensor(block, expanded=len(step.of(TensorBlock)) <= FEW_TENSORS)
         else:
             SHOWN.get(type(block), _show_computed)(block, devices)
             for reading in readings([getattr(block, "gpu", "")]):
@@ -200,7 +213,7 @@ def _moments(found: Sequence[Result]) -> tuple[object, ...]:
 def _show_mistake(payload: Any, key: str) -> None:
     if not payload:
         return
-    seen = decode(Observation, payload)
+    seen = decode(MistakeObservation, payload)
     st.markdown(f"**{plain(seen.what)}** · {seen.origin}")
     show_chart(lambda: wrong_and_right(seen), repr(seen), key=key)
     st.caption(plain(seen.detection.evidence))
@@ -219,12 +232,12 @@ def _show_computed(block: Any, devices: Sequence[Device]) -> None:
     _show_rows(list(computed_rows(block, devices)), "")
 
 
-def _show_launch(block: Launch, devices: Sequence[Device]) -> None:
+def _show_launch(block: LaunchBlock, devices: Sequence[Device]) -> None:
     row = next(iter(computed_rows(block, devices)))
     listed = ", ".join(
         f"{LAUNCH_WORDS.get(name, name)} {format_figure(figure)}"
         for name, figure in row.figures.items()
-        if isinstance(figure, Figure)
+        if isinstance(figure, LessonFigure)
     )
     where = f"compute capability {block.cc}" if block.cc else "this machine" if block.gpu == HERE else block.gpu
     on = f" on {_device_words(where)}" if where else ""
@@ -232,18 +245,18 @@ def _show_launch(block: Launch, devices: Sequence[Device]) -> None:
     st.caption(plain(f"{opening}: {listed or row.missing}"))
 
 
-def _show_rows(rows: Sequence[Row], opening: str, stand_in: str = "") -> None:
+def _show_rows(rows: Sequence[QuantityRow], opening: str, stand_in: str = "") -> None:
     for row in rows:
         labels, source = row.labels, row.labels.get("source", "")
         device = stand_in if stand_in and source == Origin.PREDICTED.label else labels["device"]
         on = f" on {_device_words(device)}" if device else ""
         of = f"{labels['operation']} {labels['shape']} in {labels['dtype']}, {labels['impl']}{on},"
-        known = {name: figure for name, figure in row.figures.items() if isinstance(figure, Figure)}
+        known = {name: figure for name, figure in row.figures.items() if isinstance(figure, LessonFigure)}
         listed = ", ".join(f"{name.replace('_', ' ')} {format_with_interval(figure)}" for name, figure in known.items())
         st.caption(f"{opening}{plain(of)} {plain(source)}: {plain(listed or row.missing)}")
 
 
-def _show_claim(block: Claim, _devices: Sequence[Device]) -> None:
+def _show_claim(block: ClaimBlock, _devices: Sequence[Device]) -> None:
     for claim in claims_of(block.row):
         found = judge(claim)
         st.markdown(f"**{plain(claim.claim)}** · {found.verdict}")
@@ -251,9 +264,9 @@ def _show_claim(block: Claim, _devices: Sequence[Device]) -> None:
 
 
 SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
-    Claim: _show_claim,
-    Launch: _show_launch,
-    Memory: _show_memory,
+    ClaimBlock: _show_claim,
+    LaunchBlock: _show_launch,
+    MemoryBlock: _show_memory,
 }
 
 
@@ -266,15 +279,15 @@ def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
 
 
 PAGE_OF: Mapping[type, tuple[str, Query]] = {
-    Run: ("benchmark", lambda block, devices: to_query(request_of(block, devices[0].id))),
-    Mistake: ("timing-mistakes", lambda block, _: {"mistake": block.mistake}),
-    Train: ("training", lambda block, _: query_of(arguments_of(block))),
-    Claim: ("fact-check", lambda block, _: {"row": claims_of(block.row)[0].id}),
-    Predict: (
+    RunBlock: ("benchmark", lambda block, devices: to_query(request_of(block, devices[0].id))),
+    MistakeBlock: ("timing-mistakes", lambda block, _: {"mistake": block.mistake}),
+    TrainBlock: ("training", lambda block, _: query_of(arguments_of(block))),
+    ClaimBlock: ("fact-check", lambda block, _: {"row": claims_of(block.row)[0].id}),
+    PredictBlock: (
         "what-if",
         lambda block, _: {"op": block.operation, "shape": block.shape or block.size, "calls": block.calls},
     ),
-    Tensor: ("tensors", lambda block, _: {"expression": block.expression}),
-    Memory: ("memory", lambda block, _: memory_query(block)),
-    Launch: ("kernels", lambda _block, _devices: {}),
+    TensorBlock: ("tensors", lambda block, _: {"expression": block.expression}),
+    MemoryBlock: ("memory", lambda block, _: memory_query(block)),
+    LaunchBlock: ("kernels", lambda _block, _devices: {}),
 }

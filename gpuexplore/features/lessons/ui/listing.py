@@ -9,7 +9,7 @@ import streamlit as st
 
 from gpuexplore.features.lessons.lesson.catalog import Catalog
 from gpuexplore.features.lessons.lesson.format import Lesson
-from gpuexplore.features.lessons.lesson.outcome import Outcome
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
@@ -108,5 +108,5 @@ def summary(lesson: Lesson, answers: Mapping[str, Answer]) -> str:
     if not done:
         return ""
     outcomes = [outcome for answer in done for outcome in answer.outcomes or ()]
-    counts = [f"{outcomes.count(outcome)} {outcome}" for outcome in Outcome if outcome in outcomes]
+    counts = [f"{outcomes.count(outcome)} {outcome}" for outcome in GuessOutcome if outcome in outcomes]
     return f"{len(done)} of {len(lesson.steps)} steps" + (f": {', '.join(counts)}" if counts else "")

@@ -9,7 +9,7 @@ from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.backends.host import installed_versions, version_of
 from gpuexplore.devices.identity import device_key, same_device
 from gpuexplore.errors import NotFound
-from gpuexplore.features.lessons.lesson.evidence import Measured, Task, Work
+from gpuexplore.features.lessons.lesson.evidence import Measured, StepTask, Work
 from gpuexplore.model import DOUBTFUL, Device, Environment, Result, Run, RunState
 from gpuexplore.ui.activity import devices_of, fetch_activity
 from gpuexplore.ui.identity import address
@@ -25,7 +25,7 @@ AnyRun = Run | ActivityRun
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StepRuns:
     """What there is of the runs of a step.
 
     Attributes:
@@ -58,7 +58,7 @@ class Found:
         return min((run.finished_utc for run in self.runs.values() if run.finished_utc), default=None)
 
 
-def found_runs(ids: Sequence[str | None], tasks: Sequence[Task]) -> Found:
+def found_runs(ids: Sequence[str | None], tasks: Sequence[StepTask]) -> StepRuns:
     """Return the runs of a step by their ids."""
     runs, lost = dict[int, AnyRun](), []
     for place, (run_id, task) in enumerate(zip(ids, tasks, strict=False)):
@@ -68,10 +68,10 @@ def found_runs(ids: Sequence[str | None], tasks: Sequence[Task]) -> Found:
             runs[place] = fetch_activity(run_id) if isinstance(task.work, Activity) else fetch(run_id)
         except NotFound:
             lost.append(run_id)
-    return Found(runs, tuple(lost))
+    return StepRuns(runs, tuple(lost))
 
 
-def submit(tasks: Sequence[Task], reuse: Sequence[AnyRun | None] = (), *, join: bool = True) -> list[str | None]:
+def submit(tasks: Sequence[StepTask], reuse: Sequence[AnyRun | None] = (), *, join: bool = True) -> list[str | None]:
     """Queue what is to be measured; return the ids in the order of `tasks`, None where nothing has to be.
 
     Args:
@@ -88,7 +88,7 @@ def submit(tasks: Sequence[Task], reuse: Sequence[AnyRun | None] = (), *, join: 
     return ids
 
 
-def alike(tasks: Sequence[Task]) -> list[AnyRun | None]:
+def alike(tasks: Sequence[StepTask]) -> list[AnyRun | None]:
     """Return for each task what was measured here alike within the hour, undisturbed and with the same versions."""
     return [_alike(task.work) if task.work is not None else None for task in tasks]
 
@@ -99,7 +99,7 @@ def age_s(run: AnyRun, now: datetime | None = None) -> float:
     return max(0.0, ((now or datetime.now(UTC)) - ended).total_seconds())
 
 
-def _submitted(task: Task, *, join: bool) -> str | None:
+def _submitted(task: StepTask, *, join: bool) -> str | None:
     """Return the id of the run that does the task: one that another reader has just begun, or else a new one."""
     if task.work is None:
         return None

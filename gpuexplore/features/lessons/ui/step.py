@@ -7,14 +7,22 @@ import streamlit as st
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, Check, Guess, Keep, Prose, with_colon
-from gpuexplore.features.lessons.lesson.evidence import GPU, Task, names_of, tasks_of
-from gpuexplore.features.lessons.lesson.format import Lesson, Step
-from gpuexplore.features.lessons.lesson.judged_step import JudgedCheck, JudgedStep, judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome, read_guess
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames, result_row
+from gpuexplore.features.lessons.lesson.blocks import (
+    CANNOT_TELL,
+    NO_IDEA,
+    CheckBlock,
+    GuessBlock,
+    KeepBlock,
+    Prose,
+    with_colon,
+)
+from gpuexplore.features.lessons.lesson.evidence import GPU, StepTask, names_of, tasks_of
+from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedCheck, JudgedStep, judged_by, read_guess
+from gpuexplore.features.lessons.lesson.quantities import result_row
 from gpuexplore.features.lessons.ui.figures import show_figures
-from gpuexplore.features.lessons.ui.measuring import AnyRun, Found, age_s, alike, found_runs, submit
+from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, age_s, alike, found_runs, submit
 from gpuexplore.model import Device, Result
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity import pending_words
@@ -32,17 +40,17 @@ Guesses = dict[str, str | None]
 TICK_S = 0.5
 BEGUN_BY_ANOTHER = ", begun by another visitor with exactly these settings"
 ICONS = {
-    Outcome.RIGHT: ":material/check_circle:",
-    Outcome.CLOSE: ":material/near_me:",
-    Outcome.OFF: ":material/explore_off:",
-    Outcome.UNCLEAR: ":material/help:",
-    Outcome.NOT_MEASURED: ":material/hourglass_disabled:",
-    Outcome.NO_GUESS: ":material/visibility:",
+    GuessOutcome.RIGHT: ":material/check_circle:",
+    GuessOutcome.CLOSE: ":material/near_me:",
+    GuessOutcome.OFF: ":material/explore_off:",
+    GuessOutcome.UNCLEAR: ":material/help:",
+    GuessOutcome.NOT_MEASURED: ":material/hourglass_disabled:",
+    GuessOutcome.NO_GUESS: ":material/visibility:",
 }
-TASK_WORDS = {Outcome.RIGHT: "Done", Outcome.OFF: "Not yet"}
+TASK_WORDS = {GuessOutcome.RIGHT: "Done", GuessOutcome.OFF: "Not yet"}
 
 
-def show_step(lesson: Lesson, step: Step, answer: Answer | None, *, is_closed: bool = False) -> None:
+def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_closed: bool = False) -> None:
     """Show a step as far as the reader is with it.
 
     Args:
@@ -66,7 +74,7 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None, *, is_closed: b
     if answer is None:
         _ask(lesson, step, tasks, key)
         return
-    for guess in step.of(Guess):
+    for guess in step.of(GuessBlock):
         st.markdown(f"{plain(with_colon(guess.ask))} {_committed(guess, answer)}")
     found = found_runs(answer.runs, tasks)
     if found.pending:
@@ -77,22 +85,22 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None, *, is_closed: b
     _again(lesson, step, tasks, answer=answer, key=key)
 
 
-def _committed(guess: Guess, answer: Answer) -> str:
+def _committed(guess: GuessBlock, answer: Answer) -> str:
     if answer.guesses.get(guess.id) is None:
         return "you made no guess."
     return f"you guessed **{plain(guessed(guess, answer.guesses))}**."
 
 
-def _show_before(step: Step, names: StepNames) -> None:
+def _show_before(step: LessonStep, names: StepNames) -> None:
     """Show what stands before the first check, with the figures that need no measurement."""
     for _, part in step.parts:
-        if isinstance(part, Check):
+        if isinstance(part, CheckBlock):
             return
         if isinstance(part, Prose):
             _show_text(part.said(names))
 
 
-def _ask(lesson: Lesson, step: Step, tasks: Sequence[Task], key: str) -> None:
+def _ask(lesson: Lesson, step: LessonStep, tasks: Sequence[StepTask], key: str) -> None:
     known = alike(tasks)
     committed = ask(step, f"form.{key}.{lesson.digest}", tasks, known)
     if committed is None:
@@ -107,7 +115,7 @@ def _ask(lesson: Lesson, step: Step, tasks: Sequence[Task], key: str) -> None:
     st.rerun()
 
 
-def _wait(ids: Sequence[str | None], tasks: Sequence[Task]) -> None:
+def _wait(ids: Sequence[str | None], tasks: Sequence[StepTask]) -> None:
     """Show how far the measurement is, and the page again once it has ended."""
     note_visit()
     found = found_runs(ids, tasks)
@@ -121,7 +129,7 @@ def _wait(ids: Sequence[str | None], tasks: Sequence[Task]) -> None:
         st.rerun()
 
 
-def _show_problems(found: Found) -> None:
+def _show_problems(found: StepRuns) -> None:
     for run in found.failed:
         st.warning(
             f"The measurement ended early: {plain(run.reason or 'it was cancelled')}.", icon=":material/warning:"
@@ -130,7 +138,9 @@ def _show_problems(found: Found) -> None:
         st.warning("What was measured for this answer is no longer stored: measure again.", icon=":material/warning:")
 
 
-def _show_after(step: Step, tasks: Sequence[Task], answer: Answer, *, found: Found, devices: Sequence[Device]) -> None:
+def _show_after(
+    step: LessonStep, tasks: Sequence[StepTask], answer: Answer, *, found: StepRuns, devices: Sequence[Device]
+) -> None:
     """Show what was measured, the verdicts, and what stands behind them."""
     try:
         names = names_of(step, devices, found.measured, tasks)
@@ -145,33 +155,33 @@ def _show_after(step: Step, tasks: Sequence[Task], answer: Answer, *, found: Fou
     _show_checked(step, answer, judged)
 
 
-def _show_checked(step: Step, answer: Answer, judged: JudgedStep) -> None:
+def _show_checked(step: LessonStep, answer: Answer, judged: JudgedStep) -> None:
     checks, seen = {id(found.check): found for found in judged.checks}, False
     for _, part in step.parts:
-        if isinstance(part, Check):
+        if isinstance(part, CheckBlock):
             seen = True
             _show_verdict(step, answer, checks[id(part)])
-        elif isinstance(part, Keep):
+        elif isinstance(part, KeepBlock):
             st.success(f"**Keep:** {part.text.said(judged.names)}", icon=":material/bookmark:")
         elif isinstance(part, Prose) and seen:
             _show_text(part.said(judged.names))
 
 
-def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
-    outcome = found.judged.outcome
+def _show_verdict(step: LessonStep, answer: Answer, found: JudgedCheck) -> None:
+    outcome = found.outcome
     guess = step.guesses.get(found.check.guess)
     word = TASK_WORDS.get(outcome, "") if found.check.reach else ""
     if word and found.said.startswith(word):  # the lesson says itself whether the task is done
         _show_text(f"{ICONS[outcome]} {found.said}")
         return
     words = [f"{ICONS[outcome]} **{word or outcome.value.capitalize()}.**"]
-    if guess is not None and found.judged.answer:
-        verb = "it came out as" if outcome is Outcome.UNCLEAR else "it is"
-        told = f"{verb} **{plain(found.judged.answer)}**."
+    if guess is not None and found.answer:
+        verb = "it came out as" if outcome is GuessOutcome.UNCLEAR else "it is"
+        told = f"{verb} **{plain(found.answer)}**."
         is_guessed = answer.guesses.get(guess.id) is not None
         words.append(f"You said {plain(guessed(guess, answer.guesses))}; {told}" if is_guessed else _opened(told))
-    if found.judged.why:
-        words.append(f"{plain(_opened(found.judged.why))}.")
+    if found.why:
+        words.append(f"{plain(_opened(found.why))}.")
     st.markdown(" ".join(words))
     if found.said:
         _show_text(found.said)
@@ -183,13 +193,13 @@ def _opened(text: str) -> str:
 
 
 def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
-    outcomes = tuple(found.judged.outcome.value for found in judged.checks)
+    outcomes = tuple(found.outcome.value for found in judged.checks)
     if answer.outcomes != outcomes:
         store().set_outcomes(answer.number, outcomes)
         st.rerun()  # the progress above counts it
 
 
-def _again(lesson: Lesson, step: Step, tasks: Sequence[Task], *, answer: Answer, key: str) -> None:
+def _again(lesson: Lesson, step: LessonStep, tasks: Sequence[StepTask], *, answer: Answer, key: str) -> None:
     place = (lesson.name, lesson.digest, step.letter)
     with st.container(horizontal=True):
         if any(task.work for task in tasks) and st.button(
@@ -201,15 +211,15 @@ def _again(lesson: Lesson, step: Step, tasks: Sequence[Task], *, answer: Answer,
                 show_problem(error)
                 return
             st.rerun()
-        if any(check.reach for check in step.of(Check)) and st.button(
+        if any(check.reach for check in step.of(CheckBlock)) and st.button(
             "Look again", icon=":material/refresh:", key=f"{key}.look"
         ):
             st.rerun()
 
 
-def _own_rows(step: Step, devices: Sequence[Device]) -> list[Row]:
+def _own_rows(step: LessonStep, devices: Sequence[Device]) -> list[QuantityRow]:
     """Return the reader's own results, where the step has a task that one of them may have done."""
-    if not any(check.reach for check in step.of(Check)):
+    if not any(check.reach for check in step.of(CheckBlock)):
         return []
     runs, called = defaultdict[tuple[str, str], list[Result]](list), dict[str, str]()
     for device in devices:
@@ -228,7 +238,9 @@ def _show_text(text: str) -> None:
 # The form in which a reader commits to a guess before anything is measured.
 
 
-def ask(step: Step, key: str, tasks: Sequence[Task], known: Sequence[AnyRun | None]) -> tuple[Guesses, bool] | None:
+def ask(
+    step: LessonStep, key: str, tasks: Sequence[StepTask], known: Sequence[AnyRun | None]
+) -> tuple[Guesses, bool] | None:
     """Draw the form; return the guesses, and whether `known` is to be used, once the reader commits to them.
 
     Args:
@@ -253,7 +265,7 @@ def ask(step: Step, key: str, tasks: Sequence[Task], known: Sequence[AnyRun | No
         return None
 
 
-def guessed(guess: Guess, answers: Mapping[str, str | None]) -> str:
+def guessed(guess: GuessBlock, answers: Mapping[str, str | None]) -> str:
     """Return a guess for a reader, e.g. ``2.5 ms``."""
     answer = answers.get(guess.id)
     if answer is None:
@@ -261,7 +273,7 @@ def guessed(guess: Guess, answers: Mapping[str, str | None]) -> str:
     return answer if guess.choices else f"{float(answer):,.6g} {guess.unit}".strip()
 
 
-def _field(guess: Guess, key: str) -> str:
+def _field(guess: GuessBlock, key: str) -> str:
     if guess.choices:
         options = (*guess.choices, CANNOT_TELL, NO_IDEA)
         return st.radio(guess.ask, options, index=None, key=key) or ""
@@ -269,7 +281,7 @@ def _field(guess: Guess, key: str) -> str:
     return str(st.text_input(f"{guess.ask}{unit}", key=key, placeholder=NO_IDEA, max_chars=60, width=420))
 
 
-def _label(tasks: Sequence[Task]) -> str:
+def _label(tasks: Sequence[StepTask]) -> str:
     seconds = sum(task.seconds for task in tasks if task.work)
     if not seconds:
         return "Check"

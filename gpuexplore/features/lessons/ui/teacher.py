@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, Guess, Instructor
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, GuessBlock, InstructorBlock
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
-from gpuexplore.features.lessons.lesson.format import Lesson, Step
-from gpuexplore.features.lessons.lesson.judged_step import JudgedStep, judged_by
-from gpuexplore.features.lessons.lesson.quantities import StepNames, facts_of
+from gpuexplore.features.lessons.lesson.expression import StepNames
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
+from gpuexplore.features.lessons.lesson.outcome import JudgedStep, judged_by
+from gpuexplore.features.lessons.lesson.quantities import facts_of
 from gpuexplore.features.lessons.ui.measuring import alike, found_runs
 from gpuexplore.features.lessons.ui.step import guessed
 from gpuexplore.statistics import median
@@ -27,26 +27,6 @@ SINCE = timedelta(hours=6)
 LOOKS = 7
 TICK_S = 3.0
 ANSWERS: Shared[tuple[Answer, ...]] = Shared(50)
-
-
-@dataclass(frozen=True, slots=True)
-class _Guessed:
-    """What everybody guessed at one question."""
-
-    guess: Guess
-    answers: tuple[str | None, ...]
-
-    @property
-    def middle(self) -> str:
-        """The median of numbers, or the choice most often made; all of them where several are."""
-        given = [answer for answer in self.answers if answer is not None]
-        if not given:
-            return "nobody guessed yet"
-        if self.guess.choices:
-            counts = Counter(given)
-            most = max(counts.values())
-            return ", ".join(choice for choice in (*self.guess.choices, CANNOT_TELL) if counts[choice] == most)
-        return f"{median([float(answer) for answer in given]):,.3g} {self.guess.unit}".strip()
 
 
 def show_teacher(lesson: Lesson) -> None:
@@ -79,47 +59,59 @@ def _latest(answers: Sequence[Answer]) -> list[Answer]:
     return list(found.values())
 
 
-def _show_step(step: Step, answers: Sequence[Answer]) -> None:
+def _show_step(step: LessonStep, answers: Sequence[Answer]) -> None:
     with st.container(border=True):
         st.markdown(f"### {step.letter}. {plain(step.title)}")
         judged = of_this_machine(step)
-        for guess in step.of(Guess):
-            found = _Guessed(guess, tuple(answer.guesses.get(guess.id) for answer in answers))
+        for guess in step.of(GuessBlock):
+            made = [answer.guesses.get(guess.id) for answer in answers]
             st.markdown(f"#### {plain(guess.ask)}")
             guesses, truth = st.columns(2)
-            guesses.metric(f"Everybody: {_count(found)}", found.middle)
+            guesses.metric(f"Everybody: {_count(guess, made)}", _middle(guess, made))
             truth.metric("This machine, undisturbed, last hour", _truth(judged, guess) or "not measured")
-            _show_spread(found)
+            _show_spread(guess, made)
         outcomes = Counter(outcome for answer in answers for outcome in answer.outcomes or ())
         if outcomes:
             st.markdown(" · ".join(f"{outcome} **{count}**" for outcome, count in outcomes.most_common()))
         names = judged.names if judged else StepNames((), facts_of(known_devices()))
-        for notes in step.of(Instructor):
+        for notes in step.of(InstructorBlock):
             st.info(notes.text.said(names), icon=":material/school:")
 
 
-def _count(found: _Guessed) -> str:
-    given = sum(answer is not None for answer in found.answers)
-    return f"{'median' if not found.guess.choices else 'most often'} of {given}"
+def _middle(guess: GuessBlock, made: Sequence[str | None]) -> str:
+    """Return the median of numbers, or the choice most often made; all of them where several are."""
+    given = [answer for answer in made if answer is not None]
+    if not given:
+        return "nobody guessed yet"
+    if guess.choices:
+        counts = Counter(given)
+        most = max(counts.values())
+        return ", ".join(choice for choice in (*guess.choices, CANNOT_TELL) if counts[choice] == most)
+    return f"{median([float(answer) for answer in given]):,.3g} {guess.unit}".strip()
 
 
-def _show_spread(found: _Guessed) -> None:
-    if len(found.answers) < 2:
+def _count(guess: GuessBlock, made: Sequence[str | None]) -> str:
+    given = sum(answer is not None for answer in made)
+    return f"{'median' if not guess.choices else 'most often'} of {given}"
+
+
+def _show_spread(guess: GuessBlock, made: Sequence[str | None]) -> None:
+    if len(made) < 2:
         return
-    counts: Mapping[str | None, int] = Counter(found.answers)
+    counts: Mapping[str | None, int] = Counter(made)
     rows = [
-        {"Guess": guessed(found.guess, {found.guess.id: answer}), "Learners": counts[answer]}
-        for answer in sorted(counts, key=lambda answer: _place(found.guess, answer))
+        {"Guess": guessed(guess, {guess.id: answer}), "Learners": counts[answer]}
+        for answer in sorted(counts, key=lambda answer: _place(guess, answer))
     ]
-    table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(found.answers)} learners")
+    table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(made)} learners")
 
 
-def _place(guess: Guess, answer: str | None) -> tuple[bool, float, str]:
+def _place(guess: GuessBlock, answer: str | None) -> tuple[bool, float, str]:
     """Return by what guesses are sorted: numbers by size, choices by their words, none at the end."""
     return answer is None, 0.0 if guess.choices else float(answer or 0), answer or ""
 
 
-def of_this_machine(step: Step) -> JudgedStep | None:
+def of_this_machine(step: LessonStep) -> JudgedStep | None:
     """Return the step as this machine measured it undisturbed within the hour; None where it did not."""
     devices = known_devices()
     tasks = tasks_of(step, devices)
@@ -130,7 +122,7 @@ def of_this_machine(step: Step) -> JudgedStep | None:
     return judged_by(step, names_of(step, devices, found.measured, tasks), {})
 
 
-def _truth(judged: JudgedStep | None, guess: Guess) -> str:
+def _truth(judged: JudgedStep | None, guess: GuessBlock) -> str:
     if judged is None:
         return ""
-    return next((found.judged.answer for found in judged.checks if found.check.guess == guess.id), "")
+    return next((found.answer for found in judged.checks if found.check.guess == guess.id), "")

@@ -1,4 +1,4 @@
-"""Every measuring mistake gpuexplore makes on purpose: one file each, listed here in the order users see."""
+"""Every measuring mistake gpuexplore makes on purpose: a file for each kind, listed here in the order users see."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -12,42 +12,18 @@ from gpuexplore.features.mistakes.catalog.contract import Mistake
 
 KIND = "mistake"  # of its activities
 EXPECTED_S = 5.0  # that a demonstration takes
-FILES = (
-    "clock.no_synchronise",
-    "clock.first_call",
-    "clock.mean_of_five",
-    "clock.minimum",
-    "clock.not_in_turns",
-    "clock.idle_clocks",
-    "work.transfer_counted",
-    "work.result_allocated",
-    "work.tiny_size",
-    "work.warm_cache",
-    "work.one_thread_baseline",
-    "work.unused_result",
-    "data.zeros",
-    "data.all_ones",
-    "data.tf32_on",
-    "data.fp16_overflow",
-    "data.default_allclose",
-    "data.sum_one_by_one",
-    "kernel.grid_floor",
-    "kernel.accumulating_output",
-    "kernel.double_constant",
-    "cost.flops_n3",
-    "cost.sparse_peak",
-    "cost.rounded_peak",
-    "cost.foreign_peak",
-)
+FILES = ("clock", "work", "data", "kernel", "cost")
 
 
-def _contract_of(file: str) -> Mistake:
+def _held_by(file: str) -> tuple[Mistake, ...]:
     module: Any = import_module(f"gpuexplore.features.mistakes.catalog.{file}")
-    mistake: Mistake = module.MISTAKE
-    return mistake
+    mistakes: tuple[Mistake, ...] = module.MISTAKES
+    return mistakes
 
 
-MISTAKES: Mapping[str, Mistake] = MappingProxyType({mistake.name: mistake for mistake in map(_contract_of, FILES)})
+MISTAKES: Mapping[str, Mistake] = MappingProxyType(
+    {mistake.name: mistake for file in FILES for mistake in _held_by(file)}
+)
 
 
 def activity_of(name: str, device_id: str = "cpu") -> Activity:

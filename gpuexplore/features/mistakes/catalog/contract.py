@@ -63,7 +63,7 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class WayReading:
     """What one way of measuring says.
 
     Attributes:
@@ -103,7 +103,7 @@ class Detection:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class MistakeObservation:
     """One mistake, made on purpose beside the right way. It is shown; it never becomes a result, so nothing ranks it.
 
     Attributes:
@@ -121,8 +121,8 @@ class Observation:
     quantity: Quantity
     what: str
     how: How
-    wrong: Reading
-    right: Reading
+    wrong: WayReading
+    right: WayReading
     detection: Detection
     factor: Factor | None = None
     rounds: int = 0
@@ -140,7 +140,7 @@ class Observation:
         """What a reader sees of `how`."""
         return HOW[self.how]
 
-    def words(self, reading: Reading) -> str:
+    def words(self, reading: WayReading) -> str:
         """Return one of its readings for a reader, e.g. ``1.25 ms``."""
         return (reading.text or UNKNOWN) if reading.value is None else self.format(reading.value)
 
@@ -158,7 +158,7 @@ class Stage:
     cancelled: Cancelled
 
 
-Demonstrate = Callable[[Stage], Observation]
+Demonstrate = Callable[[Stage], MistakeObservation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class Mistake:
         if (self.gives_away is None) != bool(self.why_none):
             raise InvalidInput(f"{self.name}: either what gives it away, or why nothing can")
 
-    def observe(self, stage: Stage) -> Observation:
+    def observe(self, stage: Stage) -> MistakeObservation:
         """Return the observation on the stage's device, or what stands in for it there.
 
         Raises:

@@ -25,7 +25,7 @@ def perform(
     Args:
         arguments: `name` is that of the mistake.
         device: where it is made; a CPU's peaks are measured first where they are unknown.
-        report: called once, with an `Observation` that was encoded.
+        report: called once, with a `MistakeObservation` that was encoded.
         cancelled: polled between rounds.
         time: the clock, and what keeps others away.
 

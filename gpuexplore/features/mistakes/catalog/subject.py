@@ -1,12 +1,12 @@
-"""What a mistake is made on: one of our implementations, built, checked and warmed up as for any result."""
+"""The subject of a mistake: an implementation, ready to be timed as for any result; and what is observed of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Stage
-from gpuexplore.features.mistakes.catalog.turns import Procedure
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Stage
+from gpuexplore.features.mistakes.catalog.turns import Pairs, Procedure, reading
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.candidates.waking import wake
 from gpuexplore.measure.check.correctness import describe
@@ -17,8 +17,10 @@ from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
 from gpuexplore.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
 from gpuexplore.statistics import median
+from gpuexplore.units import format_interval
 
 DEFAULT_IMPLEMENTATIONS: Mapping[str, str] = MappingProxyType({"cpu": "numpy", "cuda": "torch"})
+WITHIN_NOISE = "the two ways agree within the noise on this machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +153,35 @@ def with_data(subject: Subject, reference: AnyReference) -> Subject:
     """Return the subject computing on other inputs."""
     candidate = subject.group.build(subject.case, subject.case.shape, reference.inputs)
     return replace(subject, candidate=candidate)
+
+
+def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
+    """Return the observation of two ways that were sampled in turns.
+
+    Where their factor cannot be told from 1, the mistake is not claimed to have been seen.
+    """
+    factor = pairs.factor
+    if factor.is_within_noise:
+        interval = format_interval(factor.ci95, "{:.3f}".format)
+        detection = Detection(None, f"{WITHIN_NOISE}: a factor of {interval}. {_sentence(detection.evidence)}")
+    return MistakeObservation(
+        mistake=mistake.name,
+        quantity=mistake.quantity,
+        what=subject.what,
+        how="measured",
+        wrong=reading(pairs.wrong),
+        right=reading(pairs.right),
+        detection=detection,
+        factor=factor,
+        rounds=len(pairs.right),
+        environment=subject.environment,
+    )
+
+
+def no_sign(mistake: Mistake) -> Detection:
+    """Return that nothing can be decided, and why: a mistake that leaves no sign in a result."""
+    return Detection(None, mistake.why_none or "")
+
+
+def _sentence(evidence: str) -> str:
+    return f"{evidence[:1].upper()}{evidence[1:]}"

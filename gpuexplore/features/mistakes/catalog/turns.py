@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from gpuexplore.errors import Cancelled
-from gpuexplore.features.mistakes.catalog.contract import Factor, Reading, Stage
+from gpuexplore.features.mistakes.catalog.contract import Factor, Stage, WayReading
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, PRECISION
 from gpuexplore.statistics import median, median_interval, ratio_of_turns
 
@@ -56,9 +56,9 @@ def take_turns(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
     return Pairs(tuple(wrongs), tuple(rights))
 
 
-def reading(figures: tuple[float, ...]) -> Reading:
+def reading(figures: tuple[float, ...]) -> WayReading:
     """Return the median of figures that were sampled, with its interval."""
-    return Reading(median(figures), median_interval(figures))
+    return WayReading(median(figures), median_interval(figures))
 
 
 def _is_enough(wrongs: list[float], rights: list[float], spent_s: float) -> bool:

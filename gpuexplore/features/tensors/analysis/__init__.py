@@ -3,8 +3,8 @@
 Pure arithmetic: neither torch nor NumPy is needed.
 """
 
-from gpuexplore.features.tensors.analysis.chain import Chain, Seen, Step, Write
+from gpuexplore.features.tensors.analysis.chain import Chain, ChainStep
 from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.value import Storage, TensorView
 
-__all__ = ["Chain", "Seen", "Step", "StepRefused", "Storage", "TensorView", "Write", "evaluate"]
+__all__ = ["Chain", "ChainStep", "StepRefused", "Storage", "TensorView", "evaluate"]

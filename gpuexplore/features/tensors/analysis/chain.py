@@ -2,52 +2,31 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from typing import Literal
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.outcome import Kind
 from gpuexplore.features.tensors.analysis.value import Indices, Storage, TensorView
 
 MOST_LISTED = 1024  # elements that are looked at one by one: anybody may send an expression
 
 
+Kind = Literal["start", "same", "view", "copy", "result", "write"]
+
+
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A step of a chain.
+class ChainStep:
+    """A step of a chain, or a write.
 
     Attributes:
+        view: the tensor after it, or the elements written; what a method makes anew has no storage yet.
+        why: why it is a view or a copy, half a sentence; None where the kind says it all.
         text: the expression up to here.
-        call: the step alone, e.g. ``.t()``.
-        why: why it is a view or a copy; None where the kind says it all.
     """
 
-    text: str
-    call: str
     view: TensorView
-    kind: Kind
+    kind: Kind = "view"
     why: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """``x[0] = 100``: the elements that were written, as a view, and the value."""
-
-    text: str
-    view: TensorView
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a named tensor sees of a write: the elements that are the cells written; empty where it sees nothing.
-
-    Attributes:
-        shares_storage: whether it looks at the storage that was written to.
-    """
-
-    name: str
-    shares_storage: bool
-    elements: tuple[Indices, ...]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +42,10 @@ class Chain:
     """
 
     expression: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ChainStep, ...] = ()
     names: Mapping[str, TensorView] = field(default_factory=dict)
     storages: Mapping[str, Storage] = field(default_factory=dict)
-    writes: tuple[Write, ...] = ()
+    writes: tuple[ChainStep, ...] = ()
 
     @property
     def result(self) -> TensorView:
@@ -122,16 +101,19 @@ class Chain:
             return None
         return tuple(kept[cell] for cell in view.cells())
 
-    def seen_of(self, write: Write) -> tuple[Seen, ...] | None:
-        """Return what each named tensor sees of a write; None where there are too many elements to look at."""
+    def seen_of(self, write: ChainStep) -> Mapping[str, tuple[Indices, ...] | None] | None:
+        """Return what each named tensor sees of a write; None where there are too many elements to look at.
+
+        That is the elements that are the cells written, and None for a tensor of another storage.
+        """
         if any(view.element_count > MOST_LISTED for view in (write.view, *self.names.values())):
             return None
         written = set(write.view.cells())
-        return tuple(_seen(name, view, write, written) for name, view in self.names.items())
+        return {
+            name: _seen(view, written) if view.storage == write.view.storage else None
+            for name, view in self.names.items()
+        }
 
 
-def _seen(name: str, view: TensorView, write: Write, written: set[int]) -> Seen:
-    if view.storage != write.view.storage:
-        return Seen(name, False, ())
-    pairs = zip(product(*map(range, view.shape)), view.cells(), strict=True)
-    return Seen(name, True, tuple(indices for indices, cell in pairs if cell in written))
+def _seen(view: TensorView, written: set[int]) -> tuple[Indices, ...]:
+    return tuple(indices for indices, cell in zip(view.elements(), view.cells(), strict=True) if cell in written)

@@ -8,13 +8,11 @@ from string import ascii_uppercase
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.chain import MOST_LISTED, Chain, Step, Write
-from gpuexplore.features.tensors.analysis.expression.grammar import read_expression
-from gpuexplore.features.tensors.analysis.expression.syntax import Call, Index, Name, Statement
+from gpuexplore.features.tensors.analysis.chain import MOST_LISTED, Chain, ChainStep
+from gpuexplore.features.tensors.analysis.expression import NAME, Index, Statement, TensorCall, read_expression
 from gpuexplore.features.tensors.analysis.indexing import indexed
 from gpuexplore.features.tensors.analysis.layout import has_overlap
-from gpuexplore.features.tensors.analysis.operations import METHODS
-from gpuexplore.features.tensors.analysis.outcome import Outcome, ViewRefused
+from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused
 from gpuexplore.features.tensors.analysis.value import Storage, TensorView, row_order
 
 Values = list[float] | None
@@ -94,11 +92,10 @@ class StepRefused(InvalidInput):
         view_refused: for a `view` that the strides forbid, which axes prevent it.
     """
 
-    def __init__(self, chain: Chain, step: Call | Index | Name, cause: InvalidInput) -> None:
-        text = step.name if isinstance(step, Name) else step.text
-        super().__init__(f"expression, character {step.position}, {text}: {cause}")
+    def __init__(self, chain: Chain, step: TensorCall | Index, cause: InvalidInput) -> None:
+        super().__init__(f"expression, character {step.position}, {step.text}: {cause}")
         self.chain = chain
-        self.refused = text
+        self.refused = step.text
         self.position = step.position
         self.view_refused = cause if isinstance(cause, ViewRefused) else None
 
@@ -115,21 +112,21 @@ def evaluate(expression: str) -> Chain:
         InvalidInput: it is not of the grammar; nothing has run then.
         StepRefused: torch refuses a step as well; it has what came before.
     """
-    evaluation = _Evaluation(expression)
+    evaluation = _ChainBuilder(expression)
     for statement in read_expression(expression, METHODS):
         evaluation.carry_out(statement)
     return evaluation.chain()
 
 
-class _Evaluation:
+class _ChainBuilder:
     """The tensors and the memory while statements are carried out."""
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
         self._memory = _Memory()
-        self._steps: list[Step] = []
+        self._steps: list[ChainStep] = []
         self._names: dict[str, TensorView] = {}
-        self._writes: list[Write] = []
+        self._writes: list[ChainStep] = []
 
     def chain(self) -> Chain:
         """Return what became of the statements so far."""
@@ -150,45 +147,45 @@ class _Evaluation:
         if statement.written is not None:
             self._guarded(steps[-1], partial(self._write, statement))
 
-    def _guarded(self, step: Call | Index | Name, act: Callable[[], None]) -> None:
+    def _guarded(self, step: TensorCall | Index, act: Callable[[], None]) -> None:
         try:
             act()
         except InvalidInput as error:
             raise StepRefused(self.chain(), step, error) from error
 
     def _write(self, statement: Statement) -> None:
-        view, value = self._steps[-1].view, statement.written or 0.0
+        view = self._steps[-1].view
         if has_overlap(view):
             raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements are cells of their own")
-        self._memory.write(view, value)
-        self._writes.append(Write(statement.text, view, value))
+        self._memory.write(view, statement.written or 0.0)
+        self._writes.append(ChainStep(view, "write", text=statement.text))
 
-    def _take(self, step: Call | Index | Name) -> None:
+    def _take(self, step: TensorCall | Index) -> None:
         if len(self._steps) == MOST_STEPS:
             raise InvalidInput.of("expression of", f"more than {MOST_STEPS} steps", f"at most {MOST_STEPS}")
-        if isinstance(step, Name):
-            self._begin(step.name, self._named(step.name))
-        elif isinstance(step, Call) and step.name in STARTS:
+        if isinstance(step, TensorCall) and step.name == NAME:
+            self._begin(step.text, self._named(step.text))
+        elif isinstance(step, TensorCall) and step.name in STARTS:
             self._begin(step.text, self._made(step))
         else:
             self._append(step)
 
     def _begin(self, text: str, view: TensorView) -> None:
-        self._steps.append(Step(text, text, view, "start"))
+        self._steps.append(ChainStep(view, "start", text=text))
 
-    def _append(self, step: Call | Index) -> None:
+    def _append(self, step: TensorCall | Index) -> None:
         before = self._steps[-1]
         arguments = () if isinstance(step, Index) else self._resolved(step)
-        outcome = _outcome(before.view, step, arguments)
-        view = outcome.view
+        taken = _step(before.view, step, arguments)
+        view = taken.view
         _check_size(view.shape)
-        if outcome.kind == "copy":
+        if taken.kind == "copy":
             view = self._memory.copy(before.view, view)
-        elif outcome.kind == "result":
+        elif taken.kind == "result":
             view = self._memory.product(before.view, arguments[0], view)
-        self._steps.append(Step(before.text + step.text, step.text, view, outcome.kind, outcome.why))
+        self._steps.append(replace(taken, view=view, text=before.text + step.text))
 
-    def _resolved(self, call: Call) -> tuple[Any, ...]:
+    def _resolved(self, call: TensorCall) -> tuple[Any, ...]:
         """Return the arguments of a call, a tensor for each name."""
         return tuple(self._named(value) if isinstance(value, str) else value for value in call.arguments)
 
@@ -197,22 +194,22 @@ class _Evaluation:
             raise InvalidInput.of("name", name, self._names or "none yet: name a tensor first, as in x = 4x4")
         return self._names[name]
 
-    def _made(self, start: Call) -> TensorView:
+    def _made(self, start: TensorCall) -> TensorView:
         shape, value_of = STARTS[start.name](_lengths(start))
         _check_size(shape)
         values = value_of if start.values is None else start.values
         return self._memory.new(TensorView(shape, row_order(shape)), values)
 
 
-def _outcome(view: TensorView, step: Call | Index, arguments: tuple[Any, ...]) -> Outcome:
+def _step(view: TensorView, step: TensorCall | Index, arguments: tuple[Any, ...]) -> ChainStep:
     if isinstance(step, Index):
-        return Outcome(indexed(view, step.items))
+        return ChainStep(indexed(view, step.items))
     method = METHODS[step.name]
     method.check(arguments)
     return method.apply(view, *arguments)
 
 
-def _lengths(start: Call) -> tuple[int, ...]:
+def _lengths(start: TensorCall) -> tuple[int, ...]:
     lengths = tuple(value for value in start.arguments if isinstance(value, int) and value >= 0)
     if len(lengths) != len(start.arguments):
         raise InvalidInput.of("lengths", ", ".join(map(str, start.arguments)), "whole numbers from 0")

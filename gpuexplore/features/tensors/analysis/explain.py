@@ -1,11 +1,12 @@
 """Sentences: why `view` fails and what repairs it, what a write changes, and what reading costs."""
 
 from collections.abc import Sequence
+from itertools import starmap
 
-from gpuexplore.features.tensors.analysis.chain import Chain, Seen, Write
-from gpuexplore.features.tensors.analysis.outcome import ViewRefused
-from gpuexplore.features.tensors.analysis.reading import FETCHING, Reading
-from gpuexplore.features.tensors.analysis.value import TensorView
+from gpuexplore.features.tensors.analysis.chain import Chain, ChainStep
+from gpuexplore.features.tensors.analysis.operations import ViewRefused
+from gpuexplore.features.tensors.analysis.reading import FETCHING, ReadTraffic
+from gpuexplore.features.tensors.analysis.value import Indices, TensorView
 from gpuexplore.units import format_bytes, format_multiple
 
 MOST_ELEMENTS_NAMED = 8
@@ -31,7 +32,7 @@ def repairs(refused: ViewRefused) -> tuple[str, str]:
     return f".contiguous().view({shape})", f".reshape({shape})"
 
 
-def write_sentences(chain: Chain, write: Write) -> tuple[str, ...]:
+def write_sentences(chain: Chain, write: ChainStep) -> tuple[str, ...]:
     """Return what a write changes: the cells, and what each named tensor sees of it."""
     seen = chain.seen_of(write)
     if seen is None:
@@ -41,19 +42,19 @@ def write_sentences(chain: Chain, write: Write) -> tuple[str, ...]:
     changed = f"cell {listed}" if len(cells) == 1 else f"{len(cells)} cells: {listed}"
     names = {view.storage for view in chain.names.values()}
     lost = () if write.view.storage in names else ("No named tensor looks at that storage: the write is lost.",)
-    return (f"It changes {changed} of storage {write.view.storage}.", *map(_sight, seen), *lost)
+    return (f"It changes {changed} of storage {write.view.storage}.", *starmap(_sight, seen.items()), *lost)
 
 
-def _sight(seen: Seen) -> str:
-    if not seen.shares_storage:
-        return f"{seen.name} has storage of its own: nothing changes."
-    if not seen.elements:
-        return f"{seen.name} shares the storage, and does not look at these cells."
-    elements = _listed([f"[{', '.join(map(str, indices))}]" if indices else "its value" for indices in seen.elements])
-    return f"{seen.name} sees it at {elements}."
+def _sight(name: str, seen: Sequence[Indices] | None) -> str:
+    if seen is None:
+        return f"{name} has storage of its own: nothing changes."
+    if not seen:
+        return f"{name} shares the storage, and does not look at these cells."
+    elements = _listed([f"[{', '.join(map(str, indices))}]" if indices else "its value" for indices in seen])
+    return f"{name} sees it at {elements}."
 
 
-def reading_sentences(reading: Reading, kind: str) -> tuple[str, ...]:
+def reading_sentences(reading: ReadTraffic, kind: str) -> tuple[str, ...]:
     """Return what reading in row order fetches, and whether a cache can help."""
     line = FETCHING[kind].line
     if reading.ratio < 1 + NOTICEABLE:

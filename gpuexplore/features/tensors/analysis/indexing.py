@@ -1,9 +1,10 @@
 """What stands between square brackets: each item takes an axis, shortens it, or adds one. Nothing is ever copied."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.expression.syntax import Item, NewAxis, Rest, Slice
+from gpuexplore.features.tensors.analysis.expression import Item
 from gpuexplore.features.tensors.analysis.value import TensorView
 
 
@@ -13,12 +14,12 @@ def indexed(view: TensorView, items: Sequence[Item]) -> TensorView:
     Raises:
         InvalidInput: more items than axes, an index outside its axis, or a step below 1.
     """
-    named = sum(isinstance(item, int | Slice) for item in items)
+    named = sum(isinstance(item, int | slice) for item in items)
     if named > view.axes:
         raise InvalidInput.of("index of", f"{named} items", f"at most {view.axes}: the tensor has {view.axes} axes")
     axis, left_out = 0, view.axes - named
     for item in items:
-        if isinstance(item, Rest):
+        if item is ...:
             axis += left_out
         else:
             view, taken = _TAKES[type(item)](view, axis, item)
@@ -36,7 +37,7 @@ def selected(view: TensorView, axis: int, index: int) -> TensorView:
     return view.seen(shape, strides, index % length * stride)
 
 
-def sliced(view: TensorView, axis: int, part: Slice) -> TensorView:
+def sliced(view: TensorView, axis: int, part: slice) -> TensorView:
     """Return `view` with `axis` cut to a slice; ends beyond the axis are moved to its ends, as in Python."""
     length, step = view.shape[axis], 1 if part.step is None else part.step
     if step < 1:
@@ -76,6 +77,6 @@ def _end(typed: int | None, length: int, default: int) -> int:
 # what an item makes of a view at an axis, and how many axes it passes over
 _TAKES: Mapping[type, Callable[..., tuple[TensorView, int]]] = {
     int: lambda view, axis, item: (selected(view, axis, item), 0),
-    Slice: lambda view, axis, item: (sliced(view, axis, item), 1),
-    NewAxis: lambda view, axis, _: (with_axis(view, axis), 1),
+    slice: lambda view, axis, item: (sliced(view, axis, item), 1),
+    NoneType: lambda view, axis, _: (with_axis(view, axis), 1),
 }

@@ -1,6 +1,6 @@
 """Which strides a change of shape needs: torch's rules, from its ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -56,39 +56,25 @@ def merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...] | 
         return _strides_of_few(view, shape)
     strides: list[int] = []  # of the new axes, from the last one
     left = list(shape)
-    for run in _runs(view):
+    for first, length, stride in _runs(view):
         taken = 1
-        while left and (taken < run.length or left[-1] == 1):
-            strides.append(taken * run.stride)
+        while left and (taken < length or left[-1] == 1):
+            strides.append(taken * stride)
             taken *= left.pop()
-        if taken != run.length:
-            return run.barrier(view)
+        if taken != length:
+            return Barrier(first - 1, first, view.strides[first - 1], length, stride)
     return tuple(reversed(strides))
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Axes from `first` on that one stride steps through: `length` elements, `stride` cells apart."""
-
-    first: int
-    length: int
-    stride: int
-
-    def barrier(self, view: TensorView) -> Barrier:
-        outer = self.first - 1
-        return Barrier(outer, self.first, view.strides[outer], self.length, self.stride)
-
-
-def _runs(view: TensorView) -> list[_Run]:
-    """Return the runs of axes, from the last one."""
-    runs, length, stride = [], 1, view.strides[-1]
+def _runs(view: TensorView) -> Iterator[tuple[int, int, int]]:
+    """Yield runs of axes, the last one first: where each begins, how many elements it has, and how far apart."""
+    length, stride = 1, view.strides[-1]
     for axis in reversed(range(view.axes)):
         length *= view.shape[axis]
         ends = axis == 0 or (view.shape[axis - 1] != 1 and view.strides[axis - 1] != length * stride)
         if ends:
-            runs.append(_Run(axis, length, stride))
+            yield axis, length, stride
             length, stride = 1, view.strides[axis - 1]
-    return runs
 
 
 def _strides_of_few(view: TensorView, shape: Sequence[int]) -> tuple[int, ...]:

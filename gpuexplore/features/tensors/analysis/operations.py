@@ -1,15 +1,15 @@
 """The methods of a chain, one row each: what they make of shape, strides and offset, as torch defines it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.chain import ChainStep
 from gpuexplore.features.tensors.analysis.indexing import narrowed, selected, with_axis
 from gpuexplore.features.tensors.analysis.layout import Barrier, filled_in, kept_strides, merged_strides
-from gpuexplore.features.tensors.analysis.outcome import Outcome, ViewRefused, axis_of, copied
 from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 
 ANY_NUMBER = 8  # of arguments: as many as axes
@@ -20,14 +20,14 @@ class Method:
     """A method of a chain.
 
     Attributes:
-        apply: returns the outcome for a tensor and the arguments.
+        apply: returns the step, without its text, for a tensor and the arguments.
         usage: how it is written.
         fewest: arguments that it needs.
         most: arguments that it takes.
         takes_tensor: whether its argument is the name of a tensor.
     """
 
-    apply: Callable[..., Outcome]
+    apply: Callable[..., ChainStep]
     usage: str
     fewest: int = 0
     most: int = 0
@@ -45,56 +45,85 @@ class Method:
             raise InvalidInput.of("call with", given, self.usage)
 
 
-def _view(view: TensorView, *lengths: int) -> Outcome:
+class ViewRefused(InvalidInput):
+    """`view` cannot show these elements in that shape; `barrier` are the axes that prevent it."""
+
+    def __init__(self, text: str, barrier: Barrier, shape: tuple[int, ...]) -> None:
+        super().__init__(text)
+        self.barrier = barrier
+        self.shape = shape
+
+
+def copied(shape: Sequence[int], why: str, strides: Sequence[int] | None = None) -> ChainStep:
+    """Return a copy of that shape: in row order, unless `strides` say otherwise."""
+    return ChainStep(TensorView(tuple(shape), tuple(strides or row_order(shape))), "copy", why)
+
+
+def axis_of(view: TensorView, axis: int, more: int = 0) -> int:
+    """Return `axis` counted from 0; negative ones count from the end, and a scalar has one.
+
+    Args:
+        more: axes that the result has more.
+
+    Raises:
+        InvalidInput: there is no such axis.
+    """
+    count = max(view.axes + more, 1)
+    if not -count <= axis < count:
+        raise InvalidInput.of("axis", axis, f"{-count} to {count - 1}")
+    return axis % count
+
+
+def _view(view: TensorView, *lengths: int) -> ChainStep:
     shape = filled_in(lengths, view.element_count)
     strides = merged_strides(view, shape)
     if isinstance(strides, Barrier):
         axes = f"axes {strides.outer} and {strides.inner} (strides {strides.stride} and {view.strides[strides.inner]})"
         raise ViewRefused(f"{axes} cannot become one axis, and view never copies", strides, shape)
-    return Outcome(view.seen(shape, strides))
+    return ChainStep(view.seen(shape, strides))
 
 
-def _reshape(view: TensorView, *lengths: int) -> Outcome:
+def _reshape(view: TensorView, *lengths: int) -> ChainStep:
     shape = filled_in(lengths, view.element_count)
     strides = merged_strides(view, shape)
     if isinstance(strides, Barrier):
         return copied(shape, f"axes {strides.outer} and {strides.inner} cannot become one: reshape has to copy")
-    return Outcome(view.seen(shape, strides), why="the strides allow it: nothing is copied")
+    return ChainStep(view.seen(shape, strides), why="the strides allow it: nothing is copied")
 
 
-def _flatten(view: TensorView, first: int = 0, last: int = -1) -> Outcome:
+def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
     start, end = axis_of(view, first), axis_of(view, last)
     if start > end:
         raise InvalidInput.of("flatten from axis", first, f"axes up to the last one, {last}")
     if not view.axes:
         return _reshape(view, 1)
     if start == end:
-        return Outcome(view, "same", "one axis is flat already")
+        return ChainStep(view, "same", "one axis is flat already")
     merged = prod(view.shape[start : end + 1])
     return _reshape(view, *view.shape[:start], merged, *view.shape[end + 1 :])
 
 
-def _contiguous(view: TensorView) -> Outcome:
+def _contiguous(view: TensorView) -> ChainStep:
     if view.is_contiguous:
-        return Outcome(view, "same", "it is contiguous already: nothing is copied")
+        return ChainStep(view, "same", "it is contiguous already: nothing is copied")
     return copied(view.shape, "its elements are written one after the other into new storage")
 
 
-def _clone(view: TensorView) -> Outcome:
+def _clone(view: TensorView) -> ChainStep:
     return copied(view.shape, "clone always copies, and keeps the order of the strides", kept_strides(view))
 
 
-def _t(view: TensorView) -> Outcome:
+def _t(view: TensorView) -> ChainStep:
     if view.axes > 2:
         raise InvalidInput.of("t of", f"{view.axes} axes", "at most 2; transpose and permute take more")
     return _permute(view, *reversed(range(view.axes)))
 
 
-def _reversed_axes(view: TensorView) -> Outcome:
+def _reversed_axes(view: TensorView) -> ChainStep:
     return _permute(view, *reversed(range(view.axes)))
 
 
-def _transpose(view: TensorView, first: int, second: int) -> Outcome:
+def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
     one_axis, other = axis_of(view, first), axis_of(view, second)
     order = list(range(view.axes))
     if order:
@@ -102,14 +131,14 @@ def _transpose(view: TensorView, first: int, second: int) -> Outcome:
     return _permute(view, *order)
 
 
-def _permute(view: TensorView, *order: int) -> Outcome:
+def _permute(view: TensorView, *order: int) -> ChainStep:
     axes = [axis_of(view, axis) for axis in order]
     if sorted(axes) != list(range(view.axes)):
         raise InvalidInput.of("order", order, f"each of the {view.axes} axes once")
-    return Outcome(view.seen([view.shape[axis] for axis in axes], [view.strides[axis] for axis in axes]))
+    return ChainStep(view.seen([view.shape[axis] for axis in axes], [view.strides[axis] for axis in axes]))
 
 
-def _expand(view: TensorView, *lengths: int) -> Outcome:
+def _expand(view: TensorView, *lengths: int) -> ChainStep:
     """Axes of length 1, and new ones in front, are repeated by a stride of 0."""
     new = len(lengths) - view.axes
     if new < 0:
@@ -125,7 +154,7 @@ def _expand(view: TensorView, *lengths: int) -> Outcome:
             if shape[axis - new] != 1:
                 raise InvalidInput.of(f"length of axis {axis}", asked, accepted)
             shape[axis - new], strides[axis - new] = _checked_length(asked, axis, accepted), 0
-    return Outcome(view.seen(shape, strides if view.axes else [0] * len(lengths)))
+    return ChainStep(view.seen(shape, strides if view.axes else [0] * len(lengths)))
 
 
 def _checked_length(length: int, axis: int, accepted: str) -> int:
@@ -134,26 +163,26 @@ def _checked_length(length: int, axis: int, accepted: str) -> int:
     return length
 
 
-def _unsqueeze(view: TensorView, axis: int) -> Outcome:
-    return Outcome(with_axis(view, axis_of(view, axis, more=1)))
+def _unsqueeze(view: TensorView, axis: int) -> ChainStep:
+    return ChainStep(with_axis(view, axis_of(view, axis, more=1)))
 
 
-def _squeeze(view: TensorView, *axes: int) -> Outcome:
+def _squeeze(view: TensorView, *axes: int) -> ChainStep:
     named = [axis_of(view, axis) for axis in axes]
     dropped = set(named) or set(range(view.axes))
     if len(dropped) < len(named):
         raise InvalidInput.of("axes to squeeze", axes, "each axis once")
     kept = [axis for axis in range(view.axes) if axis not in dropped or view.shape[axis] != 1]
-    return Outcome(view.seen([view.shape[axis] for axis in kept], [view.strides[axis] for axis in kept]))
+    return ChainStep(view.seen([view.shape[axis] for axis in kept], [view.strides[axis] for axis in kept]))
 
 
-def _select(view: TensorView, axis: int, index: int) -> Outcome:
+def _select(view: TensorView, axis: int, index: int) -> ChainStep:
     if not view.axes:
         raise InvalidInput.of("select of", "a scalar", "tensors with an axis")
-    return Outcome(selected(view, axis_of(view, axis), index))
+    return ChainStep(selected(view, axis_of(view, axis), index))
 
 
-def _narrow(view: TensorView, axis: int, start: int, length: int) -> Outcome:
+def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
     if not view.axes:
         raise InvalidInput.of("narrow of", "a scalar", "tensors with an axis")
     place = axis_of(view, axis)
@@ -163,14 +192,14 @@ def _narrow(view: TensorView, axis: int, start: int, length: int) -> Outcome:
     first = start + available if start < 0 else start
     if not 0 <= length <= available - first:
         raise InvalidInput.of("length", length, f"0 to {available - first}")
-    return Outcome(narrowed(view, place, first, count=length))
+    return ChainStep(narrowed(view, place, first, count=length))
 
 
-def _matmul(view: TensorView, other: TensorView) -> Outcome:
+def _matmul(view: TensorView, other: TensorView) -> ChainStep:
     if view.axes != 2 or other.axes != 2 or view.shape[1] != other.shape[0]:
         raise InvalidInput.of("product of shapes", f"{view.shape} and {other.shape}", "(m, k) and (k, n)")
     shape = (view.shape[0], other.shape[1])
-    return Outcome(TensorView(shape, row_order(shape)), "result", "a product is computed into new storage")
+    return ChainStep(TensorView(shape, row_order(shape)), "result", "a product is computed into new storage")
 
 
 METHODS: Mapping[str, Method] = MappingProxyType(

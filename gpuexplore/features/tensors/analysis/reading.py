@@ -40,7 +40,7 @@ FETCHING: Mapping[str, Fetching] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadTraffic:
     """Bytes that one pass over a tensor in row order moves.
 
     Attributes:
@@ -65,7 +65,7 @@ class Reading:
         return self.fetched_bytes / self.contiguous_bytes
 
 
-def reading(view: TensorView, itemsize_bytes: int, kind: str) -> Reading | None:
+def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | None:
     """Return what reading `view` in row order fetches; None where it is empty.
 
     Args:
@@ -83,7 +83,7 @@ def reading(view: TensorView, itemsize_bytes: int, kind: str) -> Reading | None:
     contiguous = -(-count * itemsize_bytes // line) * line
     axes = _axes(view, itemsize_bytes)
     reused = [place for place, (_, stride) in enumerate(axes) if stride < line]
-    return Reading(
+    return ReadTraffic(
         count * itemsize_bytes,
         contiguous,
         lines * groups / looked_at * line,
@@ -130,7 +130,7 @@ def activity_of(view: TensorView, device_id: str) -> Activity | None:
 
 
 def arguments_of(view: TensorView) -> dict[str, str] | None:
-    """Return what `measure.strided_read` takes for a tensor; None for one it cannot read."""
+    """Return what `measure` takes for a tensor; None for one it cannot read."""
     if not 0 < view.axes <= AXES or not 0 < max(view.span, view.element_count) <= MOST_CELLS:
         return None
     return {"shape": ",".join(map(str, view.shape)), "strides": ",".join(map(str, view.strides))}

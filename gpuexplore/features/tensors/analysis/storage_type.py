@@ -6,8 +6,8 @@ wraps it in a ``torch.storage.TypedStorage``, and warns: https://docs.pytorch.or
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
@@ -25,23 +25,11 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 STORED: Mapping[str, DType] = MappingProxyType({name: dtype for name, dtype in DTYPES.items() if not dtype.matrix_only})
 
 
-@dataclass(frozen=True, slots=True)
-class StorageType:
-    """What torch prints.
-
-    Attributes:
-        tensor: of ``x.type()``.
-        storage: of ``x.storage().type()``; the notebooks' ``torch.FloatStorage``.
-    """
-
-    tensor: str
-    storage: str
-
-
-def storage_type(dtype: str, kind: str) -> StorageType:
-    """Return the types of a tensor of `dtype` on a device of that kind.
+def type_name(of: Literal["Tensor", "Storage"], dtype: str, kind: str) -> str:
+    """Return the type of a tensor of `dtype` on a device of that kind, or of its storage.
 
     Args:
+        of: for ``x.type()``, or for ``x.storage().type()``, such as the notebooks' ``torch.FloatStorage``.
         dtype: a key of STORED.
         kind: a key of MODULES.
 
@@ -52,8 +40,7 @@ def storage_type(dtype: str, kind: str) -> StorageType:
         raise InvalidInput.of("dtype", dtype, STORED)
     if kind not in MODULES:
         raise InvalidInput.of("device", kind, MODULES)
-    word = f"{MODULES[kind]}.{_WORDS[STORED[dtype].array_name]}"
-    return StorageType(f"{word}Tensor", f"{word}Storage")
+    return f"{MODULES[kind]}.{_WORDS[STORED[dtype].array_name]}{of}"
 
 
 def printed(view: TensorView, storage: Storage, dtype: str, kind: str) -> tuple[tuple[str, str], ...]:
@@ -67,7 +54,8 @@ def printed(view: TensorView, storage: Storage, dtype: str, kind: str) -> tuple[
     Raises:
         InvalidInput: no such dtype or kind.
     """
-    types, stored = storage_type(dtype, kind), STORED[dtype]
+    tensor_type = type_name("Tensor", dtype, kind)
+    stored = STORED[dtype]
     return (
         ("x.shape", f"torch.Size([{', '.join(map(str, view.shape))}])"),
         ("x.stride()", str(view.strides)),
@@ -75,8 +63,8 @@ def printed(view: TensorView, storage: Storage, dtype: str, kind: str) -> tuple[
         ("x.is_contiguous()", str(view.is_contiguous)),
         ("x.dtype", f"torch.{stored.array_name}"),
         ("x.device", DEVICES[kind]),
-        ("x.type()", f"'{types.tensor}'"),
-        ("x.storage().type()", f"'{types.storage}'"),
+        ("x.type()", f"'{tensor_type}'"),
+        ("x.storage().type()", f"'{type_name('Storage', dtype, kind)}'"),
         ("type(x.untyped_storage())", f"<class '{UNTYPED_CLASS}'>"),
         ("x.untyped_storage().nbytes()", str(storage.size * stored.itemsize_bytes)),
         ("x.requires_grad, x.is_leaf", "(False, True)"),

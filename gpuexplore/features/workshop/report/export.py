@@ -3,10 +3,9 @@
 import csv
 import io
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from jinja2 import Environment
 
@@ -20,26 +19,22 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 COLUMNS = ("task", "asked", "name", "state", "guess", "outcome", "result", "run", "device", "measured", "at_utc")
 
 
-class Write(Protocol):
-    """How a file is made of what is known of a room."""
-
-    def __call__(self, facts: RoomFacts, *, anonymous: bool) -> bytes:
-        """Return its bytes; without names where `anonymous`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Format:
-    """A kind of file."""
+class ReportFormat:
+    """A kind of file.
+
+    Attributes:
+        write: returns its bytes from what is known of a room, with the names that `names_of` gives.
+    """
 
     title: str
     mime: str
-    write: Write
+    write: Callable[[RoomFacts, Mapping[int, str]], bytes]
 
 
-def rows_of(facts: RoomFacts, *, anonymous: bool) -> list[dict[str, str]]:
+def rows_of(facts: RoomFacts, names: Mapping[int, str]) -> list[dict[str, str]]:
     """Return a row of COLUMNS for each person and each thing that they did something for."""
-    names, rows = names_of(facts, anonymous=anonymous), []
+    rows = []
     for place, column in enumerate(facts.columns, start=1):
         found = standings(facts, column)
         rows += [
@@ -79,18 +74,18 @@ def _row(place: int, column: Column, name: str, standing: Standing) -> dict[str,
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _csv(facts: RoomFacts, *, anonymous: bool) -> bytes:
+def _csv(facts: RoomFacts, names: Mapping[int, str]) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
-    for row in rows_of(facts, anonymous=anonymous):
+    for row in rows_of(facts, names):
         writer.writerow({name: spreadsheet_safe(value) for name, value in row.items()})
     return text.getvalue().encode()
 
 
-def _html(facts: RoomFacts, *, anonymous: bool) -> bytes:
+def _html(facts: RoomFacts, names: Mapping[int, str]) -> bytes:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    rows = rows_of(facts, anonymous=anonymous)
+    rows = rows_of(facts, names)
     tasks = [
         {
             "place": place,
@@ -105,7 +100,7 @@ def _html(facts: RoomFacts, *, anonymous: bool) -> bytes:
     return made.render(room=facts.room, code=code, people=len(facts.people), tasks=tasks, names=COLUMNS[2:]).encode()
 
 
-FORMATS: Mapping[str, Format] = {
-    ".csv": Format("CSV", "text/csv", _csv),
-    ".html": Format("Report (HTML)", "text/html", _html),
+FORMATS: Mapping[str, ReportFormat] = {
+    ".csv": ReportFormat("CSV", "text/csv", _csv),
+    ".html": ReportFormat("Report (HTML)", "text/html", _html),
 }

@@ -7,7 +7,7 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.lessons.lesson.format import Lesson, Step
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.workshop.goals import Goal, goal_of
 from gpuexplore.model import Result
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomTask
@@ -49,7 +49,7 @@ class Column:
     sentence: str
     goal: Goal | None = None
     lesson: Lesson | None = None
-    step: Step | None = None
+    step: LessonStep | None = None
 
     @property
     def key(self) -> tuple[int, str]:

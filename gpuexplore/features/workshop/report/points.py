@@ -1,64 +1,71 @@
 """What a room measured for one thing, as points: whose they are, what bounds them, and which cannot be true."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+
+import altair as alt
 
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.run_summary import is_memory_bound
 from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import shape_label, size_of
-from gpuexplore.features.workshop.chart import RoomPoint
+from gpuexplore.features.workshop.chart import RoomPoint, results
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
 from gpuexplore.features.workshop.report.standings import latest_answers
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_seconds
 
 MOST_ROOFS = 2  # devices whose limits are drawn: more would lie on each other
 LEADER = "leader"
+Kept = Sequence[tuple[RoomRun, AnalyzedResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a room measured for one thing.
-
-    Attributes:
-        roofs: the limits of its devices by their label, in `unit`; none where they are many or unknown.
-        unit: FLOP/s, or B/s of what memory bounds.
-        by_size: whether each shape has a size.
-    """
-
-    points: tuple[RoomPoint, ...]
-    roofs: dict[str, float]
-    unit: str
-    by_size: bool
-
-
-def measured_for(facts: RoomFacts, column: Column, *, by_name: bool) -> Measured | None:
-    """Return what a room measured for one thing, as it is drawn; None where that is nothing.
-
-    Args:
-        by_name: whether colours stand for people, and not for devices.
-    """
+def results_for(facts: RoomFacts, column: Column) -> Kept:
+    """Return what a room measured for one thing: the results of one operation, with their runs."""
     found = [(run, each) for run in _runs(facts, column) for each in run.analysis.results if _is_about(column, each)]
     measured = [(run, each) for run, each in found if each.median_s]
-    if not measured:
-        return None
-    first = measured[0][1].case.operation
-    kept = [(run, each) for run, each in measured if each.case.operation == first]
-    by_memory = is_memory_bound(kept[0][0].analysis) or not kept[0][1].flop_count
-    by_size = all(size_of(each.case) is not None for _, each in kept)
-    names = {person.number: person.name for person in facts.people}
-    points = [
+    return [(run, each) for run, each in measured if each.case.operation == measured[0][1].case.operation]
+
+
+def results_chart(kept: Kept, names: Mapping[int, str] | None) -> alt.LayerChart:
+    """Return what a room measured, as the wall shows it.
+
+    Args:
+        kept: `results_for` one thing; at least one.
+        names: of the participants; None: colours stand for devices, and not for people.
+    """
+    by_memory = _is_by_memory(kept)
+    return results(
+        points_of(kept, names),
+        _roofs(kept, by_memory=by_memory),
+        unit="B/s" if by_memory else "FLOP/s",
+        title="Memory rate" if by_memory else "Compute rate",
+        by_size=_is_by_size(kept),
+    )
+
+
+def points_of(kept: Kept, names: Mapping[int, str] | None) -> list[RoomPoint]:
+    """Return a point for each result; `kept` and `names` as of `results_chart`."""
+    by_memory = _is_by_memory(kept)
+    by_size = _is_by_size(kept)
+    return [
         RoomPoint(
             float((size_of(each.case) if by_size else None) or each.byte_count),
             (each.bytes_per_s if by_memory else each.flop_per_s) or 0.0,
-            _people(run, names) if by_name else _device(run, each),
+            _device(run, each) if names is None else _people(run, names),
             _about(run, each),
             not is_plausible(each.result),
         )
         for run, each in kept
     ]
-    roofs = _roofs(kept, by_memory=by_memory)
-    return Measured(tuple(points), roofs, "B/s" if by_memory else "FLOP/s", by_size)
+
+
+def _is_by_memory(kept: Kept) -> bool:
+    run, first = kept[0]
+    return is_memory_bound(run.analysis) or not first.flop_count
+
+
+def _is_by_size(kept: Kept) -> bool:
+    """Return whether each shape has a size."""
+    return all(size_of(each.case) is not None for _, each in kept)
 
 
 def _runs(facts: RoomFacts, column: Column) -> Iterator[RoomRun]:
@@ -97,8 +104,8 @@ def _about(run: RoomRun, analyzed: AnalyzedResult) -> str:
     return f"{analyzed.label}, {shape_label(analyzed.case.shape)}: {time}, {rate}, {where}"
 
 
-def _roofs(kept: list[tuple[RoomRun, AnalyzedResult]], *, by_memory: bool) -> dict[str, float]:
-    """Return the limits of the devices by their label; none where they are many."""
+def _roofs(kept: Kept, *, by_memory: bool) -> dict[str, float]:
+    """Return the limits of the devices by their label; none where they are many or unknown."""
     found: dict[str, float] = {}
     for run, each in kept:
         limit = each.default_bandwidth if by_memory else each.default_peak

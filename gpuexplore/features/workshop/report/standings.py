@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gpuexplore.features.lessons.lesson.blocks import Check
-from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.features.workshop.goals import Judged, judge
-from gpuexplore.features.workshop.goals.judge import is_better
+from gpuexplore.features.lessons.lesson.blocks import CheckBlock
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
+from gpuexplore.features.workshop.goals import GoalScore, is_better, judge
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
 from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer
@@ -51,7 +50,7 @@ class Best:
     """The best run of somebody for a goal, and when they asked for it."""
 
     run: RoomRun
-    judged: Judged
+    judged: GoalScore
     asked_utc: str
 
 
@@ -102,7 +101,9 @@ def outcome_of(guess: float, truth: float | None) -> str:
     if truth is None:
         return ""
     factor = max(guess / truth, truth / guess)
-    return (Outcome.RIGHT if factor <= RIGHT else Outcome.CLOSE if factor <= CLOSE else Outcome.OFF).value
+    return (
+        GuessOutcome.RIGHT if factor <= RIGHT else GuessOutcome.CLOSE if factor <= CLOSE else GuessOutcome.OFF
+    ).value
 
 
 def wrong_guesses(facts: RoomFacts, column: Column) -> list[tuple[str, int]]:
@@ -112,15 +113,15 @@ def wrong_guesses(facts: RoomFacts, column: Column) -> list[tuple[str, int]]:
         off = [
             guess.guess
             for guess in facts.guesses_at(column.task).values()
-            if outcome_of(guess.guess, truth) == Outcome.OFF
+            if outcome_of(guess.guess, truth) == GuessOutcome.OFF
         ]
         return Counter(f"about {format_seconds(round_significant(guess, 1))}" for guess in off).most_common()
-    checks = column.step.of(Check) if column.step else ()
+    checks = column.step.of(CheckBlock) if column.step else ()
     return Counter(
         f"{answer.guesses[check.guess]} {_unit(column, check)}".strip()
         for answer in latest_answers(facts, column).values()
         for check, outcome in zip(checks, answer.outcomes or (), strict=False)
-        if outcome == Outcome.OFF.value and answer.guesses.get(check.guess)
+        if outcome == GuessOutcome.OFF.value and answer.guesses.get(check.guess)
     ).most_common()
 
 
@@ -183,6 +184,6 @@ def _of_step(facts: RoomFacts, column: Column) -> Iterator[tuple[int, Standing]]
         )
 
 
-def _unit(column: Column, check: Check) -> str:
+def _unit(column: Column, check: CheckBlock) -> str:
     guess = column.step.guesses.get(check.guess) if column.step else None
     return guess.unit if guess else ""

@@ -1,5 +1,6 @@
 """What the pages of a room know of it: one look at the database serves everybody in it."""
 
+from collections.abc import Callable
 from threading import Lock
 from time import monotonic
 
@@ -68,21 +69,24 @@ def forget() -> None:
         known.forget()
 
 
-class Presence:
-    """Who is here, written down together every ten seconds by whichever page comes first."""
+def noting_presence() -> Callable[[int], None]:
+    """Return what notes that the participant with a number is here: written down by whichever page comes first."""
+    lock = Lock()
+    seen = set[int]()
+    due_s = 0.0
 
-    def __init__(self) -> None:
-        self._lock, self._seen, self._due_s = Lock(), set[int](), 0.0
-
-    def note(self, number: int) -> None:
-        """Note that the participant with this number is here."""
-        with self._lock:
-            self._seen.add(number)
-            if monotonic() < self._due_s:
+    def note(number: int) -> None:
+        nonlocal due_s
+        with lock:
+            seen.add(number)
+            if monotonic() < due_s:
                 return
-            self._due_s = monotonic() + SEEN_EVERY_S
-            seen, self._seen = self._seen, set()
-        store().see_participants(seen)
+            due_s = monotonic() + SEEN_EVERY_S
+            written = set(seen)
+            seen.clear()
+        store().see_participants(written)
+
+    return note
 
 
-PRESENCE = Presence()
+note_presence = noting_presence()

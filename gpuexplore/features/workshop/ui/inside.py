@@ -51,7 +51,7 @@ def _draw(room: Room) -> None:
         note_visit()
         now, me = found.as_it_is_now(room), found.me_in(room)
         if me is not None:
-            found.PRESENCE.note(me.number)
+            found.note_presence(me.number)
         count = len(found.people_in(room))
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)

@@ -1,7 +1,6 @@
 """Everything a room has come to, read once for all who look at it: what is new is added to what was known."""
 
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
 
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun, runs_of
@@ -14,36 +13,24 @@ from gpuexplore.ui.shared import Shared, moment
 MOST_ROOMS = 50
 
 
-class _Runs:
-    """What was measured in one room; safe to ask from several threads."""
-
-    def __init__(self) -> None:
-        self._lock, self._known = Lock(), dict[str, RoomRun]()
-
-    def now(self, room: Room) -> tuple[RoomRun, ...]:
-        """Return the runs there are now, as they were asked for."""
-        with self._lock:
-            self._known = runs_of(store().runs_of_room(room), store().results_of_runs, self._known)
-            return tuple(self._known.values())
+ReadRuns = Callable[[Room], tuple[RoomRun, ...]]
 
 
-class _Rooms:
-    """The readers of the rooms that are looked at; the one that was not looked at for longest is dropped."""
+def _reading_runs() -> ReadRuns:
+    """Return what reads the runs of one room, as they were asked for; several threads may call it."""
+    lock = Lock()
+    known = dict[str, RoomRun]()
 
-    def __init__(self) -> None:
-        self._lock, self._of = Lock(), OrderedDict[int, _Runs]()
+    def read(room: Room) -> tuple[RoomRun, ...]:
+        nonlocal known
+        with lock:
+            known = runs_of(store().runs_of_room(room), store().results_of_runs, known)
+            return tuple(known.values())
 
-    def of(self, room: Room) -> _Runs:
-        """Return the reader of a room."""
-        with self._lock:
-            reader = self._of.setdefault(room.number, _Runs())
-            self._of.move_to_end(room.number)
-            if len(self._of) > MOST_ROOMS:
-                self._of.popitem(last=False)
-            return reader
+    return read
 
 
-READERS = _Rooms()
+READERS: Shared[ReadRuns] = Shared(MOST_ROOMS)
 FACTS: Shared[RoomFacts] = Shared(MOST_ROOMS)
 TASKS: Shared[tuple[RoomTask, ...]] = Shared(MOST_ROOMS)
 STANDINGS: Shared[Mapping[int, Standing]] = Shared(500)
@@ -62,7 +49,7 @@ def facts_now(room: Room) -> RoomFacts:
         tasks_of(room),
         store().guesses_of_room(room),
         store().answers_of_room(room),
-        READERS.of(room).now(room),
+        READERS.get(room.number, _reading_runs)(room),
     )
 
 

@@ -8,9 +8,8 @@ import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.workshop.goals import KINDS, goal_of
-from gpuexplore.features.workshop.goals.kinds import Kind, Setting
-from gpuexplore.features.workshop.report.export import FORMATS, Format
+from gpuexplore.features.workshop.goals import KINDS, GoalKind, Setting, goal_of
+from gpuexplore.features.workshop.report.export import FORMATS, ReportFormat, names_of
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts
 from gpuexplore.features.workshop.report.standings import State, stuck, wrong_guesses
 from gpuexplore.features.workshop.ui import found, known
@@ -107,9 +106,10 @@ def _offer_export(room: Room) -> None:
             )
 
 
-def _file(room: Room, made: Format, *, anonymous: bool) -> bytes:
+def _file(room: Room, made: ReportFormat, *, anonymous: bool) -> bytes:
     """Return a file of what is known when it is asked for, and not when the button was drawn."""
-    return made.write(known.facts_now(room), anonymous=anonymous)
+    facts = known.facts_now(room)
+    return made.write(facts, names_of(facts, anonymous=anonymous))
 
 
 def show_leader(room: Room, address: str) -> None:
@@ -321,13 +321,13 @@ def offer_next(room: Room) -> None:
         _give(room, kind, goal.settings)
 
 
-def _settings(kind: Kind) -> dict[str, str]:
+def _settings(kind: GoalKind) -> dict[str, str]:
     """Draw a field for each setting of a kind of goals."""
     columns = st.columns(len(kind.settings))
     return {setting.name: _field(kind, setting, column) for setting, column in zip(kind.settings, columns, strict=True)}
 
 
-def _field(kind: Kind, setting: Setting, column: "st.delta_generator.DeltaGenerator") -> str:
+def _field(kind: GoalKind, setting: Setting, column: "st.delta_generator.DeltaGenerator") -> str:
     key = f"rooms.give.{kind.name}.{setting.name}"
     if setting.choices:
         place = setting.choices.index(setting.default)

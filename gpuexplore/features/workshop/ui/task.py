@@ -6,7 +6,7 @@ from threading import Lock
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
-from gpuexplore.features.lessons.lesson.outcome import Outcome
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.workshop.goals import read_guess
 from gpuexplore.features.workshop.report.facts import Column, columns_of
 from gpuexplore.features.workshop.report.standings import Standing, State, truth_of
@@ -22,13 +22,13 @@ GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task
 MOST_KEPT = 1000
 ICONS = {
     "reached": ":material/check_circle:",
-    Outcome.RIGHT.value: ":material/check_circle:",
-    Outcome.CLOSE.value: ":material/near_me:",
-    Outcome.OFF.value: ":material/explore_off:",
+    GuessOutcome.RIGHT.value: ":material/check_circle:",
+    GuessOutcome.CLOSE.value: ":material/near_me:",
+    GuessOutcome.OFF.value: ":material/explore_off:",
 }
 
 
-class Kept:
+class PendingGuesses:
     """Guesses that are not stored yet, by whose and at what: each look tries again, so that none is lost.
 
     Not in the session: a page that is to redraw itself is stopped as soon as it asks for its session's state, be it to
@@ -55,7 +55,7 @@ class Kept:
             self._guesses.pop((name, task), None)
 
 
-KEPT = Kept()
+KEPT = PendingGuesses()
 
 
 def show_task(room: Room, me: Participant) -> None:

@@ -8,13 +8,13 @@ import altair as alt
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, Guess
-from gpuexplore.features.lessons.lesson.figure import Figure
-from gpuexplore.features.lessons.lesson.judged_step import JudgedStep
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, GuessBlock
+from gpuexplore.features.lessons.lesson.figure import LessonFigure
+from gpuexplore.features.lessons.lesson.outcome import JudgedStep
 from gpuexplore.features.lessons.ui.teacher import of_this_machine
 from gpuexplore.features.workshop import chart as charts
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts
-from gpuexplore.features.workshop.report.points import measured_for
+from gpuexplore.features.workshop.report.points import results_chart, results_for
 from gpuexplore.features.workshop.report.standings import State, latest_answers, truth_of
 from gpuexplore.features.workshop.ui import found, known
 from gpuexplore.features.workshop.ui.inside import leave_deleted
@@ -110,16 +110,16 @@ def _next_step(column: Column | None) -> str:
 
 def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
     """Show what was guessed, until it is revealed what was measured, and then both."""
-    asked = len(column.step.of(Guess)) if column.step else int(column.goal is not None and column.goal.kind.is_guessed)
-    measured = measured_for(facts, column, by_name=room.names_shown) if column.task.revealed or not asked else None
+    asked = (
+        len(column.step.of(GuessBlock)) if column.step else int(column.goal is not None and column.goal.kind.is_guessed)
+    )
+    measured = results_for(facts, column) if column.task.revealed or not asked else ()
     height = HEIGHT // max(1, asked + bool(measured))
     _show_guesses(facts, column, height=height)
     if measured:
-        title = "Memory rate" if measured.unit == "B/s" else "Compute rate"
+        names = {person.number: person.name for person in facts.people} if room.names_shown else None
         _show(
-            lambda: charts.results(
-                measured.points, measured.roofs, unit=measured.unit, title=title, by_size=measured.by_size
-            ),
+            lambda: results_chart(measured, names),
             (facts.key, column.key, room.names_shown),
             f"wall.results.{column.task.number}",
             height=height,
@@ -145,7 +145,7 @@ def _show_guesses(facts: RoomFacts, column: Column, *, height: int) -> None:
         else:
             st.markdown(NOBODY)
         return
-    guesses = column.step.of(Guess) if column.step else ()
+    guesses = column.step.of(GuessBlock) if column.step else ()
     judged = _judged(column) if column.task.revealed and guesses else None
     for guess in guesses:
         st.markdown(f"**{plain(guess.ask)}**")
@@ -160,15 +160,15 @@ def _judged(column: Column) -> JudgedStep | None:
         return None
 
 
-def _show_answers(facts: RoomFacts, column: Column, guess: Guess, *, judged: JudgedStep | None, height: int) -> None:
+def _show_answers(
+    facts: RoomFacts, column: Column, guess: GuessBlock, *, judged: JudgedStep | None, height: int
+) -> None:
     answers = [answer.guesses.get(guess.id) for answer in latest_answers(facts, column).values()]
     given = [answer for answer in answers if answer is not None]
     if not given:
         st.markdown(NOBODY)
         return
-    truth = (
-        next((check.judged.truth for check in judged.checks if check.check.guess == guess.id), None) if judged else None
-    )
+    truth = next((check.truth for check in judged.checks if check.check.guess == guess.id), None) if judged else None
     key = f"wall.answers.{column.task.number}.{guess.id}"
     of = (facts.key, column.key, guess.id, str(truth))
     if guess.choices:
@@ -176,7 +176,7 @@ def _show_answers(facts: RoomFacts, column: Column, guess: Guess, *, judged: Jud
         listed = {choice: counts[choice] for choice in (*guess.choices, CANNOT_TELL)}
         _show(lambda: charts.choices(listed, {truth} if isinstance(truth, str) else set()), of, key, height=height)
         return
-    number = truth.value / UNITS[guess.unit] if isinstance(truth, Figure) else None
+    number = truth.value / UNITS[guess.unit] if isinstance(truth, LessonFigure) else None
     _show(
         lambda: charts.guesses([float(each) for each in given], lambda each: f"{each:,.3g} {guess.unit}", number),
         of,

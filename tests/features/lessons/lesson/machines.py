@@ -8,11 +8,20 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say, Tensor, Train
+from gpuexplore.features.lessons.lesson.blocks import (
+    CANNOT_TELL,
+    UNITS,
+    CheckBlock,
+    MistakeBlock,
+    RunBlock,
+    SayBlock,
+    TensorBlock,
+    TrainBlock,
+)
 from gpuexplore.features.lessons.lesson.evidence import request_of
 from gpuexplore.features.lessons.lesson.quantities import result_row
 from gpuexplore.features.mistakes.catalog import mistake_named
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
 from gpuexplore.features.training.measure import read_setup
 from gpuexplore.features.training.measure.contract import ModeReport, PhaseTime, Processes, Timing, Underflow
 from gpuexplore.features.training.measure.recorder import report_of
@@ -53,8 +62,8 @@ SPREADS = (0.002, 0.02, 0.3)
 
 
 UNASKED = (
-    Run("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16"),
-    Run("mlp_step", shape="batch=512,inputs=1024,hidden=1024,outputs=1024,layers=2", impl="torch"),
+    RunBlock("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16"),
+    RunBlock("mlp_step", shape="batch=512,inputs=1024,hidden=1024,outputs=1024,layers=2", impl="torch"),
 )
 """What a reader measures besides where a lesson asks for no run."""
 
@@ -115,11 +124,11 @@ class World:
             values = (float(self.random.randrange(0, 12)), float(self.random.choice((0, 0, 3))))
         ends = [None if value is None else (value / (1 + width), value * (1 + width)) for value in values]
         readings = [
-            Reading(value, ci95, text if value is None else None) for value, ci95 in zip(values, ends, strict=True)
+            WayReading(value, ci95, text if value is None else None) for value, ci95 in zip(values, ends, strict=True)
         ]
         factor = None if text or 0 in values else Factor(ratio, (ratio / (1 + width), ratio * (1 + width)))
         return encode(
-            Observation(
+            MistakeObservation(
                 mistake=name, quantity=found.quantity, what="x", how="measured", wrong=readings[0], right=readings[1],
                 detection=Detection(True, "x"), factor=factor,
             )
@@ -143,13 +152,13 @@ class World:
         for place, task in enumerate(tasks):
             if self.random.random() < 0.03 or task.work is None:
                 continue
-            if isinstance(task.block, Run):
+            if isinstance(task.block, RunBlock):
                 found[place] = self.results(task.work)
-            elif isinstance(task.block, Mistake):
+            elif isinstance(task.block, MistakeBlock):
                 found[place] = self.mistake(task.block.mistake)
-            elif isinstance(task.block, Train):
+            elif isinstance(task.block, TrainBlock):
                 found[place] = encode(self.training(task.work))
-            elif isinstance(task.block, Tensor):
+            elif isinstance(task.block, TensorBlock):
                 found[place] = self.reading()
         return found
 
@@ -185,9 +194,9 @@ class World:
 
     def own_rows(self, lesson, step):
         """Return what the reader measured besides, for a task: at most a few of the cases of the lesson."""
-        if not any(check.reach for check in step.of(Check)) or self.random.random() < 0.1:
+        if not any(check.reach for check in step.of(CheckBlock)) or self.random.random() < 0.1:
             return []
-        blocks = [block for other in lesson.steps for block in other.of(Run) if block.device == "cpu"]
+        blocks = [block for other in lesson.steps for block in other.of(RunBlock) if block.device == "cpu"]
         block = self.random.choice(blocks or UNASKED)
         on = next(iter(self.devices))
         experiment = resolve(replace(request_of(block, on), cache=self.random.choice(("", "cold"))), self.devices)
@@ -196,7 +205,7 @@ class World:
 
 def guesses(step, judged, random):
     """Return a guess at each question: the truth, near it, far from it, one that a `say` waits for, or none."""
-    truths = {found.check.guess: found.judged.truth for found in judged.checks}
+    truths = {found.check.guess: found.truth for found in judged.checks}
     return {name: _guess(guess, truths.get(name), step, random) for name, guess in step.guesses.items()}
 
 
@@ -214,5 +223,5 @@ def _guess(guess, truth, step, random):
 
 def _numbers(step):
     """Return the numbers that stand in the conditions of a step."""
-    found = [NUMBER.findall(say.when) for say in step.of(Say)]
+    found = [NUMBER.findall(say.when) for say in step.of(SayBlock)]
     return [float(text) for texts in found for text in texts]

@@ -11,7 +11,7 @@ from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.quantities import facts_of
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
 from gpuexplore.model import Accuracy, Flag
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, failed, ok
@@ -123,13 +123,13 @@ def test_facts_are_those_of_the_gpu_where_there_is_one():
 
 
 def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
-    seen = Observation(
+    seen = MistakeObservation(
         "first-call",
         "time",
         "a product",
         "measured",
-        Reading(1.0, (0.9, 1.1)),
-        Reading(0.1),
+        WayReading(1.0, (0.9, 1.1)),
+        WayReading(0.1),
         Detection(True, "x"),
         Factor(10.0, (9, 11)),
     )
@@ -140,8 +140,14 @@ def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
 
 
 def test_a_mistake_whose_figure_is_no_number_says_it_in_words():
-    seen = Observation(
-        "fp16-overflow", "sum", "a sum", "measured", Reading(None, text="inf"), Reading(65536.0), Detection(True, "x")
+    seen = MistakeObservation(
+        "fp16-overflow",
+        "sum",
+        "a sum",
+        "measured",
+        WayReading(None, text="inf"),
+        WayReading(65536.0),
+        Detection(True, "x"),
     )
     names = known('```mistake\nmistake = "fp16-overflow"\n```\n', encode(seen))
 

@@ -3,21 +3,22 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.lessons.lesson.expression import LONGEST, evaluate, figure_of, parse
+from gpuexplore.features.lessons.lesson.expression import LONGEST, QuantityRow, StepNames, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import (
     SIZE,
     TIME,
-    Figure,
+    LessonFigure,
     Undefined,
     exact,
     format_figure,
     format_with_interval,
 )
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames
 
-TIMES = {"512": Figure(1e-3, 0.9e-3, 1.1e-3, TIME), "1024": Figure(8e-3, 7.8e-3, 8.2e-3, TIME)}
+TIMES = {"512": LessonFigure(1e-3, 0.9e-3, 1.1e-3, TIME), "1024": LessonFigure(8e-3, 7.8e-3, 8.2e-3, TIME)}
 NAMES = StepNames(
-    tuple(Row({"size": size, "impl": "torch"}, {"time": time, "bound": "memory"}) for size, time in TIMES.items()),
+    tuple(
+        QuantityRow({"size": size, "impl": "torch"}, {"time": time, "bound": "memory"}) for size, time in TIMES.items()
+    ),
     {"gpu": False, "cores": exact(2.0)},
     {"factor": exact(8.0)},
 )

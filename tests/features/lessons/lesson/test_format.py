@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.blocks import Check, Guess, Keep, Prose, Run, Say
+from gpuexplore.features.lessons.lesson.blocks import CheckBlock, GuessBlock, KeepBlock, Prose, RunBlock, SayBlock
 from gpuexplore.features.lessons.lesson.format import LARGEST_BYTES, parse_lesson, read_lesson
 
 FRONT = '+++\ntitle = "Twice"\nquestion = "How much longer?"\nminutes = 3\n+++\n'
@@ -23,7 +23,15 @@ def test_steps_have_letters_and_parts_in_their_order():
 
     assert (lesson.title, lesson.question, lesson.minutes) == ("Twice", "How much longer?", 3)
     assert [(step.letter, step.title) for step in lesson.steps] == [("a", "A step"), ("b", "Another")]
-    assert [type(part) for _, part in lesson.steps[0].parts] == [Prose, Guess, Run, Check, Say, Keep, Prose]
+    assert [type(part) for _, part in lesson.steps[0].parts] == [
+        Prose,
+        GuessBlock,
+        RunBlock,
+        CheckBlock,
+        SayBlock,
+        KeepBlock,
+        Prose,
+    ]
     assert lesson.step("a").guesses["factor"].unit == "times"
 
 

@@ -1,6 +1,6 @@
 """A launch on this machine's own device."""
 
-from gpuexplore.features.lessons.lesson.blocks import Launch
+from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
 from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row
 from gpuexplore.model import Device
 
@@ -8,7 +8,7 @@ CPU = Device("cpu", "cpu", "a CPU", cores=4)
 T4 = Device("cuda:0", "cuda", "a GPU", cores=40, compute_capability="7.5")
 H100 = Device("cuda:0", "cuda", "a GPU", cores=132, compute_capability="9.0")
 UNKNOWN = Device("cuda:0", "cuda", "a GPU", cores=60)
-LAUNCH = Launch(elements=100_000, threads=1024, gpu="here")
+LAUNCH = LaunchBlock(elements=100_000, threads=1024, gpu="here")
 
 
 def figures(*devices):

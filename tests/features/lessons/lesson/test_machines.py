@@ -4,11 +4,10 @@ from random import Random
 
 import pytest
 
-from gpuexplore.features.lessons.lesson.blocks import Check
+from gpuexplore.features.lessons.lesson.blocks import CheckBlock
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
-from gpuexplore.features.lessons.lesson.judged_step import judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome, says_of
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by, says_of
 from tests.features.lessons.lesson.machines import MACHINES, World, guesses
 
 MOST_WORLDS = 300  # of each machine, until everything was said
@@ -28,13 +27,13 @@ def tried(lesson, step, devices, random):
 
 def unsaid_of(lesson, step, random):
     """Return what was never said after the checks of a step, in as many worlds as it took."""
-    unsaid = {id(say): f"{step.letter}: {say.when}" for check in step.of(Check) for say in says_of(step, check)}
+    unsaid = {id(say): f"{step.letter}: {say.when}" for check in step.of(CheckBlock) for say in says_of(step, check)}
     for world in range(MOST_WORLDS):
         for devices in MACHINES.values():
             for found in tried(lesson, step, devices, random).checks:
-                assert found.judged.outcome in Outcome
+                assert found.outcome in GuessOutcome
                 silent = found.say is None and bool(says_of(step, found.check))
-                assert not silent or found.judged.outcome is Outcome.NOT_MEASURED, f"{step.letter}: {found.judged}"
+                assert not silent or found.outcome is GuessOutcome.NOT_MEASURED, f"{step.letter}: {found}"
                 unsaid.pop(id(found.say), None)
         if not unsaid and world >= LEAST_WORLDS:
             break

@@ -3,12 +3,11 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, Check, Guess
-from gpuexplore.features.lessons.lesson.figure import TIME, Figure, exact
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, CheckBlock, GuessBlock
+from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames
+from gpuexplore.features.lessons.lesson.figure import TIME, LessonFigure, exact
 from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.judged_step import judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome, judge, read_guess
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judge, judged_by, read_guess
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
 NUMBER = '```guess\nid = "guess"\nask = "How long?"\nunit = "ms"\n```\n'
@@ -43,13 +42,13 @@ def step_of(text):
 
 
 def names(low=9e-3, value=10e-3, high=11e-3, doubts=(), source="measured here"):
-    time = Figure(value, low, high, TIME, sources=frozenset({source}), doubts=frozenset(doubts))
-    return StepNames((Row({}, {"time": time}),), {"gpu": False})
+    time = LessonFigure(value, low, high, TIME, sources=frozenset({source}), doubts=frozenset(doubts))
+    return StepNames((QuantityRow({}, {"time": time}),), {"gpu": False})
 
 
 def two(numpy, torch, doubts=()):
     rows = [
-        Row({"impl": name}, {"time": Figure(sum(ends) / 2, *ends, TIME, doubts=frozenset(doubts))})
+        QuantityRow({"impl": name}, {"time": LessonFigure(sum(ends) / 2, *ends, TIME, doubts=frozenset(doubts))})
         for name, ends in (("numpy", numpy), ("torch", torch))
     ]
     return StepNames(tuple(rows))
@@ -75,7 +74,7 @@ def test_near_is_judged_by_the_value_however_wide_its_interval(guess, rule, outc
     step = step_of(NUMBER + f'```check\nguess = "guess"\nnear = "time()"\n{rule}```\n')
     known = names(low=interval[0], high=interval[1])
 
-    assert judged_by(step, known, {"guess": guess}).checks[0].judged.outcome == outcome
+    assert judged_by(step, known, {"guess": guess}).checks[0].outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -87,13 +86,13 @@ def test_exact_allows_three_digits_and_no_other_small_whole_number(truth, guess,
     guess_of = '```guess\nid = "guess"\nask = "How many?"\n```\n'
     step = step_of(f'{guess_of}```check\nguess = "guess"\nexact = "{truth}"\n```\n')
 
-    assert judged_by(step, StepNames(), {"guess": guess}).checks[0].judged.outcome == outcome
+    assert judged_by(step, StepNames(), {"guess": guess}).checks[0].outcome == outcome
 
 
 def test_points_are_percentage_points():
     step = step_of(NUMBER.replace('"ms"', '"%"') + '```check\nguess = "guess"\nnear = "mfu()"\npoints = 3\n```\n')
-    known = StepNames((Row({}, {"mfu": Figure(0.6, 0.55, 0.65, style="percent")}),))
-    outcomes = [judged_by(step, known, {"guess": guess}).checks[0].judged.outcome for guess in ("58", "55", "53")]
+    known = StepNames((QuantityRow({}, {"mfu": LessonFigure(0.6, 0.55, 0.65, style="percent")}),))
+    outcomes = [judged_by(step, known, {"guess": guess}).checks[0].outcome for guess in ("58", "55", "53")]
 
     assert outcomes == ["right", "close", "off"]
 
@@ -112,13 +111,13 @@ def test_points_are_percentage_points():
 def test_cannot_tell_is_right_when_the_intervals_overlap(numpy, torch, answer, outcome):
     step = step_of(CHOICE + RULES)
 
-    assert judged_by(step, two(numpy, torch), {"which": answer}).checks[0].judged.outcome == outcome
+    assert judged_by(step, two(numpy, torch), {"which": answer}).checks[0].outcome == outcome
 
 
 def test_a_time_that_cannot_be_is_unclear_and_never_off():
     near = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
-    judged = judged_by(near, names(doubts=["over_peak"]), {"guess": "1000"}).checks[0].judged
-    chosen = judged_by(step_of(CHOICE + RULES), two((1, 2), (3, 4), ["over_peak"]), {"which": "torch"}).checks[0].judged
+    judged = judged_by(near, names(doubts=["over_peak"]), {"guess": "1000"}).checks[0]
+    chosen = judged_by(step_of(CHOICE + RULES), two((1, 2), (3, 4), ["over_peak"]), {"which": "torch"}).checks[0]
 
     assert (judged.outcome, judged.why) == ("unclear", "flagged over_peak")
     assert chosen.outcome == "unclear"
@@ -129,7 +128,7 @@ def test_a_time_that_cannot_be_is_unclear_and_never_off():
 )
 def test_an_interval_that_is_too_wide_decides_only_what_lies_far_outside(guessed, outcome):
     step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
-    judged = judged_by(step, names(low=5e-3, high=21e-3), {"guess": guessed}).checks[0].judged
+    judged = judged_by(step, names(low=5e-3, high=21e-3), {"guess": guessed}).checks[0]
 
     assert judged.outcome == outcome
     assert ("too wide" in judged.why) == (outcome == "unclear")
@@ -138,35 +137,35 @@ def test_an_interval_that_is_too_wide_decides_only_what_lies_far_outside(guessed
 def test_a_prediction_is_judged_by_its_value_however_wide_its_interval():
     step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
     known = names(low=5e-3, high=20e-3, source="predicted")
-    outcomes = [judged_by(step, known, {"guess": guess}).checks[0].judged.outcome for guess in ("12", "18", "35")]
+    outcomes = [judged_by(step, known, {"guess": guess}).checks[0].outcome for guess in ("12", "18", "35")]
 
     assert outcomes == ["right", "close", "off"]
 
 
 def test_what_was_not_measured_is_not_judged():
     step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
-    known = StepNames((Row({}, {}, missing="torch in fp32: it crashed"),))
+    known = StepNames((QuantityRow({}, {}, missing="torch in fp32: it crashed"),))
 
-    judged = judged_by(step, known, {"guess": "1"}).checks[0].judged
+    judged = judged_by(step, known, {"guess": "1"}).checks[0]
     assert (judged.outcome, judged.why) == ("not measured", "torch in fp32: it crashed")
 
 
 def test_a_task_is_reached_by_any_of_ones_own_results():
     step = step_of('```check\nreach = "precision() <= 0.01"\n```\n')
-    rows = [Row({}, {"precision": exact(value)}) for value in (0.05, 0.009)]
+    rows = [QuantityRow({}, {"precision": exact(value)}) for value in (0.05, 0.009)]
 
-    assert judged_by(step, StepNames(), {}, rows).checks[0].judged.outcome == "right"
-    assert judged_by(step, StepNames(), {}, rows[:1]).checks[0].judged.outcome == "off"
-    assert judged_by(step, StepNames(), {}, [Row({}, {})]).checks[0].judged.outcome == "not measured"
+    assert judged_by(step, StepNames(), {}, rows).checks[0].outcome == "right"
+    assert judged_by(step, StepNames(), {}, rows[:1]).checks[0].outcome == "off"
+    assert judged_by(step, StepNames(), {}, [QuantityRow({}, {})]).checks[0].outcome == "not measured"
 
 
 def test_a_task_is_not_reached_by_a_result_that_nothing_rests_on():
     step = step_of('```check\nreach = "time() < 20e-3 * s"\n```\n')
     doubtful, certain = names(doubts=["one_sample"]).rows, names().rows
 
-    judged = judged_by(step, StepNames(), {}, doubtful).checks[0].judged
+    judged = judged_by(step, StepNames(), {}, doubtful).checks[0]
     assert (judged.outcome, judged.why) == ("unclear", "flagged one_sample")
-    assert judged_by(step, StepNames(), {}, [*doubtful, *certain]).checks[0].judged.outcome == "right"
+    assert judged_by(step, StepNames(), {}, [*doubtful, *certain]).checks[0].outcome == "right"
 
 
 @pytest.mark.parametrize(
@@ -199,11 +198,11 @@ def test_says_belong_to_the_check_before_them():
 )
 def test_a_guess_that_is_no_number_is_refused_with_what_is_accepted(typed):
     with pytest.raises(InvalidInput, match=r"numbers from 0 to 1e\+18 in ms, like 2\.5 or 1e6"):
-        read_guess(Guess("guess", "?", "ms"), typed)
+        read_guess(GuessBlock("guess", "?", "ms"), typed)
 
 
 def test_guesses_are_read_in_one_form():
-    number, choice = Guess("a", "?", "ms"), Guess("b", "?", choices=("x", "y"))
+    number, choice = GuessBlock("a", "?", "ms"), GuessBlock("b", "?", choices=("x", "y"))
 
     assert [read_guess(number, text) for text in ("2.50", " 1e6 ", "1,024", "", "no idea")] == [
         "2.5", "1000000", "1024", None, None,
@@ -215,22 +214,22 @@ def test_guesses_are_read_in_one_form():
 
 def test_a_fixed_option_is_right_whatever_was_measured():
     step = step_of(CHOICE + '```check\nguess = "which"\noption = "torch"\n```\n')
-    check = step.of(Check)[0]
+    check = step.of(CheckBlock)[0]
 
     assert [judge(check, step, {"which": answer}, StepNames()).outcome for answer in ("torch", "numpy", None)] == [
-        Outcome.RIGHT, Outcome.OFF, Outcome.NO_GUESS,
+        GuessOutcome.RIGHT, GuessOutcome.OFF, GuessOutcome.NO_GUESS,
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("typed", "read"), [("2,500", "2500"), ("1,234,567.5", "1234567.5"), (" 2.5 ", "2.5")])
 def test_commas_between_thousands_are_read(typed, read):
-    assert read_guess(Guess("guess", "How long?", "ms"), typed) == read
+    assert read_guess(GuessBlock("guess", "How long?", "ms"), typed) == read
 
 
 @pytest.mark.parametrize("typed", ["12,5", "0,02", "1,2345", ","])
 def test_a_decimal_comma_is_refused_and_not_dropped(typed):
     with pytest.raises(InvalidInput, match=r"accepted are numbers from 0 to \S+ in ms"):
-        read_guess(Guess("guess", "How long?", "ms"), typed)
+        read_guess(GuessBlock("guess", "How long?", "ms"), typed)
 
 
 def test_a_truth_that_has_no_value_was_not_measured_and_what_would_say_it_is_passed_over():
@@ -240,8 +239,8 @@ def test_a_truth_that_has_no_value_was_not_measured_and_what_would_say_it_is_pas
 
     (found,) = judged_by(step, names(), {"guess": "0"}).checks
 
-    assert (found.judged.outcome, found.said) == (Outcome.NOT_MEASURED, "Look again.")
-    assert "divides by what may be zero" in found.judged.why
+    assert (found.outcome, found.said) == (GuessOutcome.NOT_MEASURED, "Look again.")
+    assert "divides by what may be zero" in found.why
 
 
 def test_a_say_whose_figures_were_not_measured_is_passed_over():

@@ -3,12 +3,10 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.expression import figure_of, parse
+from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, TIME, format_figure
 from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.judged_step import judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome
-from gpuexplore.features.lessons.lesson.quantities import Row, StepNames
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.analysis.made import device
 
@@ -61,9 +59,9 @@ def test_a_task_may_ask_for_results_of_one_kind():
     (_, step) = parse_lesson(LESSON.replace("RULE", "bandwidth(cache='cold') > 1e9 * B / s"), "x").steps
     assert rehearse(step, [], "x") == 1
     figures = {"bandwidth": figure_of(parse("2e9 * B / s"), StepNames())}
-    warm, cold = (Row({"cache": cache}, figures) for cache in ("warm", "cold"))
-    assert judged_by(step, StepNames(), {}, [warm]).checks[0].judged.outcome is Outcome.NOT_MEASURED
-    assert judged_by(step, StepNames(), {}, [warm, cold]).checks[0].judged.outcome is Outcome.RIGHT
+    warm, cold = (QuantityRow({"cache": cache}, figures) for cache in ("warm", "cold"))
+    assert judged_by(step, StepNames(), {}, [warm]).checks[0].outcome is GuessOutcome.NOT_MEASURED
+    assert judged_by(step, StepNames(), {}, [warm, cold]).checks[0].outcome is GuessOutcome.RIGHT
 
 
 @pytest.mark.parametrize(("unit", "rule"), [("FLOP", "2e8"), ("GFLOP/s", "2e8 * FLOP"), ("", "2e8 * FLOP")])

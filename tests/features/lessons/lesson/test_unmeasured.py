@@ -4,11 +4,10 @@ from random import Random
 
 import pytest
 
-from gpuexplore.features.lessons.lesson.blocks import UNKNOWN, Instructor, Keep, Prose
+from gpuexplore.features.lessons.lesson.blocks import UNKNOWN, InstructorBlock, KeepBlock, Prose
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
-from gpuexplore.features.lessons.lesson.judged_step import judged_by
-from gpuexplore.features.lessons.lesson.outcome import Outcome, says_of
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by, says_of
 from tests.features.lessons.lesson.machines import MACHINES, World
 
 LESSONS = [lesson.name for lesson in catalog().lessons.values()]
@@ -35,11 +34,11 @@ def test_every_check_has_words_without_dashes_where_a_measurement_is_missing(nam
         for devices in MACHINES.values():
             for names in missing_one(step, devices):
                 texts = [part for _, part in step.parts if isinstance(part, Prose)]
-                texts += [part.text for part in step.of(Keep, Instructor)]
+                texts += [part.text for part in step.of(KeepBlock, InstructorBlock)]
                 assert not any(UNKNOWN in text.said(names) for text in texts), step.letter
                 for place, found in enumerate(judged_by(step, names, {}).checks):
                     assert UNKNOWN not in found.said
-                    may_be_silent = found.judged.outcome is Outcome.NOT_MEASURED or not says_of(step, found.check)
+                    may_be_silent = found.outcome is GuessOutcome.NOT_MEASURED or not says_of(step, found.check)
                     if not found.said and not may_be_silent:
                         silent.append(f"{name}/{step.letter}, check {place + 1}")
 

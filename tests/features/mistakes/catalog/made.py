@@ -9,7 +9,7 @@ import numpy as np
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.timer import HostTimer
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Observation, Reading, Stage
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, Stage, WayReading
 from gpuexplore.features.mistakes.catalog.subject import Subject
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.check.group import Group
@@ -56,13 +56,13 @@ def subject(run, *, operation="matmul", size=100, on=CPU, implementation="numpy"
 
 def observation(**about):
     """Return an observation with round numbers: twice too fast, given away."""
-    seen = Observation(
+    seen = MistakeObservation(
         mistake="first-call",
         quantity="time",
         what="a made-up computation",
         how="measured",
-        wrong=Reading(2e-3, (1.9e-3, 2.1e-3)),
-        right=Reading(1e-3, (0.9e-3, 1.1e-3)),
+        wrong=WayReading(2e-3, (1.9e-3, 2.1e-3)),
+        right=WayReading(1e-3, (0.9e-3, 1.1e-3)),
         detection=Detection(True, "it shows"),
         factor=Factor(2.0, (1.8, 2.2)),
         rounds=10,

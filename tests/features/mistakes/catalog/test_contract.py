@@ -11,7 +11,7 @@ import gpuexplore.features.mistakes.catalog
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.features.mistakes.catalog import FILES, MISTAKES, mistake_named
-from gpuexplore.features.mistakes.catalog.contract import FORMATS, UNITS, Factor, Mistake, Quantity, Reading
+from gpuexplore.features.mistakes.catalog.contract import FORMATS, UNITS, Factor, Mistake, Quantity, WayReading
 from gpuexplore.model import FlagName, Status
 from tests.architecture.imports import libraries_loaded_by
 from tests.features.mistakes.catalog.made import stage
@@ -26,15 +26,22 @@ NAMED = {
 EACH = pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
 
 
-def test_every_file_that_holds_a_mistake_is_listed():
-    files = {path for path in ROOT.rglob("*.py") if "\nMISTAKE = Mistake(" in path.read_text(encoding="utf-8")}
-
-    assert {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files} == set(FILES)
-    assert len(MISTAKES) == len(FILES)
+def held_by(path):
+    """Return the names of the mistakes that a file defines, in its order."""
+    return re.findall(r"^(\w+) = Mistake\(", path.read_text(encoding="utf-8"), re.M)
 
 
-def test_a_mistake_is_called_as_its_file():
-    assert list(MISTAKES) == [file.rpartition(".")[2].replace("_", "-") for file in FILES]
+def test_every_file_that_holds_a_mistake_is_listed_and_all_of_its_mistakes():
+    held = {path.stem: held_by(path) for path in ROOT.rglob("*.py") if held_by(path)}
+
+    assert set(held) == set(FILES)
+    assert len(MISTAKES) == sum(map(len, held.values()))
+
+
+def test_a_mistake_is_called_as_in_its_file():
+    names = [name for file in FILES for name in held_by(ROOT / f"{file}.py")]
+
+    assert list(MISTAKES) == [name.lower().replace("_", "-") for name in names]
 
 
 @EACH
@@ -113,7 +120,8 @@ def test_a_factor_is_within_noise_when_its_interval_holds_1(ci95, expected):
 
 
 @pytest.mark.parametrize(
-    ("reading", "words"), [(Reading(2e-3), "2.00 ms"), (Reading(None, text="inf"), "inf"), (Reading(None), "—")]
+    ("reading", "words"),
+    [(WayReading(2e-3), "2.00 ms"), (WayReading(None, text="inf"), "inf"), (WayReading(None), "—")],
 )
 def test_a_reading_is_told_in_words(reading, words, made_observation):
     assert made_observation.words(reading) == words

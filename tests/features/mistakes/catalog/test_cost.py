@@ -5,19 +5,19 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.devices import accelerator_named, as_device
-from gpuexplore.features.mistakes.catalog.cost import flops_n3, foreign_peak, rounded_peak, sparse_peak
+from gpuexplore.features.mistakes.catalog import cost
 from tests.features.mistakes.catalog.made import stage
 
 
 def test_multiplications_alone_are_half_of_the_flops():
-    seen = flops_n3.demonstrate(stage())
+    seen = cost.demonstrate_flops_n3(stage())
 
     assert (seen.wrong.value, seen.right.value) == (1e8, 2e8)
     assert "as plausible as the rate itself" in seen.detection.evidence
 
 
 def test_the_sparse_peak_halves_the_mfu():
-    seen = sparse_peak.demonstrate(stage())
+    seen = cost.demonstrate_sparse_peak(stage())
 
     assert seen.right.value == pytest.approx(788e12 / 989.4e12)
     assert seen.wrong.value == pytest.approx(seen.right.value / 2)
@@ -26,7 +26,7 @@ def test_the_sparse_peak_halves_the_mfu():
 
 
 def test_a_rounded_peak_moves_the_mfu_of_the_notebook():
-    seen = rounded_peak.demonstrate(stage())
+    seen = cost.demonstrate_rounded_peak(stage())
 
     assert seen.wrong.value == pytest.approx(0.6346, abs=1e-4)
     assert seen.right.value == pytest.approx(0.6267, abs=1e-4)
@@ -34,7 +34,7 @@ def test_a_rounded_peak_moves_the_mfu_of_the_notebook():
 
 
 def test_a_foreign_peak_gives_an_mfu_where_none_is_known_and_the_dtype_is_emulated():
-    seen = foreign_peak.demonstrate(stage())
+    seen = cost.demonstrate_foreign_peak(stage())
 
     assert seen.wrong.value == pytest.approx(0.1419, abs=1e-4)
     assert seen.right.value is None
@@ -45,4 +45,4 @@ def test_a_foreign_peak_gives_an_mfu_where_none_is_known_and_the_dtype_is_emulat
 def test_a_card_with_units_of_its_own_for_the_dtype_is_not_flagged():
     card = as_device(accelerator_named("Tesla T4"))
 
-    assert foreign_peak.detection(replace(card, native=(*card.native, "bf16"))).found is False
+    assert cost.emulated(replace(card, native=(*card.native, "bf16"))).found is False

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.devices import accelerator_named
-from gpuexplore.features.mistakes.catalog.data import all_ones, default_allclose, fp16_overflow, tf32_on, zeros
+from gpuexplore.features.mistakes.catalog import data
 from gpuexplore.model import Accuracy
 from tests.features.mistakes.catalog.made import Lasting, stage, subject
 from tests.measure.fakes import FakeClock
@@ -19,7 +19,7 @@ def on_the_cpu():
 def test_zeros_are_faster_and_no_sign_tells():
     clock = FakeClock()
 
-    seen = zeros.observe(subject(Lasting(clock, 0.9)), subject(Lasting(clock, 1.0)), stage(clock))
+    seen = data.observe_zeros(subject(Lasting(clock, 0.9)), subject(Lasting(clock, 1.0)), stage(clock))
 
     assert seen.factor.ratio == pytest.approx(1 / 0.9)
     assert seen.detection.found is None
@@ -27,17 +27,17 @@ def test_zeros_are_faster_and_no_sign_tells():
 
 
 def test_where_no_gpu_is_the_published_rates_on_zeros_stand_in():
-    seen = zeros.MISTAKE.observe(on_the_cpu())
+    seen = data.ZEROS.observe(on_the_cpu())
 
     assert seen.how == "published"
     assert seen.factor.ratio == pytest.approx(1.127, abs=1e-3)
-    notes = accelerator_named(zeros.PUBLISHED_ROW).notes
+    notes = accelerator_named(data.PUBLISHED_ROW).notes
     assert "measured 788-798 bf16 on random data, 894 on zeros" in notes
     assert notes in seen.source
 
 
 def test_a_bf16_product_of_ones_has_no_error_and_one_of_random_numbers_has():
-    seen = all_ones.demonstrate(on_the_cpu())
+    seen = data.demonstrate_all_ones(on_the_cpu())
 
     assert seen.wrong.value == 0
     assert 1e-3 < seen.right.value < 1e-2
@@ -46,11 +46,11 @@ def test_a_bf16_product_of_ones_has_no_error_and_one_of_random_numbers_has():
 
 
 def test_an_error_that_is_not_zero_does_not_give_ones_away():
-    assert all_ones.detection(Accuracy(1e-3, 1e-2), 2.0**-8).found is False
+    assert data.exact_error(Accuracy(1e-3, 1e-2), 2.0**-8).found is False
 
 
 def test_tf32_is_a_thousand_times_further_off_than_fp32_and_incorrect_as_fp32():
-    seen = tf32_on.demonstrate(on_the_cpu())
+    seen = data.demonstrate_tf32_on(on_the_cpu())
 
     assert seen.how == "emulated"
     assert 2.0**-14 < seen.wrong.value < 2.0**-11
@@ -62,11 +62,11 @@ def test_tf32_is_a_thousand_times_further_off_than_fp32_and_incorrect_as_fp32():
 
 @pytest.mark.parametrize(("count", "expected"), [(65_536, float("inf")), (32_768, 32_768.0)])
 def test_fp16_ends_between_32768_and_65536(count, expected):
-    assert fp16_overflow.dot(np.float16, count) == expected
+    assert data.dot(np.float16, count) == expected
 
 
 def test_an_infinite_sum_is_shown_as_such_and_incorrect():
-    seen = fp16_overflow.demonstrate(on_the_cpu())
+    seen = data.demonstrate_fp16_overflow(on_the_cpu())
 
     assert (seen.wrong.value, seen.wrong.text) == (None, "inf")
     assert seen.right.value == 65_536
@@ -75,7 +75,7 @@ def test_an_infinite_sum_is_shown_as_such_and_incorrect():
 
 
 def test_default_allclose_calls_a_correct_product_wrong():
-    seen = default_allclose.demonstrate(on_the_cpu())
+    seen = data.demonstrate_default_allclose(on_the_cpu())
 
     assert 0.001 < seen.wrong.value < 0.1
     assert seen.right.value == 0
@@ -84,6 +84,6 @@ def test_default_allclose_calls_a_correct_product_wrong():
 
 
 def test_equal_products_do_not_give_allclose_away():
-    assert default_allclose.detection(0.0, Accuracy(1e-7, 1e-6)).found is False
-    assert default_allclose.detection(1.0, Accuracy(1e-2, 1e-6)).found is False
-    assert default_allclose.detection(1.0, Accuracy(None, 1e-6)).found is None
+    assert data.disagreement(0.0, Accuracy(1e-7, 1e-6)).found is False
+    assert data.disagreement(1.0, Accuracy(1e-2, 1e-6)).found is False
+    assert data.disagreement(1.0, Accuracy(None, 1e-6)).found is None

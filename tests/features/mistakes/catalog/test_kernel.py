@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.features.mistakes.catalog.kernel import accumulating_output, double_constant, grid_floor
+from gpuexplore.features.mistakes.catalog import kernel
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import FakeClock
@@ -19,7 +19,7 @@ PTX = """
 
 
 def test_a_grid_that_is_rounded_down_leaves_672_elements_unwritten():
-    seen = grid_floor.demonstrate(stage())
+    seen = kernel.demonstrate_grid_floor(stage())
 
     assert (seen.wrong.value, seen.right.value) == (672, 0)
     assert seen.detection.found is True
@@ -29,15 +29,17 @@ def test_a_grid_that_is_rounded_down_leaves_672_elements_unwritten():
 def test_the_unwritten_elements_are_those_the_geometry_counts():
     launch = ELEMENT_PER_THREAD.launch((100_000,), (1024,), (97,))
 
-    assert launch.uncovered == grid_floor.launched(launch).unwritten == 672
+    assert launch.uncovered == kernel.launched(launch)[0] == 672
 
 
 def test_a_grid_that_is_rounded_up_is_correct():
-    assert grid_floor.launched(ELEMENT_PER_THREAD.launch((100_000,), (1024,))).accuracy.within
+    _, accuracy = kernel.launched(ELEMENT_PER_THREAD.launch((100_000,), (1024,)))
+
+    assert accuracy.within
 
 
 def test_ten_calls_that_accumulate_are_off_by_nine_times_the_answer():
-    seen = accumulating_output.demonstrate(stage(FakeClock(tick_ns=10_000_000)))
+    seen = kernel.demonstrate_accumulating_output(stage(FakeClock(tick_ns=10_000_000)))
 
     assert seen.wrong.value == pytest.approx(9, rel=1e-5)
     assert seen.right.value < 1e-6
@@ -46,14 +48,14 @@ def test_ten_calls_that_accumulate_are_off_by_nine_times_the_answer():
 
 
 def test_instructions_are_counted_by_the_format_they_compute_in():
-    assert double_constant.counted(PTX) == double_constant.Counted(f64=3, f32=1)
-    assert double_constant.detection(double_constant.counted(PTX)).found is True
-    assert double_constant.detection(double_constant.Counted(0, 4)).found is False
+    assert kernel.counted(PTX) == (3, 1)
+    assert kernel.computes_in_f64(*kernel.counted(PTX)).found is True
+    assert kernel.computes_in_f64(0, 4).found is False
 
 
 @pytest.mark.long
 def test_a_double_constant_makes_the_kernel_sum_in_float64_and_without_it_nothing_does():
-    seen = double_constant.demonstrate(stage())
+    seen = kernel.demonstrate_double_constant(stage())
 
     assert seen.wrong.value >= 3
     assert seen.right.value == 0
@@ -62,7 +64,7 @@ def test_a_double_constant_makes_the_kernel_sum_in_float64_and_without_it_nothin
 
 
 def test_a_compiler_that_fails_is_told_with_its_last_words(monkeypatch):
-    monkeypatch.setattr(double_constant, "PROCESS", "gpuexplore.features.mistakes.catalog.no_such_module")
+    monkeypatch.setattr(kernel, "PROCESS", "gpuexplore.features.mistakes.catalog.no_such_module")
 
     with pytest.raises(Unsupported, match="no_such_module"):
-        double_constant.compiled()
+        kernel.compiled()

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor
-from gpuexplore.features.mistakes.catalog.work.one_thread_baseline import _unless_others_had_the_cores
+from gpuexplore.features.mistakes.catalog.work import _unless_others_had_the_cores
 
 
 @pytest.mark.parametrize(("interval", "found"), [((1.6, 1.9), True), ((0.6, 1.4), True), ((0.02, 0.26), None)])

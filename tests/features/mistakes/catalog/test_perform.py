@@ -9,7 +9,7 @@ from gpuexplore.devices import discover
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.errors import Cancelled, InvalidInput
 from gpuexplore.features.mistakes.catalog import MISTAKES, perform
-from gpuexplore.features.mistakes.catalog.contract import Observation
+from gpuexplore.features.mistakes.catalog.contract import MistakeObservation
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.serialization import decode
 from tests.measure.fakes import CPU
@@ -27,7 +27,7 @@ def performed(name, device=CPU, cancelled=lambda: False):
 def test_the_report_is_an_observation_in_json(name):
     (told,) = performed(name)
 
-    seen = decode(Observation, json.loads(json.dumps(told, allow_nan=False)))
+    seen = decode(MistakeObservation, json.loads(json.dumps(told, allow_nan=False)))
     assert seen.mistake == name
     assert seen.quantity == MISTAKES[name].quantity
     assert seen.detection.evidence
@@ -66,7 +66,7 @@ def test_every_mistake_is_made_on_this_machine(name, cpu):
     """No figure is judged but those that no disturbance can hide."""
     (told,) = performed(name, cpu)
 
-    seen, mistake = decode(Observation, told), MISTAKES[name]
+    seen, mistake = decode(MistakeObservation, told), MISTAKES[name]
     assert seen.wrong.value is not None or seen.wrong.text
     assert seen.right.value is not None or seen.right.text
     assert (seen.environment is not None) == (seen.how in ("measured", "emulated"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.features.mistakes.catalog.data.sum_one_by_one import total
+from gpuexplore.features.mistakes.catalog.data import total
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import evaluate
-from gpuexplore.features.tensors.analysis.storage_type import STORED, printed, storage_type
+from gpuexplore.features.tensors.analysis.storage_type import STORED, printed, type_name
 
 
 @pytest.mark.parametrize("dtype", STORED)
@@ -23,19 +23,19 @@ def test_torch_prints_the_same(dtype):
 @pytest.mark.parametrize("dtype", STORED)
 def test_the_cuda_form_is_what_torch_has_a_class_for(dtype):
     """The oracle needs no GPU: torch keeps its legacy types under these names."""
-    tensor, storage = storage_type(dtype, "cuda").tensor, storage_type(dtype, "cuda").storage
+    tensor, storage = type_name("Tensor", dtype, "cuda"), type_name("Storage", dtype, "cuda")
 
     assert isinstance(getattr(torch.cuda, tensor.removeprefix("torch.cuda.")), type)
     assert isinstance(getattr(torch.cuda, storage.removeprefix("torch.cuda.")), type)
 
 
 def test_the_notebooks_types_are_those_of_fp32():
-    assert storage_type("fp32", "cuda").storage == "torch.cuda.FloatStorage"
-    assert storage_type("fp32", "cpu").storage == "torch.FloatStorage"
+    assert type_name("Storage", "fp32", "cuda") == "torch.cuda.FloatStorage"
+    assert type_name("Storage", "fp32", "cpu") == "torch.FloatStorage"
 
 
 def test_tf32_is_stored_by_no_tensor():
     with pytest.raises(InvalidInput, match="tf32"):
-        storage_type("tf32", "cuda")
+        type_name("Tensor", "tf32", "cuda")
     with pytest.raises(InvalidInput, match="tpu"):
-        storage_type("fp32", "tpu")
+        type_name("Tensor", "fp32", "tpu")

@@ -6,8 +6,7 @@ import pytest
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.workshop.goals import KINDS, goal_of, judge, read_guess
-from gpuexplore.features.workshop.goals.judge import RULES, Judged, is_better
+from gpuexplore.features.workshop.goals import KINDS, RULES, GoalScore, goal_of, is_better, judge, read_guess
 from gpuexplore.model import Accuracy
 from tests.analysis.made import ok
 
@@ -53,7 +52,7 @@ def sizes(*pairs):
 def test_the_size_from_which_one_is_faster_lies_between_neighbours():
     found = judged("overtake", sizes((64, 1e-5, 2e-5), (128, 2e-5, 1e-5)), slower="numpy", faster="torch")
 
-    assert found == Judged(128, True, "between sizes 64 and 128")
+    assert found == GoalScore(128, True, "between sizes 64 and 128")
 
 
 def test_sizes_far_apart_do_not_tell_where_one_overtakes():
@@ -89,11 +88,11 @@ def test_an_error_is_below_the_bound_or_not():
 
 def test_what_passes_is_shown_before_what_is_better():
     goal = goal_of("share", {})
-    low, high = Judged(0.4, False, ""), Judged(0.6, True, "")
+    low, high = GoalScore(0.4, False, ""), GoalScore(0.6, True, "")
 
     assert is_better(goal, high, low)
     assert not is_better(goal, low, high)
-    assert is_better(goal_of("error", {}), Judged(1e-6, True, ""), Judged(1e-5, True, ""))
+    assert is_better(goal_of("error", {}), GoalScore(1e-6, True, ""), GoalScore(1e-5, True, ""))
 
 
 @pytest.mark.parametrize(

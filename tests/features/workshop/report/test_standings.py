@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.features.lessons.lesson.blocks import Check, Guess
+from gpuexplore.features.lessons.lesson.blocks import CheckBlock, GuessBlock
 from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.workshop.report.export import COLUMNS, FORMATS
+from gpuexplore.features.workshop.report.export import COLUMNS, FORMATS, names_of
 from gpuexplore.features.workshop.report.facts import RoomFacts, columns_of, runs_of
-from gpuexplore.features.workshop.report.points import measured_for
+from gpuexplore.features.workshop.report.points import points_of, results_for
 from gpuexplore.features.workshop.report.standings import State, standings, stuck, truth_of, wrong_guesses
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomState, RoomTask
 from gpuexplore.store.answers import Answer
@@ -23,7 +23,9 @@ ADA, BOB, EVE = (
 )
 GUESS = RoomTask(7, "guess", {"operation": "matmul", "size": "100", "dtype": "fp32"}, "2026-01-02T10:05:00")
 SHARE = RoomTask(8, "share", {"percent": "50"}, "2026-01-02T10:05:00")
-FIRST = next(lesson for lesson in catalog().lessons.values() if lesson.steps[0].of(Guess) and lesson.steps[0].of(Check))
+FIRST = next(
+    lesson for lesson in catalog().lessons.values() if lesson.steps[0].of(GuessBlock) and lesson.steps[0].of(CheckBlock)
+)
 
 
 def results(*given, at="2026-01-02T10:10:00"):
@@ -68,13 +70,19 @@ def test_a_goal_is_reached_by_the_best_run_since_it_was_set():
     assert at(facts(SHARE, measured=[slow]))[1].state is State.BEGUN
 
 
+def points_by_name(found):
+    """Return the points of the first thing that was asked for, in colours that stand for people."""
+    names = {person.number: person.name for person in found.people}
+    return points_of(results_for(found, found.columns[0]), names)
+
+
 def test_what_cannot_be_true_reaches_nothing_and_is_drawn_as_such():
     found = facts(SHARE, measured=results((1, "far", 1e-9), (2, "r2", 4e-6)))
 
     assert at(found).keys() == {2}
-    measured = measured_for(found, found.columns[0], by_name=True)
-    assert [(point.who, point.is_wrong) for point in measured.points] == [("Ada", True), ("Bob", False)]
-    assert "a laptop" in measured.points[0].about
+    points = points_by_name(found)
+    assert [(point.who, point.is_wrong) for point in points] == [("Ada", True), ("Bob", False)]
+    assert "a laptop" in points[0].about
 
 
 def test_results_that_arrive_later_belong_to_the_run_they_are_of_and_others_are_not_read_again():
@@ -92,12 +100,12 @@ def test_a_run_that_several_asked_for_is_each_ones():
     found = facts(SHARE, measured=[(run, ok(3e-6))])
 
     assert at(found).keys() == {1, 3}  # the second asked for it before the goal was set
-    assert measured_for(found, found.columns[0], by_name=True).points[0].who == "Ada and 2 more"
+    assert points_by_name(found)[0].who == "Ada and 2 more"
 
 
 def answer(who, number, guess, outcome, at="2026-01-02T10:07:00"):
     step = FIRST.steps[0]
-    name = step.of(Check)[0].guess
+    name = step.of(CheckBlock)[0].guess
     runs = ("r1",)
     return who, Answer(number, "x", FIRST.name, FIRST.digest, step.letter, {name: guess}, runs, (outcome,), at)
 
@@ -142,7 +150,7 @@ def test_who_is_here_and_has_not_answered_for_a_while_is_stuck():
 
 def test_a_file_has_who_did_what_and_no_formula():
     found = facts(SHARE, measured=results((1, "r1", 3e-6), (3, "far", 8e-6)))
-    rows = list(csv.DictReader(io.StringIO(FORMATS[".csv"].write(found, anonymous=False).decode())))
+    rows = list(csv.DictReader(io.StringIO(FORMATS[".csv"].write(found, names_of(found, anonymous=False)).decode())))
 
     assert tuple(rows[0]) == COLUMNS
     assert [(row["name"], row["outcome"], row["run"], row["measured"]) for row in rows] == [
@@ -155,15 +163,15 @@ def test_a_file_without_names_has_none_and_is_alike_each_time():
     found = facts(SHARE, measured=results((1, "r1", 3e-6)))
 
     for made in FORMATS.values():
-        text = made.write(found, anonymous=True)
+        text = made.write(found, names_of(found, anonymous=True))
         assert b"Ada" not in text
         assert b"participant " in text
-        assert text == made.write(found, anonymous=True)
+        assert text == made.write(found, names_of(found, anonymous=True))
 
 
 def test_a_report_shows_names_as_they_are_typed():
     found = facts(SHARE, measured=results((1, "r1", 3e-6)), people=(replace(ADA, name="<script>x</script>"),))
 
-    report = FORMATS[".html"].write(found, anonymous=False).decode()
+    report = FORMATS[".html"].write(found, names_of(found, anonymous=False)).decode()
     assert "&lt;script&gt;x&lt;/script&gt;" in report
     assert "Reach 50 % of the limit with matmul in fp32" in report

@@ -7,7 +7,7 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.features.mistakes.catalog import KIND, MISTAKES, activity_of
-from gpuexplore.features.mistakes.catalog.contract import Mistake, Observation
+from gpuexplore.features.mistakes.catalog.contract import Mistake, MistakeObservation
 from gpuexplore.features.mistakes.chart import wrong_and_right
 from gpuexplore.features.mistakes.mistake_command import difference
 from gpuexplore.model import Device
@@ -55,7 +55,7 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
         show_activity(run, lambda run: _show_seen(seen_in(run), mistake))
 
 
-def _show_seen(observation: Observation, mistake: Mistake) -> None:
+def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
@@ -70,7 +70,7 @@ def _show_seen(observation: Observation, mistake: Mistake) -> None:
     st.caption("  \n".join(plain(note) for note in notes if note))
 
 
-def _factor(observation: Observation) -> str:
+def _factor(observation: MistakeObservation) -> str:
     """Return how far the wrong value is off, with its interval and the verdict on it."""
     factor = observation.factor
     if factor is None:
@@ -82,11 +82,11 @@ def _factor(observation: Observation) -> str:
     return f"The wrong value over the right one: **{verdict.statement}**."
 
 
-def _rounds(observation: Observation) -> str | None:
+def _rounds(observation: MistakeObservation) -> str | None:
     return f"{observation.rounds} rounds in turns; medians with 95 % intervals." if observation.rounds else None
 
 
-def _elsewhere(observation: Observation, mistake: Mistake) -> str | None:
+def _elsewhere(observation: MistakeObservation, mistake: Mistake) -> str | None:
     """Return why a value comes from elsewhere."""
     if observation.how != "published" or mistake.elsewhere is None:
         return None
@@ -172,6 +172,6 @@ def observation_for(name: str, device: Device, asked: ActivityRun | None) -> Act
     return newest_done(activity_of(name, device.id), WITHIN)
 
 
-def seen_in(run: ActivityRun) -> Observation:
+def seen_in(run: ActivityRun) -> MistakeObservation:
     """Return what an activity observed; it has to have observed something."""
-    return decode(Observation, run.payloads[-1])
+    return decode(MistakeObservation, run.payloads[-1])

@@ -1,13 +1,13 @@
-"""What reading a tensor against its strides costs: the same elements, contiguous and strided, in turns.
+"""The cost of reading a tensor against its strides: the same elements, contiguous and strided, in turns.
 
 Two ways to read: a loop of ours in row order, whose order is known, and torch's copy into a contiguous tensor, which is
 what `contiguous` does, and may go through the tensor in another order. Every candidate is checked before it is timed.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, device_for, new_flush
 from gpuexplore.measure.candidates.failure import IncorrectOutput
@@ -49,73 +50,41 @@ BUDGET_S = 0.5
 Read = Callable[[], npt.NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Shape and strides, in elements, of what is read."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @property
-    def element_count(self) -> int:
-        """How many elements are read."""
-        return prod(self.shape)
-
-    @property
-    def cell_count(self) -> int:
-        """Cells of the storage, from the first to the last."""
-        return 1 + sum((length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True))
-
-    @property
-    def needed_bytes(self) -> int:
-        """Bytes of the storage, of the copy, and of what both are checked with."""
-        return ITEMSIZE_BYTES * 2 * (max(self.cell_count, self.element_count) + self.element_count)
-
-    @property
-    def contiguous(self) -> "Layout":
-        """The same shape in row order."""
-        steps = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
-        return Layout(self.shape, tuple(steps))
-
-    def of(self, storage: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """Return the elements of a storage that it shows, without a copy."""
-        strides = [stride * ITEMSIZE_BYTES for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(storage, self.shape, strides, writeable=False)
+def elements_of(storage: npt.NDArray[np.uint32], layout: TensorView) -> npt.NDArray[np.uint32]:
+    """Return the elements of a storage that `layout` shows, without a copy."""
+    strides = [stride * ITEMSIZE_BYTES for stride in layout.strides]
+    return np.lib.stride_tricks.as_strided(storage, layout.shape, strides, writeable=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """A candidate with what its output holds after a call, on the host, and what it should hold."""
+def check_read(name: str, output: Read, expected: npt.NDArray[Any]) -> None:
+    """Compare what a candidate has read with what it should have: integers, so that they have to be equal.
 
-    name: str
-    candidate: Candidate
-    output: Read
-    expected: npt.NDArray[Any]
-
-    def check(self) -> None:
-        """Compare the output with what it should be: integers, so that they have to be equal.
-
-        Raises:
-            IncorrectOutput: they are not.
-        """
-        if not np.array_equal(self.output(), self.expected):
-            raise IncorrectOutput(f"{self.name} read other elements than it should", Accuracy(None, 0.0))
+    Raises:
+        IncorrectOutput: they are not.
+    """
+    if not np.array_equal(output(), expected):
+        raise IncorrectOutput(f"{name} read other elements than it should", Accuracy(None, 0.0))
 
 
-def readers(layout: Layout, device: Device, clock: Clock) -> Iterator[Reader]:
-    """Yield each way to read `layout` and the contiguous one on `device`, its output zero so far."""
-    cells = max(layout.cell_count, layout.element_count)
+def readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[Candidate, Callable[[], None]]]:
+    """Yield each way to read `layout` and the contiguous one on `device`, its output zero so far, with its check."""
+    cells = _cell_count(layout)
     storage = np.random.default_rng(0).integers(1, 2**32, cells, dtype=np.uint32)
     build = {"loop": _loop, "copy": _copy}
+    contiguous = replace(layout, strides=row_order(layout.shape))
     for way in WAYS:
-        for name, shown in zip(LAYOUTS, (layout.contiguous, layout), strict=True):
+        for name, shown in zip(LAYOUTS, (contiguous, layout), strict=True):
             backend = LOOPS[device.kind] if way == "loop" else COPY
             run, output, expected = build[way](shown, storage, device)
             shape = Shape.of(n=layout.element_count)
             case = Case("strided_read", shape, DTYPE, f"{way} {name}", device.id, Options(threads=1, budget_s=BUDGET_S))
-            yield Reader(
-                case.implementation, _candidate(case, backend, run, device=device, clock=clock), output, expected
-            )
+            candidate = _candidate(case, backend, run, device=device, clock=clock)
+            yield candidate, partial(check_read, case.implementation, output, expected)
+
+
+def _cell_count(layout: TensorView) -> int:
+    """Return how many cells the storage, or the contiguous tensor, has: the larger one."""
+    return max(layout.span, layout.element_count)
 
 
 def _candidate(case: Case, library: str, run: Call, *, device: Device, clock: Clock) -> Candidate:
@@ -125,7 +94,7 @@ def _candidate(case: Case, library: str, run: Call, *, device: Device, clock: Cl
     return Candidate(case, found, backend, dtype_named(DTYPE), run, None, backend.timer(device.id, clock), flush)
 
 
-def _loop(layout: Layout, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
+def _loop(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
     """Return a call of the kernel, what it sums to, and what it should sum to."""
     library = LOOPS[device.kind]
     load_backend(library).set_threads(1)
@@ -134,10 +103,10 @@ def _loop(layout: Layout, storage: npt.NDArray[np.uint32], device: Device) -> tu
     strides = np.array((*[0] * missing, *layout.strides), np.uint64)
     kernel = import_module(f"gpuexplore.kernels.strided_sum.{library}")
     run, output = kernel.build(storage, lengths, strides, device.id)
-    return run, output, layout.of(storage).sum(dtype=np.uint64).reshape(1)
+    return run, output, elements_of(storage, layout).sum(dtype=np.uint64).reshape(1)
 
 
-def _copy(layout: Layout, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
+def _copy(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
     """Return torch's copy into a contiguous tensor, what it writes, and what it should write."""
     import torch
 
@@ -146,7 +115,7 @@ def _copy(layout: Layout, storage: npt.NDArray[np.uint32], device: Device) -> tu
     moved = backend.to_device(storage.view(np.float32), dtype_named(DTYPE), device.id).view(torch.int32)
     source = moved.as_strided(layout.shape, layout.strides)
     out = torch.zeros(layout.shape, dtype=torch.int32, device=moved.device)
-    return lambda: out.copy_(source), lambda: out.cpu().numpy().view(np.uint32), layout.of(storage)
+    return lambda: out.copy_(source), lambda: out.cpu().numpy().view(np.uint32), elements_of(storage, layout)
 
 
 ARGUMENTS = "rows and columns, or shape and strides"
@@ -179,7 +148,7 @@ def perform(
     report(measure_strided_read(layout_of(arguments), device, cancelled=cancelled, time=time))
 
 
-def layout_of(arguments: Mapping[str, str]) -> Layout:
+def layout_of(arguments: Mapping[str, str]) -> TensorView:
     """Return the shape and strides that `arguments` ask for.
 
     Raises:
@@ -187,21 +156,21 @@ def layout_of(arguments: Mapping[str, str]) -> Layout:
     """
     if set(arguments) == {"rows", "columns"}:
         (rows, columns) = (_length(name, arguments[name]) for name in ("rows", "columns"))
-        layout = Layout((columns, rows), (1, columns))
+        layout = TensorView((columns, rows), (1, columns))
     elif set(arguments) == {"shape", "strides"}:
-        layout = Layout(_lengths("shape", arguments["shape"], least=1), _lengths("strides", arguments["strides"]))
+        layout = TensorView(_lengths("shape", arguments["shape"], least=1), _lengths("strides", arguments["strides"]))
     else:
         raise InvalidInput.of("arguments", ", ".join(arguments), ARGUMENTS)
     if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
         raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {AXES}")
-    cells = max(layout.cell_count, layout.element_count)
+    cells = _cell_count(layout)
     if cells > MOST_CELLS:
         raise InvalidInput.of("tensor of", f"{cells:,} elements", f"at most {MOST_CELLS:,}")
     return layout
 
 
 def measure_strided_read(
-    layout: Layout, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
+    layout: TensorView, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
 ) -> dict[str, Any]:
     """Return what reading `layout` takes on `device`, beside the same elements contiguous.
 
@@ -210,22 +179,24 @@ def measure_strided_read(
     """
     check_measured_on(device.id, "a strided read")
     environment = describe_environment(device, (LOOPS[device.kind], COPY), threads=1)
-    check_memory(layout.needed_bytes, free_bytes(device), device)
+    needed_bytes = ITEMSIZE_BYTES * 2 * (_cell_count(layout) + layout.element_count)  # with what they are checked with
+    check_memory(needed_bytes, free_bytes(device), device)
     before = read_cpu_times()
-    ready = [(reader, warmed(reader.candidate, reader.check, time)) for reader in readers(layout, device, time.clock)]
-    sample_all([sampling for _, sampling in ready], cancelled, time)
+    ready = [(check, warmed(candidate, check, time)) for candidate, check in readers(layout, device, time.clock)]
+    samplings = [sampling for _, sampling in ready]
+    sample_all(samplings, cancelled, time)
     environment = replace(environment, after=read_telemetry(device))
     loss = cpu_loss(before, read_cpu_times())
-    for reader, _ in ready:
-        reader.check()
-    measured = {reader.name: measurement_of(sampling) for reader, sampling in ready}
+    for check, _ in ready:
+        check()
+    measured = {sampling.candidate.case.implementation: measurement_of(sampling) for sampling in samplings}
     return {
         "shape": list(layout.shape),
         "strides": list(layout.strides),
         "itemsize_bytes": ITEMSIZE_BYTES,
         "read_bytes": layout.element_count * ITEMSIZE_BYTES,
         "threads": 1,
-        "cache": "warm" if ready[0][0].candidate.flush is None else "cold",
+        "cache": "warm" if samplings[0].candidate.flush is None else "cold",
         "readings": {
             name: _told(measurement, layout) | {"flags": encode(condition_flags(measurement, environment, loss))}
             for name, measurement in measured.items()
@@ -235,7 +206,7 @@ def measure_strided_read(
     }
 
 
-def _told(measurement: Measurement, layout: Layout) -> dict[str, Any]:
+def _told(measurement: Measurement, layout: TensorView) -> dict[str, Any]:
     return {
         "median_s": measurement.median_s,
         "ci95_s": encode(measurement.ci95_s),

@@ -5,18 +5,88 @@ Each is bounded: what asks for memory asks for so much that it is refused at onc
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
+from importlib.resources import files
+from textwrap import dedent
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from gpuexplore.backends.host import version_of
 from gpuexplore.errors import Cancelled, InvalidInput
-from gpuexplore.features.errors.measure.contract import CommonError, Message, Provoked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device
 from gpuexplore.serialization import encode
 from gpuexplore.typed_text import readable
 
+
+@dataclass(frozen=True, slots=True)
+class CommonError:
+    """An error or a warning that people meet.
+
+    Attributes:
+        name: what links name.
+        function: the one of `provocations`, beside this file, that runs into it.
+        title: what happened, as one would say it.
+        rows: of the notebooks in which it can be met.
+        meaning: what torch's words mean.
+        instead: what to do.
+        instead_code: the same as code.
+        otherwise: why it cannot be provoked on some machines; empty where it can on all.
+    """
+
+    name: str
+    function: str
+    title: str
+    rows: tuple[str, ...]
+    meaning: str
+    instead: str
+    instead_code: str
+    otherwise: str = ""
+
+    @property
+    def code(self) -> str:
+        """What provokes it: the very lines that run."""
+        text = (files("gpuexplore.features.errors") / "provocations.py").read_text(encoding="utf-8")
+        body = text.partition(f"def {self.function}(")[2].partition("\n\n\n")[0]
+        return dedent(body.split('"""\n', 1)[1]).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing that torch said.
+
+    Attributes:
+        kind: an error ends the call, a warning does not.
+        type: the class, e.g. `RuntimeError`.
+        message: its words.
+    """
+
+    kind: Literal["error", "warning"]
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provoked:
+    """What came of provoking an error.
+
+    Attributes:
+        name: of the error.
+        said: the warnings in their order, then what ended the call; empty where nothing happened.
+        device: on which.
+        torch: its version.
+        reason: why nothing was said; None where something was.
+    """
+
+    name: str
+    said: tuple[Message, ...]
+    device: str
+    torch: str
+    reason: str | None = None
+
+
+PROVOCATIONS = "gpuexplore.features.errors.provocations"  # loads torch
 LONGEST_MESSAGE = 2000  # characters: some of CUDA's come with a manual
 ERRORS: Mapping[str, CommonError] = MappingProxyType(
     {
@@ -24,7 +94,7 @@ ERRORS: Mapping[str, CommonError] = MappingProxyType(
         for error in (
             CommonError(
                 name="no-cuda",
-                module="no_cuda",
+                function="no_cuda",
                 title="There is no CUDA here",
                 rows=("A3", "B1", "C1", "C2"),
                 meaning="This torch was built for CPUs, or finds no driver. No tensor can be on a GPU, however many "
@@ -37,7 +107,7 @@ ERRORS: Mapping[str, CommonError] = MappingProxyType(
             ),
             CommonError(
                 name="device-mismatch",
-                module="device_mismatch",
+                function="device_mismatch",
                 title="The tensors are on different devices",
                 rows=("C2", "D1"),
                 meaning="An operation takes tensors of one device only, and torch never moves one by itself: here the "
@@ -48,7 +118,7 @@ ERRORS: Mapping[str, CommonError] = MappingProxyType(
             ),
             CommonError(
                 name="out-of-memory",
-                module="out_of_memory",
+                function="out_of_memory",
                 title="The memory is not enough",
                 rows=("C4",),
                 meaning="The allocator cannot give that many bytes. Here it was 1 PiB, which is refused at once; in a "
@@ -59,7 +129,7 @@ ERRORS: Mapping[str, CommonError] = MappingProxyType(
             ),
             CommonError(
                 name="unsupported-dtype",
-                module="unsupported_dtype",
+                function="unsupported_dtype",
                 title="The operation does not exist in this dtype",
                 rows=("D2", "E7"),
                 meaning="Tensors can be stored in more dtypes than can be computed with: each operation has a kernel "
@@ -69,7 +139,7 @@ ERRORS: Mapping[str, CommonError] = MappingProxyType(
             ),
             CommonError(
                 name="view-of-a-transpose",
-                module="view_of_a_transpose",
+                function="view_of_a_transpose",
                 title="A transpose has no such view",
                 rows=("E2",),
                 meaning="A view has to reach every element by one stride per axis over the storage as it is. The "
@@ -79,7 +149,7 @@ ERRORS: Mapping[str, CommonError] = MappingProxyType(
             ),
             CommonError(
                 name="deprecated-amp",
-                module="deprecated_amp",
+                function="deprecated_amp",
                 title="Mixed precision has another name now",
                 rows=("D2",),
                 meaning="The old names still work, and will go. Where there is no CUDA, a second warning of each says "
@@ -134,7 +204,7 @@ def perform(
 
 def provoked(error: CommonError, device: Device) -> Provoked:
     """Return what torch says when `error` is provoked on `device`."""
-    run: Callable[[str], None] = import_module(f"gpuexplore.features.errors.measure.{error.module}").provoke
+    run: Callable[[str], None] = getattr(import_module(PROVOCATIONS), error.function)
     said = _said(lambda: run(device.id))
     reason = None if said else error.otherwise or "torch said nothing"
     return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.tensors.analysis import Chain, Step, StepRefused, Storage, TensorView, evaluate
+from gpuexplore.features.tensors.analysis import Chain, ChainStep, StepRefused, Storage, TensorView, evaluate
 from gpuexplore.features.tensors.analysis.explain import (
     reading_sentences,
     repairs,
@@ -18,7 +18,7 @@ from gpuexplore.features.tensors.analysis.explain import (
     write_sentences,
 )
 from gpuexplore.features.tensors.analysis.reading import activity_of, reading
-from gpuexplore.features.tensors.analysis.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, storage_type
+from gpuexplore.features.tensors.analysis.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, type_name
 from gpuexplore.features.tensors.chart import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.ui import link
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest
@@ -138,9 +138,9 @@ def _show_facts(view: TensorView, storage: Storage) -> None:
         dtype = select("Dtype", "dtype", DTYPES)
     with device_column:
         kind = select("Device", "device", list(MODULES), shown=DEVICE_NAMES.__getitem__)
-    types = storage_type(dtype, kind)
     size = format_bytes(storage.size * STORED[dtype].itemsize_bytes)
-    st.markdown(f"Storage: `{types.storage}`, since torch 2 `{UNTYPED_CLASS}`, {size}. Tensor: `{types.tensor}`.")
+    stored_as = f"`{type_name('Storage', dtype, kind)}`, since torch 2 `{UNTYPED_CLASS}`"
+    st.markdown(f"Storage: {stored_as}, {size}. Tensor: `{type_name('Tensor', dtype, kind)}`.")
     session = printed(view, storage, dtype, kind)
     with st.expander("What torch prints"):
         st.code("\n".join(f">>> {call}\n{output}" for call, output in session), language="python")
@@ -240,7 +240,7 @@ def _show_steps(chain: Chain) -> None:
     )
 
 
-def _row(step: Step) -> dict[str, object]:
+def _row(step: ChainStep) -> dict[str, object]:
     view = step.view
     return {
         "Step": step.text,

@@ -1,4 +1,4 @@
-"""The closed grammar of expressions: reading one makes values of `syntax`, beside this file, and runs nothing.
+"""The closed grammar of expressions: reading one makes statements, values free of behaviour, and runs nothing.
 
     statements  statement (";" statement)*
     statement   name "=" chain | chain "=" number, where the chain ends with an index | chain
@@ -12,24 +12,58 @@ A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; met
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Literal, NoReturn, TypeVar
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.expression.syntax import (
-    Argument,
-    Call,
-    Index,
-    Item,
-    Name,
-    NewAxis,
-    Rest,
-    Slice,
-    Statement,
-)
 from gpuexplore.typed_text import check_text
 from gpuexplore.units import read_number, read_whole
 
-# The words of an expression with their positions: whatever is none of them is refused where it stands.
+Item = int | slice | EllipsisType | None  # None: a new axis of length 1; ...: all axes that nothing else names
+Argument = int | str  # a name stands for a tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``[1, :, ::2]``."""
+
+    items: tuple[Item, ...]
+    text: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCall:
+    """``.view(4, 4)``, or what a chain begins with: a function like ``arange(16)``, a shape or the name of a tensor.
+
+    Attributes:
+        name: of the method or the function; ``shape`` of a shape, and NAME of a name, which is its argument.
+        values: the numbers of ``tensor([...])`` in row order; None for all others.
+        position: of its first character, counted from 1.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    text: str
+    position: int
+    values: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``y = x.t()``, a chain alone, or ``x[0] = 100``.
+
+    Attributes:
+        target: the name that the result gets; None where it gets none.
+        written: what is written into the elements that the chain shows; None where nothing is.
+        text: as it was typed, without spaces around it.
+    """
+
+    start: TensorCall
+    steps: tuple[Index | TensorCall, ...]
+    text: str
+    target: str | None = None
+    written: float | None = None
 
 
 SEPARATOR = ";"
@@ -80,6 +114,7 @@ def tokens_of(expression: str) -> list[Token]:
 
 
 FUNCTIONS = ("arange", "zeros", "ones", "tensor")
+NAME = "name"
 ATTRIBUTES = ("T",)  # methods that are written without brackets
 MODULE = "torch"
 T = TypeVar("T")
@@ -95,7 +130,7 @@ def read_expression(expression: str, methods: Collection[str]) -> tuple[Statemen
     Raises:
         InvalidInput: names the position, what stands there and what is accepted.
     """
-    reader = _Reader(expression, methods)
+    reader = _ExpressionReader(expression, methods)
     statements = [reader.statement()]
     while reader.took(SEPARATOR):
         if reader.next.kind != "end":  # a separator after the last statement
@@ -105,7 +140,7 @@ def read_expression(expression: str, methods: Collection[str]) -> tuple[Statemen
     return tuple(statements)
 
 
-class _Reader:
+class _ExpressionReader:
     """Reads tokens from the left; each method reads what it is called after."""
 
     def __init__(self, expression: str, methods: Collection[str]) -> None:
@@ -161,12 +196,12 @@ class _Reader:
         self._place += 2
         return name
 
-    def _start(self) -> Call | Name:
+    def _start(self) -> TensorCall:
         first = self.next
         if first.kind == "shape":
             self._place += 1
             lengths = tuple(self._checked(first, length) for length in first.text.split("x"))
-            return Call("shape", lengths, first.text, first.position)
+            return TensorCall("shape", lengths, first.text, first.position)
         if first.kind == "name" and first.text == MODULE and self._tokens[self._place + 1].text == ".":
             self._place += 2
             if self.next.text not in FUNCTIONS:
@@ -176,18 +211,18 @@ class _Reader:
         if self._tokens[self._place + 1].text == "(":
             return self._function(first)
         self._place += 1
-        return Name(first.text, first.position)
+        return TensorCall(NAME, (first.text,), first.text, first.position)
 
-    def _function(self, first: Token) -> Call:
+    def _function(self, first: Token) -> TensorCall:
         name = self.next.text
         if name not in FUNCTIONS:
             self.refuse(STARTS)
         self._place += 2
         if name != "tensor":
-            return Call(name, self._arguments(), self._text_from(first), first.position)
+            return TensorCall(name, self._arguments(), self._text_from(first), first.position)
         shape, values = self._literal()
         self._expect(")")
-        return Call(name, shape, self._text_from(first), first.position, values)
+        return TensorCall(name, shape, self._text_from(first), first.position, values)
 
     def _literal(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
         """Read nested lists of numbers; return their shape and the numbers."""
@@ -199,8 +234,8 @@ class _Reader:
         values = tuple(value for _, row in rows for value in row)
         return ((len(rows), *rows[0][0]) if rows else (0,)), values
 
-    def _steps(self) -> tuple[Index | Call, ...]:
-        found: list[Index | Call] = []
+    def _steps(self) -> tuple[Index | TensorCall, ...]:
+        found: list[Index | TensorCall] = []
         while self.next.text in ("[", "."):
             first = self.next
             self._place += 1
@@ -209,19 +244,19 @@ class _Reader:
 
     def _index(self, first: Token) -> Index:
         items = tuple(self._listed(self._item, "]"))
-        if not items or sum(isinstance(item, Rest) for item in items) > 1:
+        if not items or items.count(...) > 1:
             raise refused(first.position, self._text_from(first), "at least one index, and one ... at most")
         return Index(items, self._text_from(first), first.position)
 
-    def _method(self, dot: Token) -> Call:
+    def _method(self, dot: Token) -> TensorCall:
         name = self.next.text
         if name not in self._methods:
             self.refuse(", ".join(self._methods))
         self._place += 1
         if name in ATTRIBUTES:
-            return Call(name, (), f".{name}", dot.position)
+            return TensorCall(name, (), f".{name}", dot.position)
         self._expect("(")
-        return Call(name, self._arguments(), self._text_from(dot), dot.position)
+        return TensorCall(name, self._arguments(), self._text_from(dot), dot.position)
 
     def _arguments(self) -> tuple[Argument, ...]:
         return tuple(value for values in self._listed(self._argument, ")") for value in values)
@@ -237,15 +272,15 @@ class _Reader:
 
     def _item(self) -> Item:
         if self.took("..."):
-            return Rest()
+            return ...
         if self.next.text == "None":
             self._place += 1
-            return NewAxis()
+            return None
         parts = [self._number_or_none()]
         while len(parts) < 3 and self.took(":"):
             parts.append(self._number_or_none())
         if len(parts) > 1:
-            return Slice(*parts, *[None] * (3 - len(parts)))
+            return slice(*parts, *[None] * (3 - len(parts)))
         if parts[0] is None:
             self.refuse("a whole number, a slice like 0:2, None or ...")
         return parts[0]

@@ -1,12 +1,14 @@
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge, Unsupported
-from gpuexplore.features.tensors.measure import strided_read
-from gpuexplore.features.tensors.measure.strided_read import Layout, Reader, layout_of, perform, readers
+from gpuexplore.features.tensors import measure
+from gpuexplore.features.tensors.analysis.value import TensorView, row_order
+from gpuexplore.features.tensors.measure import check_read, elements_of, layout_of, perform, readers
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device
@@ -18,7 +20,10 @@ NAMES = ("loop contiguous", "loop strided", "copy contiguous", "copy strided")
 def made(clock, **seconds):
     """Return readers whose calls take as long, by their names; 1 ms where nothing is said."""
     works = {name: FakeWork(clock, [seconds.get(name.replace(" ", "_"), 1e-3)]) for name in NAMES}
-    return [Reader(name, candidate(work, name=name), lambda: np.ones(1), np.ones(1)) for name, work in works.items()]
+    return [
+        (candidate(work, name=name), partial(check_read, name, lambda: np.ones(1), np.ones(1)))
+        for name, work in works.items()
+    ]
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def reported(monkeypatch):
 
     def performed(cancelled=lambda: False, readers_of=made, **seconds):
         clock, events = FakeClock(tick_ns=100), []
-        monkeypatch.setattr(strided_read, "readers", lambda *_: readers_of(clock, **seconds))
+        monkeypatch.setattr(measure, "readers", lambda *_: readers_of(clock, **seconds))
         time = Timekeeper(clock=clock, wait_for_idle_threads=lambda: None)
         perform({"rows": "30", "columns": "20"}, CPU, report=events.append, cancelled=cancelled, time=time)
         return events
@@ -36,7 +41,7 @@ def reported(monkeypatch):
 
 
 def test_a_device_that_torch_alone_finds_is_refused(monkeypatch):
-    monkeypatch.setattr(strided_read, "readers", None)
+    monkeypatch.setattr(measure, "readers", None)
     time = Timekeeper(clock=FakeClock(), wait_for_idle_threads=lambda: None)
     device = Device("mps:0", "mps", "a made-up GPU")
 
@@ -65,7 +70,7 @@ def test_the_report_is_json_with_bytes_layout_and_environment(reported):
 
 
 def test_what_disturbed_it_is_flagged(reported, monkeypatch):
-    monkeypatch.setattr(strided_read, "cpu_loss", lambda *_: CpuLoss(1.0, 0.5))
+    monkeypatch.setattr(measure, "cpu_loss", lambda *_: CpuLoss(1.0, 0.5))
     (report,) = reported()
 
     assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []
@@ -81,7 +86,7 @@ def test_a_reader_that_is_wrong_is_never_timed(reported):
 
     def wrong(clock):
         works.append(FakeWork(clock, [1e-3]))
-        return [Reader("loop strided", candidate(works[0]), lambda: np.zeros(1), np.ones(1))]
+        return [(candidate(works[0]), partial(check_read, "loop strided", lambda: np.zeros(1), np.ones(1)))]
 
     with pytest.raises(IncorrectOutput, match="loop strided read other elements"):
         reported(readers_of=wrong)
@@ -91,7 +96,7 @@ def test_a_reader_that_is_wrong_is_never_timed(reported):
 def test_a_call_that_fails_ends_it(reported):
     def broken(clock):
         found = made(clock)
-        found[1].candidate.run.raises_at = 8
+        found[1][0].run.raises_at = 8
         return found
 
     with pytest.raises(ValueError, match="broken in the middle"):
@@ -99,8 +104,8 @@ def test_a_call_that_fails_ends_it(reported):
 
 
 def test_rows_and_columns_are_read_transposed():
-    assert layout_of({"rows": "3", "columns": "5"}) == Layout((5, 3), (1, 5))
-    assert layout_of({"shape": "5,3", "strides": "1,5"}) == Layout((5, 3), (1, 5))
+    assert layout_of({"rows": "3", "columns": "5"}) == TensorView((5, 3), (1, 5))
+    assert layout_of({"shape": "5,3", "strides": "1,5"}) == TensorView((5, 3), (1, 5))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +131,7 @@ def test_other_arguments_are_refused_by_name(arguments, named):
 
 
 def test_what_memory_cannot_hold_is_not_built(monkeypatch):
-    monkeypatch.setattr(strided_read, "free_bytes", lambda _: 1000)
+    monkeypatch.setattr(measure, "free_bytes", lambda _: 1000)
     with pytest.raises(TooLarge, match="cpu has 1000 B free"):
         perform(
             {"rows": "300", "columns": "300"}, CPU, report=print, cancelled=lambda: False, time=Timekeeper(FakeClock())
@@ -147,28 +152,28 @@ def test_a_real_transpose_is_measured():
 @pytest.mark.parametrize(
     "layout",
     [
-        Layout((5, 3), (1, 5)),
-        Layout((257, 255), (1, 257)),
-        Layout((7, 9), (0, 2)),
-        Layout((2, 3, 4, 5), (1, 2, 6, 24)),
-        Layout((1,), (1,)),
+        TensorView((5, 3), (1, 5)),
+        TensorView((257, 255), (1, 257)),
+        TensorView((7, 9), (0, 2)),
+        TensorView((2, 3, 4, 5), (1, 2, 6, 24)),
+        TensorView((1,), (1,)),
     ],
 )
 def test_each_reader_reads_the_elements_of_its_layout(layout):
     found = list(readers(layout, CPU, FakeClock()))
 
-    assert tuple(reader.name for reader in found) == NAMES
-    for reader in found:
+    assert tuple(made.case.implementation for made, _ in found) == NAMES
+    for made, check in found:
         with pytest.raises(IncorrectOutput):
-            reader.check()
-        reader.candidate.run()
-        reader.check()
+            check()
+        made.run()
+        check()
 
 
 def test_what_a_layout_shows_is_what_numpy_shows():
     storage = np.arange(15, dtype=np.uint32)
 
-    assert Layout((5, 3), (1, 5)).of(storage).tolist() == storage.reshape(3, 5).T.tolist()
-    assert Layout((5, 3), (1, 5)).cell_count == 15
-    assert Layout((5, 3), (1, 5)).contiguous == Layout((5, 3), (3, 1))
-    assert strided_read.LOOPS.keys() == {"cpu", "cuda"}
+    assert elements_of(storage, TensorView((5, 3), (1, 5))).tolist() == storage.reshape(3, 5).T.tolist()
+    assert TensorView((5, 3), (1, 5)).span == 15
+    assert row_order((5, 3)) == (3, 1)
+    assert measure.LOOPS.keys() == {"cpu", "cuda"}

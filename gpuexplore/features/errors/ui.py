@@ -5,8 +5,7 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun, of_kind
-from gpuexplore.features.errors.measure import ERRORS
-from gpuexplore.features.errors.measure.contract import CommonError, Message, Provoked
+from gpuexplore.features.errors.measure import ERRORS, CommonError, Message, Provoked
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest

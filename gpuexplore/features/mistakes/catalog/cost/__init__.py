@@ -1,1 +1,0 @@
-"""Mistakes in what a time is divided by: FLOPs and peaks."""

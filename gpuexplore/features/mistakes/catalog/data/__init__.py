@@ -1,1 +1,0 @@
-"""Mistakes in the data, and in how the answer is checked."""

@@ -1,1 +1,0 @@
-"""Mistakes inside a kernel of one's own."""

@@ -1,1 +1,0 @@
-"""The closed grammar that expressions are written in, and what reading one gives."""

@@ -1,0 +1,330 @@
+"""Goals: what a class is asked to reach, in one sentence, and whether a run reached it, judged by the run alone."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Literal
+from urllib.parse import urlencode
+
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.utilization.best_results import is_plausible, is_ranked
+from gpuexplore.analysis.utilization.utilization import size_of
+from gpuexplore.dtypes import DTYPES, dtype_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.typed_text import check_characters
+from gpuexplore.units import format_percent, format_seconds, read_number, read_seconds, read_whole
+
+LONGEST = 40  # characters of a setting
+GPU = "gpu"  # a side of a comparison that is any GPU
+LARGEST_SIZE = 1 << 24
+LONGEST_GUESS_S = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What has to be said to set a goal.
+
+    Attributes:
+        name: its key.
+        title: its label.
+        default: what a form begins with.
+        read: returns it in one form, or raises InvalidInput.
+        choices: the only ones there are; empty for text.
+    """
+
+    name: str
+    title: str
+    default: str
+    read: Callable[[str], str]
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GoalKind:
+    """A kind of goals.
+
+    Attributes:
+        name: its key.
+        title: what it is called.
+        sentence: what a class reads, with the settings in braces.
+        settings: what has to be said to set one.
+        is_guessed: whether everybody guesses the time of a call first.
+        parameters: of the page Benchmark, which measures something of the kind.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    settings: tuple[Setting, ...]
+    is_guessed: bool = False
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a class is asked to reach: a kind with its settings."""
+
+    kind: GoalKind
+    settings: Mapping[str, str]
+
+    @property
+    def sentence(self) -> str:
+        """What a class reads."""
+        return self.kind.sentence.format_map(self.settings)
+
+    @property
+    def link(self) -> str:
+        """The page that measures it, filled in, such as `benchmark?op=matmul&dtype=fp32`."""
+        filled = {name: text.format_map(self.settings) for name, text in self.kind.parameters}
+        return f"benchmark?{urlencode(filled)}"
+
+
+def goal_of(kind: str, settings: Mapping[str, str]) -> Goal:
+    """Return the goal that was set.
+
+    Raises:
+        InvalidInput: no such kind or setting, or a value that cannot be used; says what is accepted.
+    """
+    if kind not in KINDS:
+        raise InvalidInput.of("kind of goal", kind, KINDS)
+    known = {setting.name: setting for setting in KINDS[kind].settings}
+    for name in settings:
+        if name not in known:
+            raise InvalidInput.of(f"setting of {kind}", name, known)
+    read = {name: setting.read(settings.get(name, setting.default).strip()) for name, setting in known.items()}
+    if "implementation" in read:
+        operation_named(read["operation"]).implementation_named(read["implementation"])
+    return Goal(KINDS[kind], MappingProxyType(read))
+
+
+def read_guess(text: str) -> float:
+    """Return a guessed time in seconds.
+
+    Raises:
+        InvalidInput: it is none; says what is accepted.
+    """
+    seconds = read_seconds(text.strip()[:LONGEST])
+    if seconds is None or not 0 < seconds <= LONGEST_GUESS_S:
+        raise InvalidInput.of("guess", text, "times above 0 with their unit, like 90us or 2.5 ms")
+    return seconds
+
+
+def _operation(text: str) -> str:
+    return operation_named(text).name
+
+
+def _dtype(text: str) -> str:
+    return dtype_named(text).name
+
+
+def _size(text: str) -> str:
+    size = read_whole(text)
+    if size is None or not 1 <= size <= LARGEST_SIZE:
+        raise InvalidInput.of("size", text, f"whole numbers from 1 to {LARGEST_SIZE:,}")
+    return str(size)
+
+
+def _percent(text: str) -> str:
+    percent = read_number(text)
+    if percent is None or not 0 < percent <= 1000:
+        raise InvalidInput.of("percent", text, "numbers above 0, up to 1000")
+    return f"{percent:g}"
+
+
+def _bound(text: str) -> str:
+    bound = read_number(text)
+    if bound is None or not 0 < bound < 1:
+        raise InvalidInput.of("bound", text, "numbers between 0 and 1, like 1e-4")
+    return f"{bound:g}"
+
+
+def _side(text: str) -> str:
+    check_characters("side of the comparison", text)
+    if not text or len(text) > LONGEST or any(not sign.isalnum() and sign not in "_:-" for sign in text):
+        raise InvalidInput.of("side of the comparison", text, f"cpu, {GPU} and names of implementations")
+    return text
+
+
+OPERATION = Setting("operation", "Operation", "matmul", _operation, tuple(OPERATIONS))
+DTYPE = Setting("dtype", "Dtype", "fp32", _dtype, tuple(DTYPES))
+SIZE = Setting("size", "Size", "1024", _size)
+IMPLEMENTATION = Setting("implementation", "Implementation", "torch", str)
+SLOWER = Setting("slower", "First ahead", "cpu", _side)
+FASTER = Setting("faster", "Ahead from there", GPU, _side)
+BOUND = Setting("bound", "Relative error below", "1e-4", _bound)
+
+
+def _percents(default: str) -> Setting:
+    return Setting("percent", "Percent", default, _percent)
+
+
+_CASE = (("op", "{operation}"), ("dtype", "{dtype}"))
+_ONE_SIZE = (*_CASE, ("size", "{size}"))
+_KINDS = (
+    GoalKind(
+        "share",
+        "Reach a share of the limit",
+        "Reach {percent} % of the limit with {operation} in {dtype}",
+        (OPERATION, DTYPE, _percents("50")),
+        parameters=_CASE,
+    ),
+    GoalKind(
+        "overtake",
+        "Find the size where one overtakes the other",
+        "{operation} in {dtype}: from which size on is {faster} faster than {slower}?",
+        (OPERATION, DTYPE, SLOWER, FASTER),
+        parameters=_CASE,
+    ),
+    GoalKind(
+        "guess",
+        "Guess, then measure",
+        "How long does {implementation} take for {operation} of size {size} in {dtype}?",
+        (OPERATION, SIZE, DTYPE, IMPLEMENTATION),
+        is_guessed=True,
+        parameters=(*_ONE_SIZE, ("impl", "{implementation}")),
+    ),
+    GoalKind(
+        "kernel",
+        "Make the fastest kernel of a ladder",
+        "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size {size}?",
+        (OPERATION, SIZE, DTYPE, _percents("50")),
+        parameters=_ONE_SIZE,
+    ),
+    GoalKind(
+        "error",
+        "Get the error below a bound",
+        "Compute {operation} in {dtype} with a relative error below {bound}",
+        (OPERATION, DTYPE, BOUND),
+        parameters=_CASE,
+    ),
+)
+KINDS: Mapping[str, GoalKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+
+
+# Whether a run reaches a goal: results that cannot be true count for nothing.
+NEXT_SIZE = 2.0  # sizes that differ by more leave open where between them one overtakes the other
+Better = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True, slots=True)
+class GoalScore:
+    """What a run is worth for a goal.
+
+    Attributes:
+        value: what the goal is about, a fraction, seconds, a size or an error.
+        passed: whether it reaches the goal.
+        said: the value for a reader.
+    """
+
+    value: float
+    passed: bool
+    said: str
+
+
+def judge(goal: Goal, analysis: RunAnalysis) -> GoalScore | None:
+    """Return the best that a run reaches of a goal; None where nothing in it is about it."""
+    judge_by, better = RULES[goal.kind.name]
+    found = list(judge_by(goal, analysis))
+    pick = min if better == "lower" else max
+    return pick(found, key=lambda score: score.value) if found else None
+
+
+def is_better(goal: Goal, this: GoalScore, other: GoalScore | None) -> bool:
+    """Return whether somebody would rather show this than the other."""
+    if other is None or this.passed != other.passed:
+        return other is None or this.passed
+    return this.value < other.value if RULES[goal.kind.name][1] == "lower" else this.value > other.value
+
+
+def about(goal: Goal, analysis: RunAnalysis) -> Iterator[AnalyzedResult]:
+    """Yield the results that a goal is about: of several samples, and not proved wrong by a limit of their device."""
+    settings = goal.settings
+    for analyzed in analysis.results:
+        case = analyzed.case
+        fits = case.operation == settings["operation"] and case.dtype == settings["dtype"]
+        fits = fits and settings.get("size", str(size_of(case))) == str(size_of(case))
+        fits = fits and settings.get("implementation", case.implementation) == case.implementation
+        timed = goal.kind.name != "error"  # which rests on no clock
+        if fits and analyzed.measurement is not None and (is_ranked if timed else is_plausible)(analyzed.result):
+            yield analyzed
+
+
+def _share(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
+    by_memory = is_memory_bound(analysis)
+    for analyzed in about(goal, analysis):
+        share = analyzed.default_bandwidth_utilization if by_memory else analyzed.default_mfu
+        if share is not None:
+            yield GoalScore(share, share >= _fraction(goal), f"{format_percent(share)} of the limit")
+
+
+def _guess(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
+    for analyzed in about(goal, analysis):
+        if analyzed.median_s is not None:
+            yield GoalScore(analyzed.median_s, True, format_seconds(analyzed.median_s))
+
+
+def _kernel(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
+    """Yield the rate of each kernel of ours as a share of the fastest library's on its device in the same run."""
+    found = list(about(goal, analysis))
+    for analyzed in found:
+        rivals = [
+            other.median_s
+            for other in found
+            if other.case.device == analyzed.case.device and other.implementation.calls_library and other.median_s
+        ]
+        if not analyzed.implementation.calls_library and rivals and analyzed.median_s:
+            share = min(rivals) / analyzed.median_s
+            said = f"{analyzed.case.implementation}, {format_percent(share)} of the library's rate"
+            yield GoalScore(share, share >= _fraction(goal), said)
+
+
+def _error(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
+    for analyzed in about(goal, analysis):
+        accuracy = analyzed.result.accuracy
+        if accuracy is not None and accuracy.relative_error is not None:
+            error = accuracy.relative_error
+            yield GoalScore(error, error < float(goal.settings["bound"]), f"relative error {error:.1e}")
+
+
+def _overtake(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
+    """Yield each size at which the other side is ahead for the first time, if the size before is near enough."""
+    times = {side: _times(goal, analysis, side) for side in ("slower", "faster")}
+    sizes = sorted(times["slower"].keys() & times["faster"].keys())
+    for before, size in pairwise(sizes):
+        was_behind = times["faster"][before] >= times["slower"][before]
+        is_ahead = times["faster"][size] < times["slower"][size]
+        if was_behind and is_ahead:
+            near = size / before <= NEXT_SIZE
+            yield GoalScore(size, near, f"between sizes {before:,} and {size:,}")
+
+
+def _times(goal: Goal, analysis: RunAnalysis, side: str) -> Mapping[int, float]:
+    """Return the shortest time of one side, by size."""
+    times: dict[int, float] = {}
+    for analyzed in about(goal, analysis):
+        size = size_of(analyzed.case)
+        if size is not None and analyzed.median_s and _is_of_side(analyzed, goal.settings[side]):
+            times[size] = min(analyzed.median_s, times.get(size, analyzed.median_s))
+    return times
+
+
+def _is_of_side(analyzed: AnalyzedResult, side: str) -> bool:
+    kind = analyzed.device.kind if analyzed.device else analyzed.case.device.partition(":")[0]
+    return side in (analyzed.case.implementation, analyzed.case.device, kind) or (side == GPU and kind != "cpu")
+
+
+def _fraction(goal: Goal) -> float:
+    return float(goal.settings["percent"]) / 100
+
+
+Rule = Callable[[Goal, RunAnalysis], Iterator[GoalScore]]
+RULES: Mapping[str, tuple[Rule, Better]] = {
+    "share": (_share, "higher"),
+    "overtake": (_overtake, "lower"),
+    "guess": (_guess, "lower"),
+    "kernel": (_kernel, "higher"),
+    "error": (_error, "lower"),
+}
