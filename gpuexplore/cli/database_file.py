@@ -7,8 +7,7 @@ from sqlalchemy.exc import ArgumentError
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import supervisor_lock
-from gpuexplore.store.database import URL_VARIABLE, database_url
-from gpuexplore.store.unavailable import because
+from gpuexplore.store.database import URL_VARIABLE, because, database_url
 
 
 def database_file(instead: str) -> Path:

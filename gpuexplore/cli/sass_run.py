@@ -10,7 +10,7 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.running_files import FileLaunch, run_kernel
+from gpuexplore.jobs.kernel_files import FileLaunch, run_kernel
 from gpuexplore.kernels.files import KernelFile, PtxText, kernel_chosen
 from gpuexplore.kernels.files.arguments import Argument, read_argument
 from gpuexplore.kernels.geometry import AXES, Block, read_block

@@ -7,7 +7,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.store import open_store
-from gpuexplore.store.upgrade_plan import Plan, plan_upgrade
+from gpuexplore.store.upgrade import Plan, plan_upgrade
 from gpuexplore.units import format_bytes
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from gpuexplore.devices import cache_directory
 from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
-from gpuexplore.jobs.beside import run_beside
-from gpuexplore.jobs.compiling import fingerprint, in_turn
+from gpuexplore.jobs.compiling import fingerprint, in_turn, run_beside
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.measure.check.interpreted import BlockRun, Request
 from gpuexplore.units import format_seconds

@@ -25,10 +25,9 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.journal import CANCEL, JOURNAL, LEAVE, Begun, Ended, Kept, Task, read_task, write_event
+from gpuexplore.jobs.journal import CANCEL, JOURNAL, LEAVE, Begun, Ended, Kept, Task, TurnWord, read_task, write_event
 from gpuexplore.jobs.pooling import with_fewer_samples
 from gpuexplore.jobs.quiet import Rounds
-from gpuexplore.jobs.turn import TurnWord
 from gpuexplore.measure.candidates.cuda_context import breaks_context
 from gpuexplore.measure.candidates.failure import describe_error, failed
 from gpuexplore.measure.conditions.idle_threads import Timekeeper

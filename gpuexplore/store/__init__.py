@@ -12,13 +12,10 @@ from gpuexplore.store import (
     activities,
     answers,
     askers,
-    attempts,
     audit,
-    audited_rooms,
     holds,
     leases,
     listing,
-    owners,
     peaks,
     places,
     pruning,
@@ -28,12 +25,11 @@ from gpuexplore.store import (
     runs,
     turns,
 )
-from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
+from gpuexplore.store.database import Database, connect, database_url, unavailable, url_is_given, utc_now
 from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, Wanted
 from gpuexplore.store.places import WaitingRun
 from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
-from gpuexplore.store.unavailable import unavailable
 from gpuexplore.store.upgrade import upgrade
 
 __all__ = [
@@ -88,7 +84,7 @@ class Store(Database):
     set_outcomes = answers.set_outcomes
     answers_of = answers.answers_of
     erase_answers = answers.erase_answers
-    see = owners.see
+    see = askers.see
     rooms_of = rooms.rooms_of
     join_room = rooms.join_room
     leave_room = rooms.leave_room
@@ -96,7 +92,7 @@ class Store(Database):
     tasks_followed = room_tasks.tasks_followed
     give_guess = room_tasks.give_guess
     # leaders of a room
-    open_room = audited_rooms.open_room
+    open_room = rooms.open_room
     leads = rooms.leads
     take_lead = rooms.take_lead
     new_leader_key = rooms.new_leader_key
@@ -106,8 +102,8 @@ class Store(Database):
     add_task = room_tasks.add_task
     mark_task = room_tasks.mark_task
     time_task = room_tasks.time_task
-    close_room = audited_rooms.close_room
-    delete_room = audited_rooms.delete_room
+    close_room = rooms.close_room
+    delete_room = rooms.delete_room
     rename_participant = rooms.rename_participant
     remove_participant = rooms.remove_participant
     # anybody
@@ -147,17 +143,17 @@ class Store(Database):
     first_pass_waits = turns.first_pass_waits
     claim = queue.claim
     devices_of_results = runs.devices_of_results
-    add_device_seconds = attempts.add_device_seconds
+    add_device_seconds = queue.add_device_seconds
     is_paused = holds.is_paused
     cancel_requested = runs.cancel_requested
-    set_current = attempts.set_current
-    add_result = attempts.add_result
-    add_observation = attempts.add_observation
-    finish = attempts.finish
+    set_current = queue.set_current
+    add_result = queue.add_result
+    add_observation = queue.add_observation
+    finish = queue.finish
     set_summary = listing.set_summary
     prune = pruning.prune
     purge_deleted = pruning.purge_deleted
-    release = attempts.release
+    release = queue.release
 
     def close(self) -> None:
         """Close the connections."""

@@ -111,12 +111,14 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
         held = holds_now(connection, database.now())
         leaders = leaders_among(connection, {row.owner for row in rows})
     reserved = {each.owner for each in held}
-    asked = {_Asked(row.devices, row.owner if row.owner in reserved else "") for row in rows}
-    rooms = {each: _room(each.devices, servers, combinations, _against(each.owner, held)) for each in asked}
+    # What decides where a run may be measured: the devices, and the owner where some are reserved for them.
+    keys = [(row.devices, row.owner if row.owner in reserved else "") for row in rows]
+    rooms = {
+        (devices, owner): _room(devices, servers, combinations, _against(owner, held)) for devices, owner in set(keys)
+    }
     found = []
     before = dict.fromkeys(rooms, (0, 0.0))
-    for row in rows:
-        key = _Asked(row.devices, row.owner if row.owner in reserved else "")
+    for row, key in zip(rows, keys, strict=True):
         found.append(replace(_waiting(row, rooms[key], *before[key]), of_leader=row.owner in leaders))
         for each, (others, others_s) in before.items():
             if row.devices in rooms[each].competitors:
@@ -155,14 +157,6 @@ class _Room:
     competitors: frozenset[str]
     busy_s: float
     held: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What decides where a run may be measured: the devices, and the owner where some are reserved for them."""
-
-    devices: str
-    owner: str
 
 
 def _against(owner: str, held: Sequence[Hold]) -> Sequence[Hold]:

@@ -14,15 +14,21 @@ from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInp
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import decode
 from gpuexplore.store.askers import hand_over
-from gpuexplore.store.attempts import add_row
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.environments import shared_environments
-from gpuexplore.store.limits import check, limits
 from gpuexplore.store.listing import summary_of_row, tags_of
-from gpuexplore.store.run_rows import ACTIVE, LISTED, existing, insert_run, new_row, run_row, settle
+from gpuexplore.store.queue import add_row
+from gpuexplore.store.run_rows import ACTIVE, LISTED, check, existing, insert_run, limits, new_row, run_row, settle
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
-from gpuexplore.store.tolerant_decode import DECODE_ERRORS, decodable, experiment_of, may_be_of, results_of, warn
+from gpuexplore.store.tolerant_decode import (
+    DECODE_ERRORS,
+    decodable,
+    experiment_of,
+    may_be_of,
+    results_of,
+    shared_environments,
+    warn,
+)
 from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for

@@ -13,7 +13,7 @@ from gpuexplore.errors import NotFound
 from gpuexplore.jobs.engines.process import MARK
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import open_store
-from gpuexplore.store.limits import PREFIX, Limits
+from gpuexplore.store.run_rows import PREFIX, Limits
 from gpuexplore.typed_text import LONGEST_LIST, LONGEST_TEXT
 from gpuexplore.ui.link import MOST_RUNS
 from tests.analysis.made import ok

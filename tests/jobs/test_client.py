@@ -13,7 +13,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs import client
 from gpuexplore.jobs.client import Watch, watch
 from gpuexplore.jobs.locks import supervisor_lock
-from gpuexplore.jobs.supervisor.__main__ import main
+from gpuexplore.jobs.supervisor import main
 from gpuexplore.store.database import database_url
 from tests.waiting import DEADLINE_S, wait_until
 

@@ -15,13 +15,13 @@ from sqlalchemy import select, update
 
 from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
+from gpuexplore.jobs import claimed_run
+from gpuexplore.jobs import heartbeat as module
+from gpuexplore.jobs import supervisor as loop
+from gpuexplore.jobs.claimed_run import throttled
 from gpuexplore.jobs.engines import Stop
-from gpuexplore.jobs.supervisor import claimed_run, loop
-from gpuexplore.jobs.supervisor import heartbeat as module
-from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, warm_all
-from gpuexplore.jobs.supervisor.claimed_run import Throttled
-from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor.loop import Housekeeping, serve
+from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
+from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, serve, warm_all
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.store import Instance, open_store
@@ -600,7 +600,7 @@ def test_clock_that_is_set_forward_cancels_nobodys_run(store, experiment, monkey
 
 def test_paced_question_is_asked_only_when_it_is_due():
     times, answers = iter([0.0, 0.0, 0.0, 0.5, 1.0, 1.0]), iter([False, True])
-    paced = Throttled(lambda: next(answers), 1.0, clock=lambda: next(times))
+    paced = throttled(lambda: next(answers), 1.0, clock=lambda: next(times))
 
     assert [paced(), paced(), paced()] == [False, False, True]
 

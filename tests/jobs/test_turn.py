@@ -1,6 +1,6 @@
 """Whose turn it is, in memory that the engine reads while the worker writes."""
 
-from gpuexplore.jobs.turn import Turn, TurnWord
+from gpuexplore.jobs.journal import Turn, TurnWord
 
 
 def test_nobody_has_the_turn_at_first(tmp_path):

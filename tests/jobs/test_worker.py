@@ -10,8 +10,7 @@ from gpuexplore import pools
 from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.process import THREAD_VARIABLES, worker_environment
-from gpuexplore.jobs.journal import Begun, Ended, JournalReader, Task, write_task
-from gpuexplore.jobs.turn import TurnWord
+from gpuexplore.jobs.journal import Begun, Ended, JournalReader, Task, TurnWord, write_task
 from gpuexplore.jobs.worker import perform
 from gpuexplore.model import Device, Result, Status
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.store.limits import Limits, limits
+from gpuexplore.store.run_rows import Limits, limits
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,16 @@
 """What an upgrade would do is told without doing it, and one without room for it changes nothing."""
 
+import shutil
+
 import pytest
 from alembic import command
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.errors import StoreUnavailable
-from gpuexplore.store import open_store, upgrade
+from gpuexplore.store import open_store
 from gpuexplore.store.database import connect
 from gpuexplore.store.sqlite_connection import create
-from gpuexplore.store.upgrade import migration_config, newest_revision, revisions
-from gpuexplore.store.upgrade_plan import plan_upgrade
+from gpuexplore.store.upgrade import migration_config, newest_revision, plan_upgrade, revisions
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def file(home):
 
 
 def without_room(monkeypatch):
-    monkeypatch.setattr(upgrade.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
 
 
 def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):

@@ -11,8 +11,7 @@ from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED, InvalidInput
 from gpuexplore.jobs.engines import IsCancelled, Stop
 from gpuexplore.jobs.engines.process import MAX_BYTES, Worker
-from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept
-from gpuexplore.jobs.turn import Turn, TurnWord
+from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept, Turn, TurnWord
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.importing import import_runs
+from gpuexplore.jobs.run_sources import import_runs
 from gpuexplore.recorded.files import GZIPPED, SUFFIXES
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check

@@ -7,8 +7,8 @@ from threading import Event, Thread
 import pytest
 
 from gpuexplore.features.cluster.dask.engine import DaskEngine
-from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor.loop import serve
+from gpuexplore.jobs.heartbeat import Heartbeat
+from gpuexplore.jobs.supervisor import serve
 from gpuexplore.model import Experiment, RunState, Shape, Status
 from gpuexplore.store import Instance, open_store
 from tests.features.cluster.dask_cluster import Cluster
