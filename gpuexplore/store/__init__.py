@@ -13,23 +13,24 @@ from gpuexplore.store import (
     answers,
     askers,
     audit,
+    claims,
     holds,
     leases,
     listing,
     peaks,
     places,
     pruning,
-    queue,
     room_tasks,
     rooms,
+    run_states,
     runs,
     turns,
 )
+from gpuexplore.store.claims import ActivityClaim, Claim, RunClaim
 from gpuexplore.store.database import Database, connect, database_url, unavailable, url_is_given, utc_now
 from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, Wanted
 from gpuexplore.store.places import WaitingRun
-from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
 from gpuexplore.store.upgrade import upgrade
 
 __all__ = [
@@ -73,7 +74,7 @@ class Store(Database):
     describe = listing.describe
     delete_run = listing.delete_run
     restore_run = listing.restore_run
-    request_cancel = runs.request_cancel
+    request_cancel = run_states.request_cancel
     own_peaks = peaks.own_peaks
     set_own_peak = peaks.set_own_peak
     delete_own_peak = peaks.delete_own_peak
@@ -135,25 +136,25 @@ class Store(Database):
     # supervisors
     heartbeat = leases.heartbeat
     end_lease = leases.end_lease
-    silent_supervisors = queue.silent_supervisors
-    take_over = queue.take_over
-    drop_abandoned = queue.drop_abandoned
+    silent_supervisors = leases.silent_supervisors
+    take_over = leases.take_over
+    drop_abandoned = run_states.drop_abandoned
     order_all = turns.order_all
     somebody_waits = turns.somebody_waits
     first_pass_waits = turns.first_pass_waits
-    claim = queue.claim
+    claim = claims.claim
     devices_of_results = runs.devices_of_results
-    add_device_seconds = queue.add_device_seconds
+    add_device_seconds = claims.add_device_seconds
     is_paused = holds.is_paused
-    cancel_requested = runs.cancel_requested
-    set_current = queue.set_current
-    add_result = queue.add_result
-    add_observation = queue.add_observation
-    finish = queue.finish
+    cancel_requested = run_states.cancel_requested
+    set_current = claims.set_current
+    add_result = claims.add_result
+    add_observation = claims.add_observation
+    finish = claims.finish
     set_summary = listing.set_summary
     prune = pruning.prune
     purge_deleted = pruning.purge_deleted
-    release = queue.release
+    release = claims.release
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,21 +1,37 @@
-"""Leases: who measures, on what, and when it was last heard of, by the database's own clock."""
+"""A supervisor's lease, from its first beat to what becomes of its runs: who measures on what, and when it last said so.
 
-from collections.abc import Iterable, Sequence
+A lease is a row that a supervisor writes anew every second (`jobs.heartbeat`), with its devices and what it does. Times
+are by the database's own clock, the only one that all hosts share. Who was heard of in the last FRESH_S seconds is
+alive: pages show its devices, and expected starts count on them. Who is silent for LEASE_S has lost its lease: what it
+was measuring may be taken over. A supervisor that ends in good order ends its lease, too.
+
+Whoever is alive looks for the runs of the dead: of supervisors whose lease is gone, of those that shared its locks,
+which it holds now, and of those that were silent at two looks. These runs wait again, are cancelled where that was
+asked for, or fail where they ended MOST_LOST supervisors. Their attempt counts on at the next claim, and so fences off
+what a supervisor writes that was not dead after all (`claims`).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import ColumnElement, Connection, delete, select
+from sqlalchemy import ColumnElement, Connection, Update, and_, delete, func, select, update
+from sqlalchemy import case as choose
 
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Device
+from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
+from gpuexplore.model import Device, RunState
 from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.tables import SUPERVISORS
+from gpuexplore.store.run_rows import settle
+from gpuexplore.store.run_states import changeable
+from gpuexplore.store.tables import RUNS, SUPERVISORS
 
 SupervisorState = Literal["warming", "ready", "measuring"]
 FRESH_S = 5.0  # five beats: who reported itself since is alive
 LEASE_S = 30.0  # a run of who is silent for longer may be taken over
 FORGOTTEN_S = 3600.0
+MOST_LOST = 3
+GAVE_UP = f"the measuring process ended {MOST_LOST} times while it worked on this run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +121,63 @@ def ready(database: Database) -> None:
     database.check(writing=not is_alive)  # a supervisor that cannot write is silent, too
     if not is_alive:
         raise StoreUnavailable(f"No supervisor has reported itself in the last {FRESH_S:g} seconds")
+
+
+def silent_supervisors(database: Database) -> frozenset[str]:
+    """Return the supervisors of running runs whose lease has expired by the database's clock."""
+    leased = select(SUPERVISORS.c.name).where(is_leased())
+    with database.reading() as connection:
+        found = connection.scalars(
+            select(RUNS.c.supervisor)
+            .where(RUNS.c.state == RunState.RUNNING, RUNS.c.supervisor.not_in(leased))
+            .distinct()
+        )
+        return frozenset(name for name in found if name is not None)
+
+
+def take_over(database: Database, instance: Instance, silent: Collection[str] = ()) -> int:
+    """Queue again what dead supervisors left running; return how many runs that were.
+
+    A run that was to be cancelled is cancelled, and one that ended its supervisor too often fails.
+
+    Args:
+        database: where they are.
+        instance: the caller, which holds the lock of its scope: whoever else had that lock is dead.
+        silent: names whose lease has expired; not taken on trust, but once more compared with the lease.
+    """
+    scope = select(SUPERVISORS.c.name).where(SUPERVISORS.c.scope == instance.scope)
+    leased = select(SUPERVISORS.c.name).where(is_leased())
+    known = select(SUPERVISORS.c.name)
+    dead = (
+        RUNS.c.supervisor.in_(scope)
+        | RUNS.c.supervisor.not_in(known)
+        | and_(RUNS.c.supervisor.in_(silent), RUNS.c.supervisor.not_in(leased))
+    )
+    with database.writing() as connection:
+        count = connection.execute(_again(database, dead & (RUNS.c.supervisor != instance.name))).rowcount
+        settle(connection)
+        return count
+
+
+def _again(database: Database, dead: ColumnElement[bool]) -> Update:
+    """Return the statement that queues the running runs of the dead again, with one more supervisor lost."""
+    give_up = RUNS.c.lost + 1 >= MOST_LOST
+    ends = RUNS.c.cancel_requested | give_up
+    return (
+        update(RUNS)
+        .where(changeable("supervisor", RunState.RUNNING, RunState.CANCELLED, RunState.FAILED, RunState.QUEUED), dead)
+        .values(
+            state=choose(
+                (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
+            ),
+            reason=choose(
+                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)), (give_up, GAVE_UP)
+            ),
+            finished_utc=choose((ends, database.now())),
+            lost=RUNS.c.lost + 1,
+            current=None,
+        )
+    )
 
 
 def leased(connection: Connection) -> tuple[Supervisor, ...]:

@@ -16,10 +16,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, or_, select, update
 
 from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import RunState
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.backup import alone
 from gpuexplore.store.database import Database, seconds_since_1970
+from gpuexplore.store.run_states import FINAL
 from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.tables import AUDIT, DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUN_TAGS, RUNS
 from gpuexplore.store.turns import MINUTES
@@ -35,7 +35,6 @@ ENVIRONMENTS_OF_NOTHING = (
     "DELETE FROM environments WHERE digest NOT IN (SELECT environment FROM results WHERE environment IS NOT NULL)"
 )
 SERVER_KEEPS = "PostgreSQL fills the space again by itself; VACUUM FULL gives it back, and keeps everybody waiting"
-ENDED = RUNS.c.state.in_((RunState.DONE, RunState.CANCELLED, RunState.FAILED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
     old = RUNS.c.finished_utc < before_utc
     if not marked:
         old &= (RUNS.c.note == "") & ~tagged
-    return ENDED & or_(old, RUNS.c.deleted_utc < before_utc)
+    return RUNS.c.state.in_(FINAL) & or_(old, RUNS.c.deleted_utc < before_utc)
 
 
 def prunable(database: Database, before_utc: str, *, marked: bool = False) -> Pruned:

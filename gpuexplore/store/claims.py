@@ -1,37 +1,36 @@
-"""The queue's doors: a run is claimed once, given back, or taken from a supervisor that died.
+"""A claim: the right of one supervisor to measure one run, from when it takes the run until it gives the claim up.
 
-The claim is one statement, so that two supervisors never take the same run: `FOR UPDATE SKIP LOCKED` on PostgreSQL,
-the single writer on SQLite.
+Claiming is one statement, so that two supervisors never take the same run: `FOR UPDATE SKIP LOCKED` on PostgreSQL, the
+single writer on SQLite. It takes the run whose turn it is (`turns`) among those whose devices are free and not held
+back (`holds`), makes it running, and counts its attempt up. An earlier attempt's results stay, so that only the cases
+that are left are measured; what an activity had observed goes, as it begins anew.
+
+The attempt fences what is written under the claim: the case at work, results, observations, and the end. Each write
+tells whether the claim still holds; where another supervisor took the run over (`leases`), a write does nothing. Device
+seconds are booked all the same, as they were used. The claim ends by `finish`, with a final state, or by `release`,
+which lets the run wait again with the results it has. Which state may follow which is in `run_states`.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Update, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Update, bindparam, delete, func, insert, select, update
 from sqlalchemy import case as choose
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.errors import CANCELLED_BY_OWNER, InvalidInput, NotFound
+from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Case, Experiment, Result, RunState
 from gpuexplore.serialization import encode
-from gpuexplore.store.database import Database, epoch_s, insertion, upsert
+from gpuexplore.store.database import Database, insertion, upsert
 from gpuexplore.store.holds import Hold, free_of, holds_now
-from gpuexplore.store.leases import Instance, is_leased
 from gpuexplore.store.run_rows import note_device, settle
-from gpuexplore.store.tables import DEVICE_USE, EXPERIMENT, OBSERVATIONS, OWNERS, RESULTS, RUN_ASKERS, RUNS, SUPERVISORS
+from gpuexplore.store.run_states import FINAL, changeable
+from gpuexplore.store.tables import DEVICE_USE, EXPERIMENT, OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import activity_of, experiment_of, keep, take_out
 from gpuexplore.store.turns import ORDER, QUEUED, book, claimable, order_runs_of
-from gpuexplore.units import format_seconds
 
-FINAL = (RunState.DONE, RunState.CANCELLED, RunState.FAILED)
-
-MOST_LOST = 3
-GAVE_UP = f"the measuring process ended {MOST_LOST} times while it worked on this run"
-ABANDONED_AFTER_S = 600.0
-ABANDONED = f"it waited, and its owner was away for {format_seconds(ABANDONED_AFTER_S)}: press Run to queue it again"
-RUNNING = RUNS.c.state == RunState.RUNNING
 NEXT = (
     select(RUNS.c.number)
     .where(QUEUED, RUNS.c.devices.in_(bindparam("claimable", expanding=True)))
@@ -44,7 +43,7 @@ NEXT = (
 def _claim_of(first: Select[int]) -> ReturningUpdate[Any]:
     return (
         update(RUNS)
-        .where(RUNS.c.number == first.scalar_subquery(), QUEUED)
+        .where(RUNS.c.number == first.scalar_subquery(), changeable("supervisor", RunState.QUEUED, RunState.RUNNING))
         .values(
             state=RunState.RUNNING,
             attempt=RUNS.c.attempt + 1,
@@ -151,74 +150,6 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> C
     return RunClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
 
 
-def take_over(database: Database, instance: Instance, silent: Collection[str] = ()) -> int:
-    """Queue again what dead supervisors left running; return how many runs that were.
-
-    A run that was to be cancelled is cancelled, and one that ended its supervisor too often fails.
-
-    Args:
-        database: where they are.
-        instance: the caller, which holds the lock of its scope: whoever else had that lock is dead.
-        silent: names whose lease has expired; not taken on trust, but once more compared with the lease.
-    """
-    scope = select(SUPERVISORS.c.name).where(SUPERVISORS.c.scope == instance.scope)
-    leased = select(SUPERVISORS.c.name).where(is_leased())
-    known = select(SUPERVISORS.c.name)
-    dead = (
-        RUNS.c.supervisor.in_(scope)
-        | RUNS.c.supervisor.not_in(known)
-        | and_(RUNS.c.supervisor.in_(silent), RUNS.c.supervisor.not_in(leased))
-    )
-    with database.writing() as connection:
-        count = connection.execute(_again(database, RUNNING, dead, RUNS.c.supervisor != instance.name)).rowcount
-        settle(connection)
-        return count
-
-
-def silent_supervisors(database: Database) -> frozenset[str]:
-    """Return the supervisors of running runs whose lease has expired by the database's clock."""
-    leased = select(SUPERVISORS.c.name).where(is_leased())
-    with database.reading() as connection:
-        found = connection.scalars(
-            select(RUNS.c.supervisor).where(RUNNING, RUNS.c.supervisor.not_in(leased)).distinct()
-        )
-        return frozenset(name for name in found if name is not None)
-
-
-def drop_abandoned(database: Database) -> int:
-    """Cancel the waiting runs of which nobody who asked for them was seen for ten minutes; return how many."""
-    seen = select(OWNERS.c.owner).where(epoch_s() - OWNERS.c.seen_epoch_s < ABANDONED_AFTER_S)
-    known = select(OWNERS.c.owner)
-    asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner.in_(seen))
-    drop = update(RUNS).where(QUEUED, RUNS.c.owner.not_in(seen), RUNS.c.owner.in_(known), RUNS.c.id.not_in(asked))
-    with database.writing() as connection:
-        dropped = drop.values(state=RunState.CANCELLED, reason=ABANDONED, finished_utc=database.now())
-        count = connection.execute(dropped).rowcount
-        settle(connection)
-        return count
-
-
-def _again(database: Database, *conditions: ColumnElement[bool]) -> Update:
-    """Return the statement that queues runs again, with one more supervisor lost."""
-    give_up = RUNS.c.lost + 1 >= MOST_LOST
-    ends = RUNS.c.cancel_requested | give_up
-    return (
-        update(RUNS)
-        .where(*conditions)
-        .values(
-            state=choose(
-                (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
-            ),
-            reason=choose(
-                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)), (give_up, GAVE_UP)
-            ),
-            finished_utc=choose((ends, database.now())),
-            lost=RUNS.c.lost + 1,
-            current=None,
-        )
-    )
-
-
 def _offers(
     connection: Connection, device_ids: Collection[str], held: Sequence[Hold]
 ) -> list[tuple[ReturningUpdate[Any], dict[str, Any]]]:
@@ -237,13 +168,10 @@ def _offers(
 
 
 def _fail(database: Database, run_id: str, reason: str) -> None:
-    ended = update(RUNS).where(RUNS.c.id == run_id)
+    ended = update(RUNS).where(RUNS.c.id == run_id, changeable("supervisor", RunState.RUNNING, RunState.FAILED))
     with database.writing() as connection:
         connection.execute(ended.values(state=RunState.FAILED, reason=reason, finished_utc=database.now()))
         settle(connection)
-
-
-# What a supervisor writes while it measures a claimed run; an attempt that was given up writes nothing.
 
 
 def set_current(database: Database, claim: RunClaim, case: Case | None) -> bool:
@@ -309,7 +237,7 @@ def finish(database: Database, claim: Claim, state: RunState, *, reason: str | N
         raise InvalidInput.of("final state", state, FINAL)
     # Who asked for the end of a run wrote down who they are.
     why = func.coalesce(RUNS.c.reason, reason) if state is RunState.CANCELLED else reason
-    ended = _held(claim).values(state=state, reason=why, current=None, finished_utc=database.now())
+    ended = _held(claim, state).values(state=state, reason=why, current=None, finished_utc=database.now())
     with database.writing(durable=True) as connection:
         held = connection.execute(ended).rowcount == 1
         settle(connection)
@@ -325,23 +253,25 @@ def release(database: Database, claim: Claim) -> bool:
     state = choose((RUNS.c.cancel_requested, RunState.CANCELLED), else_=RunState.QUEUED)
     finished_utc = choose((RUNS.c.cancel_requested, database.now()))
     with database.writing() as connection:
-        given_back = _held(claim).values(state=state, finished_utc=finished_utc, current=None)
+        given_back = _held(claim, RunState.QUEUED, RunState.CANCELLED).values(
+            state=state, finished_utc=finished_utc, current=None
+        )
         held = connection.execute(given_back).rowcount == 1
         settle(connection)
         order_runs_of(connection, claim.owner)
         return held
 
 
-def _held(claim: Claim) -> Update:
-    return update(RUNS).where(
-        RUNS.c.id == claim.run_id, RUNS.c.attempt == claim.attempt, RUNS.c.state == RunState.RUNNING
-    )
+def _held(claim: Claim, *into: RunState) -> Update:
+    """Return the update of the run while the claim holds, which may change it into each of these states."""
+    return update(RUNS).where(*_holds(claim, *into))
 
 
 def _locked(claim: Claim) -> Select[tuple[int]]:
     """Return the query that holds the run's row until the result is in."""
-    return (
-        select(RUNS.c.number)
-        .where(RUNS.c.id == claim.run_id, RUNS.c.attempt == claim.attempt, RUNS.c.state == RunState.RUNNING)
-        .with_for_update()
-    )
+    return select(RUNS.c.number).where(*_holds(claim)).with_for_update()
+
+
+def _holds(claim: Claim, *into: RunState) -> tuple[ColumnElement[bool], ...]:
+    running = changeable("supervisor", RunState.RUNNING, *into)
+    return RUNS.c.id == claim.run_id, RUNS.c.attempt == claim.attempt, running
