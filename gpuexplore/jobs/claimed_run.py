@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from threading import Event
+from typing import Literal
 
-from gpuexplore.activity import ActivityReport
+from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.errors import CANCELLED_BY_OWNER, GpuExploreError, StoreUnavailable
-from gpuexplore.jobs.engines import Stop
+from gpuexplore.jobs.engines import LEAVE_OFF
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Case, Result, RunState, Status
-from gpuexplore.store import Claim, RunClaim, Store
+from gpuexplore.store import Claim, Store
 
 DeviceIds = Callable[[], Collection[str]]
 
@@ -77,7 +78,6 @@ class ClaimedRun:
         """Store what the engine reports; what the database does not take now is stored later."""
         self.begin()
         claim = self.claim
-        assert isinstance(claim, RunClaim)
         if isinstance(event, Case):
             if not self._writes:
                 self._try(lambda: self.store.set_current(claim, event))
@@ -96,7 +96,7 @@ class ClaimedRun:
             self.book()
             self.begin()
 
-    def _keep_for_later(self, claim: RunClaim, result: Result) -> None:
+    def _keep_for_later(self, claim: Claim, result: Result) -> None:
         """Store what a measurement that was cut short has as provisional: whoever goes on measures the case again."""
         if result.status is Status.OK:
             self._write(lambda: self.store.add_result(claim, replace(result, provisional=True)))
@@ -117,14 +117,14 @@ class ClaimedRun:
         groups = groupby(self._not_passed, key=lambda case: case.group)
         return all(slow_cases.are_slow(tuple(group)) for _, group in groups)
 
-    def should_stop(self) -> bool | Stop:
+    def should_stop(self) -> bool | Literal["leave off"]:
         """Return whether this run need not be measured any further now."""
         self._turn()
         self._flush()
         self.cancelled = self.cancelled or self._ask()
         if self.lost or self.stop.is_set() or self.cancelled:
             return True
-        return Stop.LEAVE_OFF if self.yields or self._look() else False
+        return LEAVE_OFF if self.yields or self._look() else False
 
     def book(self) -> None:
         """Note the seconds a device has worked since the last time."""
@@ -142,7 +142,7 @@ class ClaimedRun:
         turn brings it nearer to its end.
         """
         claim, since_s = self.claim, time.monotonic() - self._first_s if self._first_s else 0.0
-        if not isinstance(claim, RunClaim) or not self._has_passed():
+        if isinstance(claim.work, Activity) or not self._has_passed():
             return False
         if self._settled == len(claim.remaining) or (claim.passed and not self._settled):
             return False
@@ -158,7 +158,7 @@ class ClaimedRun:
 
     def _gives_way(self) -> bool:
         """Return whether it stops now to go on later: its device was paused, or another owner's run waits."""
-        if not isinstance(self.claim, RunClaim):
+        if isinstance(self.claim.work, Activity):
             return False
         with suppress(StoreUnavailable):
             if self.store.is_paused(self.claim.devices, self._available()):

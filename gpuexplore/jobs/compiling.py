@@ -42,7 +42,7 @@ COMPILER_BUSY = "other kernels are being compiled: try again in a minute"
 CPU = Device("cpu", "cpu", "the CPU that compiles")
 TOOLCHAIN = ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
 SOURCES = ("operations", "kernels")
-PROCESS = "gpuexplore.jobs.compile_process"
+PROCESS = "gpuexplore.jobs.kernel_process"
 
 Answer = dict[str, Any]  # {"compiled": a CompiledKernel} or {"reason": why not}
 
@@ -148,7 +148,7 @@ def _compile_beside_nothing(targets: Sequence[Target]) -> dict[Target, Answer]:
 def _compile(targets: Sequence[Target], cpu: HostLock) -> list[Answer]:
     """Return what the process answered, in order; where it was stopped or failed, why for those that are missing."""
     request = json.dumps([asdict(target) for target in targets]).encode()
-    command, reason = [sys.executable, "-m", PROCESS], ""
+    command, reason = [sys.executable, "-m", PROCESS, "compile"], ""
     try:
         done = run_beside(command, input=request, timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:

@@ -24,7 +24,7 @@ import gpuexplore
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.jobs.locks import lock_directory
 from gpuexplore.model import Device
-from gpuexplore.store import Instance, Store, SupervisorState
+from gpuexplore.store import Store, Supervisor, SupervisorState
 
 HOST_VARIABLE = "GPUEXPLORE_HOST"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -52,7 +52,7 @@ class Heartbeat:
     def __init__(
         self,
         store: Store,
-        instance: Instance,
+        instance: Supervisor,
         devices: Sequence[Device],
         *,
         warming: bool = False,
@@ -149,7 +149,7 @@ class Housekeeping:
     forward; so would the absence of an owner, so that nobody counts as gone in the minutes after that.
     """
 
-    def __init__(self, store: Store, instance: Instance, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, instance: Supervisor, clock: Callable[[], float] = time.monotonic) -> None:
         self._store, self._instance, self._clock = store, instance, clock
         self._silent: frozenset[str] = frozenset()
         self._look_s = self._order_s = self._absence_counts_s = clock()
@@ -188,7 +188,7 @@ class Housekeeping:
             LOG.warning("%d runs were left by a supervisor that died: they are queued again", count)
 
 
-def this_instance(*, side_by_side: bool = False) -> Instance:
+def this_instance(*, side_by_side: bool = False) -> Supervisor:
     """Return this process as a supervisor: host, boot and a random part name it.
 
     Args:
@@ -196,7 +196,7 @@ def this_instance(*, side_by_side: bool = False) -> Instance:
     """
     host, boot = host_name(), _boot()
     name = f"{host}/{boot[:8]}/{secrets.token_hex(4)}"
-    return Instance(
+    return Supervisor(
         name,
         host,
         scope=f"{boot}/{_lock_scope()}",

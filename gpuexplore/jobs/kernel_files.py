@@ -80,7 +80,7 @@ def _three(lengths: Block) -> tuple[int, int, int]:
 
 
 LIMIT_S = 60.0
-PROCESS = "gpuexplore.jobs.assemble_process"
+PROCESS = "gpuexplore.jobs.kernel_process"
 
 
 def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: str) -> MachineCode:
@@ -169,7 +169,7 @@ def _machine_code(cubin: Cubin, name: str) -> MachineCode:
 
 
 def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
-    command = [sys.executable, "-m", PROCESS]
+    command = [sys.executable, "-m", PROCESS, "assemble"]
     try:
         done = run_beside(command, input=json.dumps(request).encode(), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired:

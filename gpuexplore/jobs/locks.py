@@ -37,7 +37,7 @@ MOST_ASKING = 8  # who comes later is not seen to ask, and waits as anybody
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     """The process that holds a lock.
 
     Attributes:
@@ -145,7 +145,7 @@ class HostLock:
             os.close(file)
         return False
 
-    def holder(self) -> Holder | None:
+    def holder(self) -> LockHolder | None:
         """Return who holds it now; None when it is free, or its holder is not known.
 
         A file tells of processes of its owner alone, and of none that has not opened the lock.
@@ -154,7 +154,7 @@ class HostLock:
         found = next(filter(None, map(self._holder_in, files)), None)
         return found if found is not None and self.is_held() else None
 
-    def _holder_in(self, path: Path) -> Holder | None:
+    def _holder_in(self, path: Path) -> LockHolder | None:
         with suppress(OSError, ValueError, TypeError, psutil.Error):
             file = open_shared(path, os.O_RDONLY)
             try:
@@ -163,7 +163,7 @@ class HostLock:
                 os.close(file)
             is_open_to_all = stat.S_IMODE(about.st_mode) & 0o022  # as of 0.2.0, which is replaced where it is ours
             owner = os.geteuid() if is_open_to_all else about.st_uid
-            found = Holder(**json.loads(text))
+            found = LockHolder(**json.loads(text))
             process = found.process()
             if process is not None and process.uids().effective == owner and self._is_open_in(process):
                 return found
@@ -308,8 +308,8 @@ def _digest(database_url: str) -> str:
     return sha256(database_url.encode()).hexdigest()[:16]
 
 
-def _myself() -> Holder:
-    return Holder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
+def _myself() -> LockHolder:
+    return LockHolder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
 
 
 def user_name() -> str:

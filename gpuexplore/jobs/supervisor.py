@@ -22,17 +22,17 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Event, Thread
-from typing import Self
 
 from filelock import Timeout
 
+from gpuexplore.activity import Activity
 from gpuexplore.devices import discover
 from gpuexplore.devices.identity import why_other_device
 from gpuexplore.errors import DeviceLost, GpuExploreError, InvalidInput, StoreUnavailable
@@ -45,7 +45,7 @@ from gpuexplore.jobs.locks import HostLock, supervisor_lock
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.model import Case, Device, Result, RunState
 from gpuexplore.registry import features
-from gpuexplore.store import ActivityClaim, RunClaim, Store, open_store
+from gpuexplore.store import Claim, Store, open_store
 from gpuexplore.store.database import database_url
 from gpuexplore.store.leases import names_of
 
@@ -56,6 +56,7 @@ OPEN_RETRY_S = 1.0
 LOG_BYTES, LOG_FILES = 5_000_000, 3
 POLL_S = 0.05
 RETRY_S = 1.0
+_Lanes = dict[threading.Thread, frozenset[str]]  # the devices that each thread measures on
 ABOUT = "Starts the supervisor, unless this host has one."
 
 
@@ -173,7 +174,7 @@ def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, on
     A database that cannot be used is tried again, for as long as it takes.
     """
     housekeeping = Housekeeping(store, heartbeat.instance)
-    with _Lanes() as lanes:
+    with _lanes() as lanes:
         while not stop.is_set():
             heartbeat.turn()
             try:
@@ -186,7 +187,7 @@ def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, on
                 LOG.warning("%s", error)
                 stop.wait(RETRY_S)
                 continue
-            if not busy and once and lanes.are_free():
+            if not busy and once and not any(lane.is_alive() for lane in lanes):
                 return
             if not busy:
                 stop.wait(POLL_S)
@@ -202,18 +203,18 @@ def measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Ev
     return True
 
 
-def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: "_Lanes", stop: Event) -> bool:
+def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: _Lanes, stop: Event) -> bool:
     """Start the run whose turn it is on the devices that are free; return whether there was one."""
 
     def free() -> frozenset[str]:
-        return lanes.free(device.id for device in heartbeat.devices)
+        return _free(lanes, (device.id for device in heartbeat.devices))
 
     claim = store.claim(heartbeat.instance.name, free())
     if claim is None:
         return False
     devices = frozenset(claim.devices)
     run = ClaimedRun(store, claim, stop, turn=heartbeat.turn, available=lambda: free() | devices)
-    lanes.start(devices, lambda: measure_claimed(engine, run, heartbeat))
+    _start_lane(lanes, devices, lambda: measure_claimed(engine, run, heartbeat))
     return True
 
 
@@ -222,8 +223,8 @@ def measure_claimed(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat) -> No
     run_id = run.claim.run_id
     with heartbeat.measuring():
         try:
-            if isinstance(run.claim, ActivityClaim):
-                _perform(engine, run, run.claim, heartbeat)
+            if isinstance(run.claim.work, Activity):
+                _perform(engine, run, run.claim.work, heartbeat)
             else:
                 _measure_cases(engine, run, run.claim, heartbeat)
         except DeviceLost as error:
@@ -241,10 +242,9 @@ def device_ids(heartbeat: Heartbeat) -> frozenset[str]:
     return names_of(heartbeat.instance.host, (device.id for device in heartbeat.devices))
 
 
-def _perform(engine: Engine, run: ClaimedRun, claim: ActivityClaim, heartbeat: Heartbeat) -> None:
+def _perform(engine: Engine, run: ClaimedRun, activity: Activity, heartbeat: Heartbeat) -> None:
     """Do an activity in one piece; one that the supervisor's end interrupts begins anew with its successor."""
-    activity = claim.activity
-    LOG.info("Run %s, attempt %d: %s", claim.run_id, claim.attempt, activity)
+    LOG.info("Run %s, attempt %d: %s", run.claim.run_id, run.claim.attempt, activity)
     run.begin()
     here = _names_here(heartbeat)
     engine.perform(replace(activity, device=here.get(activity.device, activity.device)), run.observe, run.should_stop)
@@ -255,7 +255,7 @@ def _perform(engine: Engine, run: ClaimedRun, claim: ActivityClaim, heartbeat: H
         run.finish(RunState.DONE)
 
 
-def _measure_cases(engine: Engine, run: ClaimedRun, claim: RunClaim, heartbeat: Heartbeat) -> None:
+def _measure_cases(engine: Engine, run: ClaimedRun, claim: Claim, heartbeat: Heartbeat) -> None:
     LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
     if (claim.done or claim.passed) and (reason := _begun_elsewhere(run.store, claim, heartbeat)):
         run.finish(RunState.FAILED, reason)
@@ -276,7 +276,7 @@ def _measure_cases(engine: Engine, run: ClaimedRun, claim: RunClaim, heartbeat: 
     run.finish(RunState.DONE)
 
 
-def _begun_elsewhere(store: Store, claim: RunClaim, heartbeat: Heartbeat) -> str | None:
+def _begun_elsewhere(store: Store, claim: Claim, heartbeat: Heartbeat) -> str | None:
     """Return why a run cannot go on here: another processor began it, as where a home was copied; None where it can."""
     here = {device.id: device for device in heartbeat.devices}
     for before in store.devices_of_results(claim.run_id):
@@ -309,33 +309,29 @@ def _names_here(heartbeat: Heartbeat) -> Mapping[str, str]:
     return {f"{heartbeat.instance.host}/{device.id}": device.id for device in heartbeat.devices}
 
 
-class _Lanes:
-    """Knows which devices are in use; leaving the context waits until none is. Used by one thread, but for `free`."""
-
-    def __init__(self) -> None:
-        self._in_use: dict[threading.Thread, frozenset[str]] = {}
-
-    def start(self, devices: frozenset[str], measure: Callable[[], None]) -> None:
-        """Call `measure` in a new thread; `devices` are in use until it returns."""
-        lane = threading.Thread(target=measure, name="lane")
-        lane.start()
-        running = {thread: devices for thread, devices in self._in_use.items() if thread.is_alive()}
-        self._in_use = {**running, lane: devices}
-
-    def free(self, devices: Iterable[str]) -> frozenset[str]:
-        """Return those of `devices` that no run uses."""
-        return frozenset(devices).difference(*(used for lane, used in self._in_use.items() if lane.is_alive()))
-
-    def are_free(self) -> bool:
-        """Return whether no device is in use."""
-        return not any(lane.is_alive() for lane in self._in_use)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for lane in self._in_use:
+@contextmanager
+def _lanes() -> Iterator[_Lanes]:
+    """Give the lanes that are in use, to be added by `_start_lane`; leaving waits until none is."""
+    lanes: _Lanes = {}
+    try:
+        yield lanes
+    finally:
+        for lane in lanes:
             lane.join()
+
+
+def _start_lane(lanes: _Lanes, devices: frozenset[str], measure: Callable[[], None]) -> None:
+    """Call `measure` in a new thread; `devices` are in use until it returns."""
+    lane = threading.Thread(target=measure, name="lane")
+    lane.start()
+    for ended in [each for each in lanes if not each.is_alive()]:
+        del lanes[ended]
+    lanes[lane] = devices
+
+
+def _free(lanes: _Lanes, devices: Iterable[str]) -> frozenset[str]:
+    """Return those of `devices` that no run uses; asked from the threads of runs, too."""
+    return frozenset(devices).difference(*(used for lane, used in list(lanes.items()) if lane.is_alive()))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,18 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.journal import CANCEL, JOURNAL, LEAVE, Begun, Ended, Kept, Task, TurnWord, read_task, write_event
+from gpuexplore.jobs.journal import (
+    CANCEL,
+    JOURNAL,
+    LEAVE,
+    Begun,
+    Ended,
+    StandingResult,
+    TurnWord,
+    WorkerTask,
+    read_task,
+    write_event,
+)
 from gpuexplore.jobs.pooling import with_fewer_samples
 from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.measure.candidates.cuda_context import breaks_context
@@ -71,7 +82,7 @@ def perform(directory: Path) -> None:
         write_event(journal, _carry_out(task, directory, journal))
 
 
-def _carry_out(task: Task, directory: Path, journal: IO[str]) -> Ended:
+def _carry_out(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     _go_first()
     if task.activity:
         return _perform_activity(task, directory, journal)
@@ -141,7 +152,7 @@ def _running() -> set[psutil.Process | threading.Thread]:
     return {*_children(), *threading.enumerate()}
 
 
-def _warm_up(task: Task, directory: Path) -> Ended:
+def _warm_up(task: WorkerTask, directory: Path) -> Ended:
     """Load the libraries the runner uses, until told to hurry; what they start is part of a warm worker."""
     try:
         ready = ensure_ceiling(task.device, later=True)
@@ -153,7 +164,7 @@ def _warm_up(task: Task, directory: Path) -> Ended:
     return Ended(device=ready)
 
 
-def _perform_activity(task: Task, directory: Path, journal: IO[str]) -> Ended:
+def _perform_activity(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """Do what no sweep of an operation is; what goes wrong in it is its own failure."""
     assert task.activity is not None
     children, failure = _children(), None
@@ -185,7 +196,7 @@ def _limits_put_back() -> Iterator[None]:
                 resource.setrlimit(which, limits)
 
 
-def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
+def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """Measure cases: every one ends with a result, also what the runner leaves out, or loses in an exception.
 
     Where a case breaks the CUDA context, and with it this process, it is the last one the journal tells of, and has
@@ -213,7 +224,7 @@ class _Reporter:
         context_error: what broke the context.
     """
 
-    def __init__(self, task: Task, turn: TurnWord, journal: IO[str]) -> None:
+    def __init__(self, task: WorkerTask, turn: TurnWord, journal: IO[str]) -> None:
         self.left = dict.fromkeys(task.cases)
         self.context_error: str | None = None
         self._device = task.device
@@ -235,7 +246,7 @@ class _Reporter:
     def keep(self, result: Result) -> None:
         self._end_twin()
         if result.case in self.left:
-            write_event(self._journal, Kept(with_fewer_samples(result)))
+            write_event(self._journal, StandingResult(with_fewer_samples(result)))
 
     def report(self, event: Case | Result) -> None:
         self._end_twin()
@@ -255,7 +266,7 @@ class _Reporter:
         return result.status is Status.ERROR and breaks_context(result.reason or "", self._device)
 
 
-def _measure_cases(task: Task, reporter: _Reporter, directory: Path) -> Exception | None:
+def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Exception | None:
     """Return what ended the runner before it was done."""
     time = Timekeeper(
         leaves_off=(directory / LEAVE).exists,

@@ -26,20 +26,17 @@ from gpuexplore.store import (
     runs,
     turns,
 )
-from gpuexplore.store.claims import ActivityClaim, Claim, RunClaim
+from gpuexplore.store.claims import Claim
 from gpuexplore.store.database import Database, connect, database_url, unavailable, url_is_given, utc_now
-from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
+from gpuexplore.store.leases import Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, Wanted
 from gpuexplore.store.places import WaitingRun
 from gpuexplore.store.upgrade import upgrade
 
 __all__ = [
-    "ActivityClaim",
     "Claim",
     "Description",
-    "Instance",
     "ListedRun",
-    "RunClaim",
     "Store",
     "Supervisor",
     "SupervisorState",

@@ -60,27 +60,8 @@ CLAIM_RESERVED = _claim_of(NEXT.where(RUNS.c.owner == bindparam("whose")))
 
 
 @dataclass(frozen=True, slots=True)
-class ActivityClaim:
-    """An activity that one supervisor may do.
-
-    Attributes:
-        attempt: number that fences its writes: an older one writes nothing.
-    """
-
-    run_id: str
-    attempt: int
-    owner: str
-    activity: Activity
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """The devices it needs, by the names it asked for."""
-        return self.activity.devices
-
-
-@dataclass(frozen=True, slots=True)
-class RunClaim:
-    """A run that one supervisor may measure.
+class Claim:
+    """A run that one supervisor may measure, or an activity that it may do.
 
     Attributes:
         attempt: number that fences its writes: an older one writes nothing.
@@ -91,26 +72,28 @@ class RunClaim:
     run_id: str
     attempt: int
     owner: str
-    experiment: Experiment
+    work: Experiment | Activity
     done: frozenset[int] = frozenset()
     passed: frozenset[int] = frozenset()
 
     @property
     def devices(self) -> tuple[str, ...]:
         """The devices it needs, by the names it asked for."""
-        return self.experiment.devices
+        return self.work.devices
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases of the experiment; an activity has none."""
+        return () if isinstance(self.work, Activity) else self.work.cases()
 
     @property
     def remaining(self) -> tuple[Case, ...]:
         """The cases without a final result, in the experiment's order."""
-        return tuple(case for index, case in enumerate(self.experiment.cases()) if index not in self.done)
+        return tuple(case for index, case in enumerate(self.cases) if index not in self.done)
 
     def index(self, case: Case) -> int:
         """Return where `case` stands in the experiment."""
-        return self.experiment.cases().index(case)
-
-
-Claim = RunClaim | ActivityClaim
+        return self.cases.index(case)
 
 
 def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> Claim | None:
@@ -142,12 +125,12 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> C
             connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.run_id == row.id))  # it begins anew
     try:
         if row.kind != EXPERIMENT:
-            return ActivityClaim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
+            return Claim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
         experiment = experiment_of(row.id, row.experiment)
     except NotFound as error:  # another version queued it: its owner is told, and the queue goes on
         _fail(database, row.id, str(error))
         return None
-    return RunClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
+    return Claim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
 
 
 def _offers(
@@ -174,14 +157,14 @@ def _fail(database: Database, run_id: str, reason: str) -> None:
         settle(connection)
 
 
-def set_current(database: Database, claim: RunClaim, case: Case | None) -> bool:
+def set_current(database: Database, claim: Claim, case: Case | None) -> bool:
     """Note which case is being measured; return False when the claim no longer holds."""
     current = None if case is None else claim.index(case)
     with database.writing() as connection:
         return connection.execute(_held(claim).values(current=current)).rowcount == 1
 
 
-def add_result(database: Database, claim: RunClaim, result: Result) -> bool:
+def add_result(database: Database, claim: Claim, result: Result) -> bool:
     """Store what became of a case, in place of its provisional result; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.scalar(_locked(claim)) is not None

@@ -1,4 +1,4 @@
-"""A supervisor's lease, from its first beat to what becomes of its runs: who measures on what, and when it last said so.
+"""A supervisor's lease, from its first beat to what becomes of its runs: who measures on what, and was heard of when.
 
 A lease is a row that a supervisor writes anew every second (`jobs.heartbeat`), with its devices and what it does. Times
 are by the database's own clock, the only one that all hosts share. Who was heard of in the last FRESH_S seconds is
@@ -35,14 +35,17 @@ GAVE_UP = f"the measuring process ended {MOST_LOST} times while it worked on thi
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """One supervisor process.
+class Supervisor:
+    """A process that measures, and what it last reported of itself.
 
     Attributes:
         name: unique: no other process, before or after, has it.
         host: of the machine, as its devices are named by.
         scope: processes with the same share the locks of one operating system.
         side_by_side: whether each of its devices is measured on by itself; otherwise all in turns.
+        state: what it does.
+        devices: that it has.
+        age_s: seconds since it reported itself.
     """
 
     name: str
@@ -51,19 +54,9 @@ class Instance:
     pid: int
     version: str
     side_by_side: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Supervisor:
-    """A process that measures, as it last reported itself; `age_s` is the seconds since then."""
-
-    name: str
-    host: str
-    pid: int
-    version: str
-    state: SupervisorState
-    devices: tuple[Device, ...]
-    age_s: float
+    state: SupervisorState = "warming"
+    devices: tuple[Device, ...] = ()
+    age_s: float = 0.0
 
     @property
     def alive(self) -> bool:
@@ -76,7 +69,7 @@ class Supervisor:
         return names_of(self.host, (device.id for device in self.devices))
 
 
-def heartbeat(database: Database, instance: Instance, *, state: SupervisorState, devices: Sequence[Device]) -> None:
+def heartbeat(database: Database, instance: Supervisor, *, state: SupervisorState, devices: Sequence[Device]) -> None:
     """Renew the lease of `instance`."""
     row = {
         "name": instance.name,
@@ -93,7 +86,7 @@ def heartbeat(database: Database, instance: Instance, *, state: SupervisorState,
         upsert(connection, SUPERVISORS, row)
 
 
-def end_lease(database: Database, instance: Instance) -> None:
+def end_lease(database: Database, instance: Supervisor) -> None:
     """Forget `instance`, which ends in good order, and whoever has been silent for an hour."""
     silent = epoch_s() - SUPERVISORS.c.beat_epoch_s > FORGOTTEN_S
     with database.writing() as connection:
@@ -135,7 +128,7 @@ def silent_supervisors(database: Database) -> frozenset[str]:
         return frozenset(name for name in found if name is not None)
 
 
-def take_over(database: Database, instance: Instance, silent: Collection[str] = ()) -> int:
+def take_over(database: Database, instance: Supervisor, silent: Collection[str] = ()) -> int:
     """Queue again what dead supervisors left running; return how many runs that were.
 
     A run that was to be cancelled is cancelled, and one that ended its supervisor too often fails.
@@ -188,8 +181,10 @@ def leased(connection: Connection) -> tuple[Supervisor, ...]:
         Supervisor(
             name=row.name,
             host=row.host,
+            scope=row.scope,
             pid=row.pid,
             version=row.version,
+            side_by_side=row.side_by_side,
             state=row.state,
             devices=tuple(decode(Device, device) for device in row.devices),
             age_s=row.age_s,

@@ -28,7 +28,7 @@ FEW, ROOM = 5, 2  # an address with fewer waiting runs may queue one until so ma
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueueLimits:
     """The limits of a server; each is set by GPUEXPLORE_LIMIT_ and its name in capitals.
 
     Attributes:
@@ -44,17 +44,17 @@ class Limits:
     device_seconds_per_hour: int = 3600
 
 
-def limits(environment: Mapping[str, str] = os.environ) -> Limits:
+def limits(environment: Mapping[str, str] = os.environ) -> QueueLimits:
     """Return this server's limits.
 
     Raises:
         InvalidInput: a setting is no whole number from 1.
     """
-    named = {field.name: PREFIX + field.name.upper() for field in fields(Limits)}
-    return Limits(**{name: _whole(key, environment[key]) for name, key in named.items() if key in environment})
+    named = {field.name: PREFIX + field.name.upper() for field in fields(QueueLimits)}
+    return QueueLimits(**{name: _whole(key, environment[key]) for name, key in named.items() if key in environment})
 
 
-def check(connection: Connection, row: Mapping[str, object], allowed: Limits) -> None:
+def check(connection: Connection, row: Mapping[str, object], allowed: QueueLimits) -> None:
     """Return when the run of `row` may be queued.
 
     Raises:

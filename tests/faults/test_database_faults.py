@@ -21,7 +21,7 @@ from benchmarks.bias import busy_loop
 from benchmarks.strangers import Uploader
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Result, RunState, Status
-from gpuexplore.store import Instance, open_store
+from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.prune import prune
 from scripts.app_server import streamlit_served
 from tests import postgresql
@@ -86,7 +86,7 @@ def address(home):
 def test_pages_open_while_it_is_locked_and_say_so(store, home, address):
     asyncio.run(opened(address, ""))
     run_id = store.submit(experiment(), "ada")
-    store.heartbeat(Instance("gone", host="here", scope="here", pid=1, version="1"), state="ready", devices=())
+    store.heartbeat(Supervisor("gone", host="here", scope="here", pid=1, version="1"), state="ready", devices=())
     time.sleep(6)  # until it is silent
 
     with locked(home / "gpuexplore.sqlite3"):
