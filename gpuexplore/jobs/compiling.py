@@ -1,6 +1,8 @@
-"""CUDA kernels compiled for any target, in a process of their own, and cached on disk.
+"""CUDA kernels compiled for any target, in a process of their own, and cached on disk, and how such processes keep off.
 
-One compiler runs at a time, and it stands still while the CPU is measured: whoever waits finds what it compiled.
+One compiler runs at a time: whoever waits finds what it compiled. `run_beside` runs what takes seconds of the CPU for a
+page, low in priority. It holds the lock of the CPU, and gives it back as soon as a measurement asks; the process stands
+still until the measurement is over.
 """
 
 import json
@@ -203,12 +205,6 @@ def fingerprint(sources: Sequence[str] = SOURCES) -> list[str]:
 
 def _python_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
-
-
-# Processes that take seconds of the CPU for a page: low in priority, and stopped while somebody would measure on it.
-#
-# Who works so holds the lock of the CPU and gives it back as soon as a measurement asks; the process stands still until
-# the measurement is over.
 
 
 def run_beside(

@@ -148,23 +148,22 @@ class Turn:
     expected_s: float | None
 
 
-class TurnWord:
-    """The word in a task's directory; the engine opens it first, with `create`."""
+def turn_word(directory: Path, *, create: bool = False) -> mmap:
+    """Return the word in a task's directory; the engine opens it first, with `create`."""
+    path = directory / TURN
+    if create:
+        path.write_bytes(bytes(_WORD.size))
+    with path.open("r+b") as file:
+        return mmap(file.fileno(), _WORD.size)
 
-    def __init__(self, directory: Path, *, create: bool = False) -> None:
-        path = directory / TURN
-        if create:
-            path.write_bytes(bytes(_WORD.size))
-        with path.open("r+b") as file:
-            self._memory = mmap(file.fileno(), _WORD.size)
-        self._count = 0
 
-    def begin(self, index: int, expected_s: float | None = None) -> None:
-        """Say that it is the turn of the group's case number `index`."""
-        self._count += 1
-        _WORD.pack_into(self._memory, 0, self._count, index, nan if expected_s is None else expected_s)
+def begin_turn(word: mmap, index: int, expected_s: float | None = None) -> None:
+    """Say that it is the turn of the group's case number `index`."""
+    count, _, _ = _WORD.unpack_from(word)
+    _WORD.pack_into(word, 0, count + 1, index, nan if expected_s is None else expected_s)
 
-    def read(self) -> Turn:
-        """Return whose turn it is."""
-        count, index, expected_s = _WORD.unpack_from(self._memory)
-        return Turn(count, index, None if isnan(expected_s) else expected_s)
+
+def read_turn(word: mmap) -> Turn:
+    """Return whose turn it is."""
+    count, index, expected_s = _WORD.unpack_from(word)
+    return Turn(count, index, None if isnan(expected_s) else expected_s)

@@ -1,4 +1,8 @@
-"""Runs by whatever names them: an id of the store, a recorded run, or a file."""
+"""Runs for whoever names, imports or lists them: of the store, recorded, or in files of other machines.
+
+What is imported is kept with its origin. What a list says of a run is worked out when somebody first lists it, as an
+analysis takes some hundredths of a second.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -81,9 +85,6 @@ def side_named(store: Store, name: str) -> Side:
     return Side(recording.title, recording.results, path.name, recording.provenance.recorded_utc)
 
 
-# Runs of other machines, read from files and kept with their origin.
-
-
 def import_runs(store: Store, name: str, content: bytes, owner: str) -> list[ListedRun]:
     """Keep the runs that a file holds, and return their lines of a list.
 
@@ -146,9 +147,6 @@ def _capped(device: Device) -> Device:
         ),
         bandwidth=bandwidth if is_above else device.bandwidth,
     )
-
-
-# What lists say of runs, worked out when somebody first lists them: an analysis takes some hundredths of a second.
 
 
 def listed_with_summaries(

@@ -1,7 +1,16 @@
-"""The process, one per device, in which measuring happens: ``python -m gpuexplore.jobs.worker``.
+"""A worker's life: the process, one per device, in which measuring happens.
 
-An engine starts it, with the threads and the visible devices in its environment. On standard input come directories,
-each with a task; a line on standard output says that one is over. What happens meanwhile is in the task's journal.
+An engine starts it (`jobs.engines.process`), with the threads and the visible devices in its environment, as
+`python -m gpuexplore.jobs.worker RUNNER KIND`: it steps aside for pages, loads the runner, and ends with the engine,
+whatever ends that. It then lives on, warm, from task to task. On standard input come directories, each with a task: to
+load the libraries (a warm-up), to measure cases, or to do an activity; a line on standard output says that one is over.
+
+What happens meanwhile is in the task's journal and in a word of shared memory (`jobs.journal`): that it was begun, the
+case at work and whose turn it is, provisional and final results, and how it ended. The engine follows them
+(`jobs.engines.attempt`), and tells the worker to cancel or to leave off by a file in the directory. It ends it, with
+all that it started, where it does not obey, hangs, or takes too much memory, and after a task that broke the CUDA
+context, or left processes or threads behind. Where the worker ends by itself, these records tell which case is to
+blame. The next task gets a fresh one. What a case prints goes to standard error, and from there to the log.
 """
 
 import ctypes
@@ -14,6 +23,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from mmap import mmap
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import IO
@@ -32,9 +42,10 @@ from gpuexplore.jobs.journal import (
     Begun,
     Ended,
     StandingResult,
-    TurnWord,
     WorkerTask,
+    begin_turn,
     read_task,
+    turn_word,
     write_event,
 )
 from gpuexplore.jobs.pooling import with_fewer_samples
@@ -204,7 +215,7 @@ def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """
     if task.device.kind == "cpu":
         SPEEDS.prepare()  # its threads are the worker's own
-    before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
+    before, reporter = _running(), _Reporter(task, turn_word(directory), journal)
     try:
         with _limits_put_back():
             error = _measure_cases(task, reporter, directory)
@@ -224,7 +235,7 @@ class _Reporter:
         context_error: what broke the context.
     """
 
-    def __init__(self, task: WorkerTask, turn: TurnWord, journal: IO[str]) -> None:
+    def __init__(self, task: WorkerTask, turn: mmap, journal: IO[str]) -> None:
         self.left = dict.fromkeys(task.cases)
         self.context_error: str | None = None
         self._device = task.device
@@ -236,7 +247,7 @@ class _Reporter:
     def begin_turn(self, case: Case, expected_s: float | None = None) -> None:
         self._end_twin()
         if case in self._indices:  # others are called while one of these is finished: the cost of a call is sampled
-            self._turn.begin(self._indices[case], expected_s)
+            begin_turn(self._turn, self._indices[case], expected_s)
 
     def _end_twin(self) -> None:
         """End this process where it is a copy of the worker that an implementation made: both would report."""

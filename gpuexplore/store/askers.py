@@ -1,6 +1,7 @@
 """Who asks for what: the same request is measured once for all who ask for it while it waits or goes on.
 
-Whoever submitted a run owns it; the others are its askers. One of them inherits it where its owner cancels it.
+Whoever submitted a run owns it; the others are its askers. One of them inherits it where its owner cancels it. It is
+noted when each was last seen: a run that waits for somebody who has gone gives its place to others.
 """
 
 from typing import Any
@@ -118,9 +119,6 @@ def _note_asker(connection: Connection, run: Row[Any], owner: str, *, asked_utc:
     connection.execute(insertion(connection, RUN_ASKERS).values(**asker).on_conflict_do_nothing())
     order_runs_of(connection, run.owner)
     return str(run.id)
-
-
-# When the owners were last seen: a run that waits for somebody who has gone gives its place to others.
 
 
 def see(database: Database, owner: str) -> None:

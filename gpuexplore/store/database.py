@@ -1,4 +1,7 @@
-"""One connection pool and its clocks: how every query of this package reaches the database."""
+"""One connection pool and its clocks: how every query of this package reaches the database, and what is said where not.
+
+What a user reads when the database cannot be used now is one sentence, whatever the driver said.
+"""
 
 import json
 import logging
@@ -208,9 +211,6 @@ def _translated() -> Iterator[None]:
         if not is_unavailable(error):
             raise
         raise unavailable(error) from error
-
-
-# What a user reads when the database cannot be used now: one sentence, whatever the driver said.
 
 
 def is_unavailable(error: BaseException) -> bool:

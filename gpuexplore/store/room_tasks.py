@@ -1,4 +1,7 @@
-"""What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in."""
+"""What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in.
+
+Results are measured by runs of this server, or elsewhere, and sent to the room by somebody with a secret.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -250,9 +253,6 @@ def _task_from(row: Row[Any], now_s: float) -> RoomTask:
         hidden=row.hidden,
         left_s=left_s,
     )
-
-
-# What was measured elsewhere and sent to a room: whose it is, and how much of it there is.
 
 
 def owner_of_sender(room: Room, secret: str) -> str:

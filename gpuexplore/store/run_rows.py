@@ -1,4 +1,7 @@
-"""Rows of the table of runs, whatever they ask for."""
+"""Rows of the table of runs, whatever they ask for, and the limits within which a visitor may add to the queue.
+
+The limits are checked where a run is submitted, in the same transaction.
+"""
 
 import os
 import secrets
@@ -19,9 +22,6 @@ from gpuexplore.store.database import Database
 from gpuexplore.store.tables import EXPERIMENT, PROVISIONAL, RESULTS, RUNS, storable
 from gpuexplore.store.turns import QUEUED, next_turn_s
 from gpuexplore.units import format_seconds
-
-# How much of the queue one visitor may take: checked where a run is submitted, in the same transaction.
-
 
 PREFIX = "GPUEXPLORE_LIMIT_"
 FEW, ROOM = 5, 2  # an address with fewer waiting runs may queue one until so many times the limit of all wait

@@ -30,10 +30,8 @@ from sqlalchemy import (
 
 from gpuexplore.model import RunState
 
-# Text as every database takes it: PostgreSQL refuses NUL, and no encoding has half of a surrogate pair.
-
-
 REPLACEMENT = "\ufffd"
+# PostgreSQL refuses NUL, and no encoding has half of a surrogate pair
 _REFUSED = re.compile("[\0\ud800-\udfff]")
 
 

@@ -1,4 +1,9 @@
-"""What this version makes of rows that another one wrote: a row it does not understand never ends a page of all."""
+"""Results as rows hold them: environments stored once, and what this version makes of what another one wrote.
+
+An environment is three quarters of a result, and the same for all results of a run; what differs between two of them,
+when each was measured and the device's state then, stays with the result. A row that this version does not understand
+never ends a page of all.
+"""
 
 import json
 import logging
@@ -155,11 +160,6 @@ def _named(run_id: str) -> Iterator[None]:
     except DECODE_ERRORS as error:
         reason = f"{type(error).__name__}: {error}"
         raise NotFound(f"run {run_id} holds what this version of gpuexplore does not know ({reason})") from error
-
-
-# Each environment is stored once: it is three quarters of a result, and the same for all results of a run.
-#
-# What differs between two results of a run, when it was measured and the device's state then, stays with the result.
 
 
 def take_out(payload: Any) -> tuple[Any, dict[str, Any] | None]:

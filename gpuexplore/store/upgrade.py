@@ -165,9 +165,6 @@ def _write_ahead_log(switch: Callable[[], str]) -> str:
             time.sleep(POLL_S)
 
 
-# Whether a disk has room for an upgrade: for the copy, and for what the new schema writes before it counts.
-
-
 def needed_bytes(file: Path) -> int:
     """Return how much an upgrade of this file of SQLite takes of its disk, at most."""
     return max(LEAST_BYTES, round(NEEDED * size_of(file)))

@@ -11,7 +11,18 @@ from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED, InvalidInput
 from gpuexplore.jobs.engines import LEAVE_OFF, IsCancelled
 from gpuexplore.jobs.engines.process import MAX_BYTES, Worker
-from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, Event, StandingResult, Turn, TurnWord, journal_reader
+from gpuexplore.jobs.journal import (
+    CANCEL,
+    LEAVE,
+    Begun,
+    Ended,
+    Event,
+    StandingResult,
+    Turn,
+    journal_reader,
+    read_turn,
+    turn_word,
+)
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
@@ -165,9 +176,9 @@ class Attempt:
 
     def follow(self, worker: Worker, directory: Path, cancelled: IsCancelled) -> Failure | None:
         """Pass on what the journal in `directory` says until the task ends or must end; return why it failed."""
-        new_events, turn, kills = journal_reader(directory), TurnWord(directory, create=True), oom_kills()
+        new_events, turn, kills = journal_reader(directory), turn_word(directory, create=True), oom_kills()
         most_bytes = self._limits.memory_bytes or self._share_of_memory(worker)
-        worker.attribute_output_to(lambda: self._at_work(turn.read()))
+        worker.attribute_output_to(lambda: self._at_work(read_turn(turn)))
         worker.begin(directory)
         while True:
             exit_code = worker.exit_code()  # first, so that all a process wrote before it ended is read
@@ -175,13 +186,13 @@ class Attempt:
             if self.ended is not None:
                 return Failure(Status.ERROR, self.ended.error) if self.ended.error else None
             if exit_code is not None:
-                self._last = self._at_work(turn.read())
+                self._last = self._at_work(read_turn(turn))
                 return failure_of_exit(exit_code, kills)
             if not self.hurried and self._hurries():
                 (directory / CANCEL).touch()
                 self.hurried = True
-            failure = self._cancel(directory, cancelled) or self._timeout(turn.read())
-            if failure := failure or self._too_large(worker.resident_bytes(), most_bytes, turn.read()):
+            failure = self._cancel(directory, cancelled) or self._timeout(read_turn(turn))
+            if failure := failure or self._too_large(worker.resident_bytes(), most_bytes, read_turn(turn)):
                 return failure
             worker.wait(TICK_S)
 
