@@ -53,8 +53,11 @@ class ClaimedRun:
         turn: Callable[[], None] = lambda: None,
         available: DeviceIds = frozenset,
     ) -> None:
-        self._turn, self._available = turn, available
-        self.store, self.claim, self.stop = store, claim, stop
+        self._turn = turn
+        self._available = available
+        self.store = store
+        self.claim = claim
+        self.stop = stop
         self.lost = self.cancelled = self.yields = False
         self.held_s = 0.0
         self._not_passed: dict[Case, None] = {}

@@ -39,7 +39,8 @@ class SupervisorKeeper:
     """
 
     def __init__(self, url: str | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._given_url, self._clock = url, clock
+        self._given_url = url
+        self._clock = clock
         self._lock = supervisor_lock(database_url(url))
         self._sign: tuple[LockHolder, int | None] | None = None
         self._seen_s = clock()

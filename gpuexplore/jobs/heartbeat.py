@@ -150,7 +150,9 @@ class Housekeeping:
     """
 
     def __init__(self, store: Store, instance: Supervisor, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._instance, self._clock = store, instance, clock
+        self._store = store
+        self._instance = instance
+        self._clock = clock
         self._silent: frozenset[str] = frozenset()
         self._look_s = self._order_s = self._absence_counts_s = clock()
         self._ahead_s: float | None = None

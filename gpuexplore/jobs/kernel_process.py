@@ -33,7 +33,8 @@ def _compiled(target: dict[str, Any]) -> dict[str, Any]:
     from gpuexplore.operations import operation_named
     from gpuexplore.operations.kernel_targets import compile_for
 
-    exhibit, capability = EXHIBITS.get(target["implementation"]), target["compute_capability"]
+    exhibit = EXHIBITS.get(target["implementation"])
+    capability = target["compute_capability"]
     try:
         if exhibit:
             return {"compiled": encode(compile_exhibit(exhibit, capability))}

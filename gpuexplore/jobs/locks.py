@@ -65,7 +65,8 @@ class HostLock:
     """A lock that one process of this host holds at a time; a context manager that waits for it."""
 
     def __init__(self, name: str) -> None:
-        self._directory, self._name = lock_directory(), name
+        self._directory = lock_directory()
+        self._name = name
         self._path = self._directory / f"{name}.lock"
         self._file: int | None = None  # open while it is held
         self._own = self._directory / f"{name}.{os.geteuid()}.holder"

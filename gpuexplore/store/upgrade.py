@@ -8,7 +8,7 @@ import logging
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from errno import EDQUOT, ENOSPC
@@ -190,21 +190,13 @@ def check_room(file: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
-    """One migration: the schema that it makes, and what it does."""
-
-    revision: str
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What an upgrade would do.
 
     Attributes:
         found: the schema there is; None where there is no database yet.
         newest: that of this version.
-        steps: the migrations in between.
+        steps: what each migration in between does, by the schema that it makes, in order.
         size_bytes: of the database; None where there is none.
         needed_bytes: what it takes of the disk beside that, at most; None on a server, whose disk is its own.
         free_bytes: of that disk.
@@ -212,7 +204,7 @@ class Plan:
 
     found: str | None
     newest: str
-    steps: tuple[Migration, ...]
+    steps: Mapping[str, str]
     size_bytes: int | None
     needed_bytes: int | None
     free_bytes: int | None
@@ -228,7 +220,7 @@ def plan_upgrade(url: str | None = None) -> Plan:
     file = Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
     try:
         if file is not None and not file.exists():
-            return Plan(None, newest_revision(), (), None, None, None)
+            return Plan(None, newest_revision(), {}, None, None, None)
         return _plan(engine, file)
     except (DBAPIError, sqlite3.Error) as error:
         raise unavailable(error) from error
@@ -240,9 +232,9 @@ def _plan(engine: Engine, file: Path | None) -> Plan:
     with engine.connect() as connection:
         found = revision_of(connection)
         if found is None:
-            return Plan(None, newest_revision(), (), None, None, None)
+            return Plan(None, newest_revision(), {}, None, None, None)
         check_known(found)
-        steps = tuple(Migration(revision, _about(revision)) for revision in revisions() if revision > found)
+        steps = {revision: _about(revision) for revision in revisions() if revision > found}
         if file is None:
             size = connection.scalar(text("SELECT pg_database_size(current_database())"))
             return Plan(found, newest_revision(), steps, size, None, None)

@@ -14,7 +14,7 @@ DEVICE = Device("fake", "fake", "a device for tests")
 
 
 class LimitsOfHanging(WorkerLimits):
-    """WorkerLimits of a case that hangs; others have all the time that a busy machine takes."""
+    """Limits of a case that hangs; others have all the time that a busy machine takes."""
 
     def of_turn(self, case, expected_s):
         return super().of_turn(case, expected_s) if "hang" in case.implementation else DEADLINE_S

@@ -35,8 +35,8 @@ def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
     plan = plan_upgrade()
 
     assert (plan.found, plan.newest) == ("0008", newest_revision())
-    assert [step.revision for step in plan.steps] == [each for each in revisions() if each > "0008"]
-    assert all(step.about.endswith(".") for step in plan.steps)
+    assert list(plan.steps) == [each for each in revisions() if each > "0008"]
+    assert all(about.endswith(".") for about in plan.steps.values())
     assert plan.needed_bytes > plan.size_bytes == file.stat().st_size
     assert {path.name: path.read_bytes() for path in file.parent.iterdir() if path.is_file()} == before
 
@@ -44,14 +44,14 @@ def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
 def test_without_a_database_none_is_made(home):
     plan = plan_upgrade()
 
-    assert (plan.found, plan.steps) == (None, ())
+    assert (plan.found, plan.steps) == (None, {})
     assert not (home / "gpuexplore.sqlite3").exists()
 
 
 def test_a_database_of_this_version_needs_nothing(database, store):
     plan = plan_upgrade(database)
 
-    assert (plan.found, plan.steps) == (newest_revision(), ())
+    assert (plan.found, plan.steps) == (newest_revision(), {})
     assert not plan.needed_bytes
     assert plan.size_bytes > 0
 
