@@ -28,7 +28,7 @@ from sqlalchemy import select, update
 from gpuexplore import __version__
 from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.model import Device, Experiment, Options, Run, RunState, Shape
-from gpuexplore.store import Instance, Store, open_store
+from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.store.tables import RUNS
 from tests import postgresql
 
@@ -262,8 +262,10 @@ def _devices_of(host: int) -> list[str]:
     return [f"sim:{number}" for number in range(host * each, (host + 1) * each)]
 
 
-def _instance(host: int) -> Instance:
-    return Instance(f"host{host}/benchmark", host=f"host{host}", scope=f"{host}", pid=os.getpid(), version=__version__)
+def _instance(host: int) -> Supervisor:
+    return Supervisor(
+        f"host{host}/benchmark", host=f"host{host}", scope=f"{host}", pid=os.getpid(), version=__version__
+    )
 
 
 def _folder(stack: ExitStack) -> Path:

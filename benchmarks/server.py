@@ -28,7 +28,7 @@ from benchmarks.visitor import Visitor
 from gpuexplore import __version__
 from gpuexplore.model import Experiment, Result, RunState, Shape
 from gpuexplore.recorded import recorded_run, recordings, run_id_of
-from gpuexplore.store import Instance, RunClaim, Store, open_store
+from gpuexplore.store import Claim, Store, Supervisor, open_store
 from gpuexplore.units import format_seconds
 from scripts.app_server import ROOT, database_of, free_port, wait_until_served
 
@@ -44,9 +44,9 @@ LARGE = Experiment(
     ("fp64", "fp32", "bf16"),
     ("numpy", "numba-cpu", "numba-cpu-blocked", "numba-cpu-vector", "torch"),
 )
-COMPILER = "gpuexplore.jobs.compile_process"
+COMPILER = "gpuexplore.jobs.kernel_process"
 OWNER = "benchmark"
-STAND_IN = Instance("benchmark", host="benchmark", scope="benchmark", pid=os.getpid(), version=__version__)
+STAND_IN = Supervisor("benchmark", host="benchmark", scope="benchmark", pid=os.getpid(), version=__version__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _beat(store: Store) -> None:
 
 
 @asynccontextmanager
-async def measuring(store: Store, claim: RunClaim | None) -> AsyncIterator[None]:
+async def measuring(store: Store, claim: Claim | None) -> AsyncIterator[None]:
     """Stand in for the measuring process: report it alive, and add a result of the claimed run each second."""
     task = asyncio.create_task(_measure(store, claim))
     try:
@@ -272,8 +272,8 @@ async def measuring(store: Store, claim: RunClaim | None) -> AsyncIterator[None]
             store.finish(claim, RunState.CANCELLED)
 
 
-async def _measure(store: Store, claim: RunClaim | None) -> None:
-    left = list(_made_up(claim.experiment)) if claim else []
+async def _measure(store: Store, claim: Claim | None) -> None:
+    left = list(_made_up(claim.work)) if claim else []
     while True:
         _beat(store)
         if claim and left:
@@ -281,7 +281,7 @@ async def _measure(store: Store, claim: RunClaim | None) -> None:
         await asyncio.sleep(BEAT_S)
 
 
-def submitted(store: Store) -> RunClaim:
+def submitted(store: Store) -> Claim:
     """Queue a recorded experiment and start it; return the claim."""
     store.submit(_shipped(), OWNER)
     claim = store.claim(STAND_IN.name, ["cpu"])

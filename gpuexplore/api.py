@@ -226,7 +226,7 @@ def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filter
     """
     import pandas as pd
 
-    from gpuexplore.jobs.summaries import ROW, listed_with_summaries, row_of
+    from gpuexplore.jobs.run_sources import ROW, listed_with_summaries, row_of
     from gpuexplore.store import Wanted, open_store
 
     for name in filters:

@@ -110,7 +110,7 @@ class Status(StrEnum):
 
 
 class RunState(StrEnum):
-    """Where a run stands in the queue."""
+    """Where a run stands in the queue; `store/run_states.py` has the table of who changes it, and into what."""
 
     QUEUED = "queued"
     RUNNING = "running"

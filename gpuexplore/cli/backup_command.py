@@ -13,8 +13,7 @@ from gpuexplore.devices import lessons_directory
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store.backup import Contents, back_up
-from gpuexplore.store.database import URL_VARIABLE, database_url
-from gpuexplore.store.unavailable import because
+from gpuexplore.store.database import URL_VARIABLE, because, database_url
 from gpuexplore.units import format_bytes
 
 INSTEAD = "pg_dump --format=custom --file={file}"

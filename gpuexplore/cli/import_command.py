@@ -8,7 +8,7 @@ from gpuexplore.cli.output import content_of
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.importing import import_runs
+from gpuexplore.jobs.run_sources import import_runs
 from gpuexplore.recorded.files import MOST_BYTES, SUFFIXES
 from gpuexplore.store import open_store
 

@@ -7,8 +7,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json, utc_before
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.store import open_store
-from gpuexplore.store.prune import Old, Pruned, prunable, prune
-from gpuexplore.store.space import Space, give_back
+from gpuexplore.store.prune import Pruned, Space, give_back, prunable, prune
 from gpuexplore.units import format_bytes
 
 
@@ -22,9 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Erase what is old, and say what that was and what space came back."""
-    old = Old(utc_before("age", arguments.older_than), arguments.marked)
+    before_utc = utc_before("age", arguments.older_than)
     with open_store() as store:
-        gone = prunable(store, old) if arguments.dry_run else prune(store, old, OWNER)
+        if arguments.dry_run:
+            gone = prunable(store, before_utc, marked=arguments.marked)
+        else:
+            gone = prune(store, before_utc, OWNER, marked=arguments.marked)
         space = None if arguments.dry_run else give_back(store)
     if arguments.json:
         print_json({"dry_run": arguments.dry_run, **asdict(gone), "space": asdict(space) if space else None})

@@ -12,7 +12,7 @@ from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.cli.run_command import FILE_TYPES, OWNER
 from gpuexplore.cli.streams import say
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.summaries import listed_with_summaries, row_of
+from gpuexplore.jobs.run_sources import listed_with_summaries, row_of
 from gpuexplore.model import Run, RunSummary
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.store import Description, ListedRun, Store, Wanted, open_store

@@ -14,11 +14,11 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.running_files import FileLaunch, run_kernel
+from gpuexplore.jobs.kernel_files import run_kernel
 from gpuexplore.kernels.files import KernelFile, PtxText, kernel_chosen
 from gpuexplore.kernels.files.arguments import Argument, read_argument
 from gpuexplore.kernels.geometry import AXES, Block, read_block
-from gpuexplore.kernels.ptx import Report
+from gpuexplore.kernels.ptx import Grid, Report
 from gpuexplore.kernels.sass import HEADER, LEGEND, UNKNOWN_LIVE, Line, Loop, Mix
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, read_whole
 
@@ -148,17 +148,14 @@ def print_run(arguments: argparse.Namespace, file: KernelFile, capability: Compu
     kernel = next(each for each in file.kernels if each.name == name)
     asked = None if arguments.block is None else read_block(arguments.block, capability)
     given = tuple(map(read_argument, arguments.arg or ()))
-    launch = FileLaunch(
-        grid=_grid(arguments.grid),
-        block=asked or kernel.block or USUAL_BLOCK,
-        dynamic_shared_bytes=read_dynamic_shared(arguments.dynamic_shared, capability),
-        arguments=given,
-    )
-    report = run_kernel(file, kernel, launch)
+    grid = _grid(arguments.grid)
+    block = asked or kernel.block or USUAL_BLOCK
+    shared_bytes = read_dynamic_shared(arguments.dynamic_shared, capability)
+    report = run_kernel(file, kernel, Grid(_three(grid), _three(block), dynamic_shared_bytes=shared_bytes), given)
     if arguments.json:
         print_json(_as_json(report, given))
     else:
-        _print(report, given, launch)
+        _print(report, given, (grid, block))
     return EXIT_FAILED if report.faults else EXIT_OK
 
 
@@ -167,6 +164,11 @@ def _grid(text: str | None) -> Block:
     if len(lengths) > AXES or not all(1 <= length <= MOST_BLOCKS for length in lengths):
         raise InvalidInput.of("grid", text, f"X or X,Y or X,Y,Z of 1 to {MOST_BLOCKS} blocks each")
     return lengths
+
+
+def _three(lengths: Block) -> tuple[int, int, int]:
+    x, y, z = (*lengths, 1, 1)[:3]
+    return x, y, z
 
 
 def _arrays(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
@@ -186,8 +188,8 @@ def _as_json(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
     }
 
 
-def _print(report: Report, given: tuple[Argument, ...], launch: FileLaunch) -> None:
-    grid, block = (" x ".join(map(str, lengths)) for lengths in (launch.grid, launch.block))
+def _print(report: Report, given: tuple[Argument, ...], lengths: tuple[Block, Block]) -> None:
+    grid, block = (" x ".join(map(str, each)) for each in lengths)
     told = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
     print(f"grid of {grid}, blocks of {block} threads: {told}")
     for name, values in _arrays(report, given).items():

@@ -7,7 +7,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.store import open_store
-from gpuexplore.store.upgrade_plan import Plan, plan_upgrade
+from gpuexplore.store.upgrade import Plan, plan_upgrade
 from gpuexplore.units import format_bytes
 
 
@@ -21,7 +21,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Say what there is to upgrade, and unless that was all, do it."""
     plan = plan_upgrade()
     if arguments.json:
-        print_json({"dry_run": arguments.dry_run, **asdict(plan)})
+        steps = [{"revision": revision, "about": about} for revision, about in plan.steps.items()]
+        print_json({"dry_run": arguments.dry_run, **asdict(plan), "steps": steps})
     else:
         print("\n".join(_said(plan)))
     _check_room(plan)
@@ -38,7 +39,7 @@ def _said(plan: Plan) -> list[str]:
     if not plan.steps:
         return [f"Schema {plan.found} is that of this version: there is nothing to upgrade"]
     lines = [f"From schema {plan.found} to {plan.newest}:"]
-    lines += [f"  {step.revision}  {step.about}" for step in plan.steps]
+    lines += [f"  {revision}  {about}" for revision, about in plan.steps.items()]
     lines.append(f"The database takes {format_bytes(plan.size_bytes)}")
     if plan.needed_bytes is None:
         return [*lines, "Nothing is copied on a server: pg_dump does that"]

@@ -19,7 +19,7 @@ from filelock import Timeout
 import gpuexplore
 from gpuexplore.devices.directories import data_directory
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.locks import Holder, starter_lock, supervisor_lock
+from gpuexplore.jobs.locks import LockHolder, starter_lock, supervisor_lock
 from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.store.database import URL_VARIABLE, database_url
 
@@ -32,16 +32,17 @@ STOP_S = 10.0
 POLL_S = 0.05
 
 
-class Watch:
+class SupervisorKeeper:
     """Starts a supervisor when there is none, and replaces one that is frozen.
 
     Time is this process's own: a system clock that is set back or forward changes nothing.
     """
 
     def __init__(self, url: str | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._given_url, self._clock = url, clock
+        self._given_url = url
+        self._clock = clock
         self._lock = supervisor_lock(database_url(url))
-        self._sign: tuple[Holder, int | None] | None = None
+        self._sign: tuple[LockHolder, int | None] | None = None
         self._seen_s = clock()
         self._started: subprocess.Popen[bytes] | None = None
 
@@ -101,7 +102,7 @@ class Watch:
             self._started.kill()
             self._started.wait()
 
-    def _end(self, holder: Holder, *, patience_s: float) -> None:
+    def _end(self, holder: LockHolder, *, patience_s: float) -> None:
         """End a holder of the lock, which is free then: its parent may not have asked yet how it ended.
 
         Only a process of this user that has the lock is ended, whatever a file says.
@@ -117,7 +118,7 @@ class Watch:
             process.kill()
             self._is_over(holder, START_S)
 
-    def _is_over(self, holder: Holder, within_s: float) -> bool:
+    def _is_over(self, holder: LockHolder, within_s: float) -> bool:
         deadline_s = time.monotonic() + within_s
         while (now := self._lock.holder()) == holder or (now is None and self._lock.is_held()):
             if time.monotonic() > deadline_s:
@@ -140,12 +141,12 @@ def watch(stop: Event, url: str | None = None) -> None:
     """
     if is_external():
         return
-    keeper: Watch | None = None
+    keeper: SupervisorKeeper | None = None
     said = ""
     while True:
         try:
             if keeper is None:
-                keeper = Watch(url)
+                keeper = SupervisorKeeper(url)
                 keeper.replace_other_version()
             keeper.look()
         except InvalidInput as error:  # a home that cannot be used: it may be there later

@@ -1,33 +1,40 @@
-"""CUDA kernels compiled for any target, in a process of their own, and cached on disk.
+"""CUDA kernels compiled for any target, in a process of their own, and cached on disk, and how such processes keep off.
 
-One compiler runs at a time, and it stands still while the CPU is measured: whoever waits finds what it compiled.
+One compiler runs at a time: whoever waits finds what it compiled. `run_beside` runs what takes seconds of the CPU for a
+page, low in priority. It holds the lock of the CPU, and gives it back as soon as a measurement asks; the process stands
+still until the measurement is over.
 """
 
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psutil
 from filelock import Timeout
 
 import gpuexplore
 from gpuexplore.backends import host
 from gpuexplore.devices import cache_directory
 from gpuexplore.errors import Unsupported
-from gpuexplore.jobs.beside import CPU_BUSY, run_beside
-from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
+from gpuexplore.jobs.locks import HostLock, compiler_lock, cpu_is_asked_for, device_lock
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_seconds
+
+SLICE_S = 0.05  # so often it is looked whether somebody asks
+GIVE_UP_S = 600.0  # it stands still for so long at most
+CPU_BUSY = "the CPU is being measured: try again in a minute"
 
 LIMIT_S = 120.0
 COMPILER_WAIT_S = 180.0
@@ -37,7 +44,7 @@ COMPILER_BUSY = "other kernels are being compiled: try again in a minute"
 CPU = Device("cpu", "cpu", "the CPU that compiles")
 TOOLCHAIN = ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
 SOURCES = ("operations", "kernels")
-PROCESS = "gpuexplore.jobs.compile_process"
+PROCESS = "gpuexplore.jobs.kernel_process"
 
 Answer = dict[str, Any]  # {"compiled": a CompiledKernel} or {"reason": why not}
 
@@ -143,7 +150,7 @@ def _compile_beside_nothing(targets: Sequence[Target]) -> dict[Target, Answer]:
 def _compile(targets: Sequence[Target], cpu: HostLock) -> list[Answer]:
     """Return what the process answered, in order; where it was stopped or failed, why for those that are missing."""
     request = json.dumps([asdict(target) for target in targets]).encode()
-    command, reason = [sys.executable, "-m", PROCESS], ""
+    command, reason = [sys.executable, "-m", PROCESS, "compile"], ""
     try:
         done = run_beside(command, input=request, timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
@@ -198,3 +205,81 @@ def fingerprint(sources: Sequence[str] = SOURCES) -> list[str]:
 
 def _python_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
+
+
+def run_beside(
+    command: Sequence[str], *, input: bytes, timeout: float, cpu: HostLock
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run a process to its end, and let measurements have the CPU meanwhile.
+
+    Args:
+        command: of the process.
+        input: what it reads.
+        timeout: seconds it may work; those that it stands still do not count.
+        cpu: the lock of the CPU, which the caller holds before and after.
+
+    Raises:
+        subprocess.TimeoutExpired: it worked longer; has what it printed by then.
+        Unsupported: measurements did not let it go on for GIVE_UP_S.
+    """
+    worked_s = 0.0
+    with tempfile.TemporaryFile() as given:  # Python 3.11 sends nothing on after a `communicate` that timed out
+        given.write(input)
+        given.seek(0)
+        process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with process:
+        try:
+            while True:
+                began_s = time.monotonic()
+                try:
+                    printed, words = process.communicate(timeout=min(SLICE_S, max(timeout - worked_s, 0.0)))
+                except subprocess.TimeoutExpired as error:
+                    worked_s += time.monotonic() - began_s
+                    if worked_s >= timeout:
+                        raise subprocess.TimeoutExpired(command, timeout, output=error.output) from None
+                    if cpu_is_asked_for():
+                        _stand_still(process, cpu)
+                else:
+                    return subprocess.CompletedProcess(command, process.returncode, printed, words)
+        finally:
+            _end(process)
+
+
+def _stand_still(process: "subprocess.Popen[bytes]", cpu: HostLock) -> None:
+    """Stop a process until nobody asks for the CPU any more, and nobody has it."""
+    family = _family(process)
+    for each in family:
+        with suppress(psutil.NoSuchProcess):
+            each.suspend()
+    cpu.release()
+    end_s = time.monotonic() + GIVE_UP_S
+    try:
+        while cpu_is_asked_for() and time.monotonic() < end_s:
+            time.sleep(SLICE_S)
+    finally:
+        _have_again(cpu, end_s)
+    for each in family:
+        with suppress(psutil.NoSuchProcess):
+            each.resume()
+
+
+def _have_again(cpu: HostLock, end_s: float) -> None:
+    try:
+        cpu.acquire(timeout=max(end_s - time.monotonic(), 0.0))
+    except Timeout as error:
+        raise Unsupported(CPU_BUSY) from error
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        for each in _family(process):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+
+
+def _family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    try:
+        first = psutil.Process(process.pid)
+        return [first, *first.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []

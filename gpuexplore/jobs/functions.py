@@ -15,7 +15,7 @@ from gpuexplore.backends import torch_place
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines import batches_of
-from gpuexplore.jobs.engines.attempt import Limits, limits_typed
+from gpuexplore.jobs.engines.attempt import WorkerLimits, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -112,7 +112,7 @@ def operation_of(
     return made
 
 
-def limits_asked(about: dict[str, Any], isolated: bool) -> Limits:
+def limits_asked(about: dict[str, Any], isolated: bool) -> WorkerLimits:
     """Take the limits of a worker, e.g. ``4GB`` and ``10s``, out of what was asked for and return them.
 
     Raises:
@@ -131,7 +131,7 @@ def measured_apart(
     functions: Mapping[str, Function],
     operation: Operation | None,
     *,
-    limits: Limits,
+    limits: WorkerLimits,
 ) -> tuple[Result, ...]:
     """Return the results of every case, measured in a worker of its device: a crash or a hang ends that, not this.
 

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from gpuexplore.devices import cache_directory
 from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
-from gpuexplore.jobs.beside import run_beside
-from gpuexplore.jobs.compiling import fingerprint, in_turn
+from gpuexplore.jobs.compiling import fingerprint, in_turn, run_beside
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.measure.check.interpreted import BlockRun, Request
 from gpuexplore.units import format_seconds
 
 LIMIT_S = 60.0
-PROCESS = "gpuexplore.jobs.interpret_process"
+PROCESS = "gpuexplore.jobs.kernel_process"
 SOURCES = ("operations", "kernels", "measure")
 MOST_KEPT = 200  # at most a megabyte each
 
@@ -65,7 +64,7 @@ def _path(request: Request) -> Path:
 
 
 def _run(request: Request, cpu: HostLock) -> BlockRun | GpuExploreError:
-    command = [sys.executable, "-m", PROCESS]
+    command = [sys.executable, "-m", PROCESS, "interpret"]
     try:
         done = run_beside(command, input=pickle.dumps(request), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:

@@ -1,17 +1,22 @@
-"""The machine code of kernels in anybody's files: PTX is assembled in a process of its own, a cubin read as it is."""
+"""Kernels in anybody's files: their machine code, and what running them tells; nothing is timed.
+
+PTX is assembled in a process of its own, a cubin read as it is. The interpreter runs PTX, with arguments that somebody
+names.
+"""
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from gpuexplore.backends import host
 from gpuexplore.errors import InvalidInput, Unsupported
-from gpuexplore.jobs.beside import run_beside
-from gpuexplore.jobs.compiling import in_turn
+from gpuexplore.jobs.compiling import in_turn, run_beside
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
+from gpuexplore.kernels.files.arguments import Argument, bits_of
 from gpuexplore.kernels.files.machine_code import (
     Assembled,
     MachineCode,
@@ -20,13 +25,15 @@ from gpuexplore.kernels.files.machine_code import (
     lines_of_kernel,
     reallocated,
 )
+from gpuexplore.kernels.ptx import Grid, Options, Report, parse, run
 from gpuexplore.kernels.sass import Line
 from gpuexplore.kernels.sass.tensor import as_tf32
 from gpuexplore.serialization import decode
 from gpuexplore.units import format_seconds
 
+MOST_WORK = 100_000_000  # thread instructions: about a minute
 LIMIT_S = 60.0
-PROCESS = "gpuexplore.jobs.assemble_process"
+PROCESS = "gpuexplore.jobs.kernel_process"
 
 
 def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: str) -> MachineCode:
@@ -115,7 +122,7 @@ def _machine_code(cubin: Cubin, name: str) -> MachineCode:
 
 
 def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
-    command = [sys.executable, "-m", PROCESS]
+    command = [sys.executable, "-m", PROCESS, "assemble"]
     try:
         done = run_beside(command, input=json.dumps(request).encode(), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired:
@@ -127,3 +134,32 @@ def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
         return {"reason": f"the compiler failed: {last}"}
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
+
+
+def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[Argument]) -> Report:
+    """Return what running a kernel of a PTX module with these arguments tells.
+
+    Raises:
+        InvalidInput: the kernel takes other arguments.
+        TooLarge, TooSlow: arrays or work are more than the interpreter is given.
+        Unsupported: the interpreter does not know an instruction, or others keep the CPU.
+    """
+    kinds = kernel.parameters
+    if len(given) != len(kinds):
+        took = ", ".join(f".{kind}" for kind in kinds) or "none"
+        raise InvalidInput(f"{len(given)} arguments: {kernel.name[:60]} takes {len(kinds)}, in this order: {took}")
+    numbers = [None if each.array is not None else bits_of(each, kind) for each, kind in zip(given, kinds, strict=True)]
+    arrays = [each.array for each in given if each.array is not None]
+    try:
+        with in_turn():
+            options = Options(most_work=MOST_WORK, arguments=lambda addresses, _: _in_order(numbers, addresses))
+            return run(parse(module.alone(kernel.name)), grid, arrays, options)
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        # it was written for the PTX of our own kernels, and meets here what nobody has tried
+        raise Unsupported(f"the interpreter does not understand this PTX: {error!r}"[:200]) from error
+
+
+def _in_order(numbers: Sequence[int | None], addresses: Sequence[int]) -> list[int]:
+    """Return the parameters: a number, or the address of the next array."""
+    left = iter(addresses)
+    return [next(left) if number is None else number for number in numbers]

@@ -37,7 +37,7 @@ MOST_ASKING = 8  # who comes later is not seen to ask, and waits as anybody
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     """The process that holds a lock.
 
     Attributes:
@@ -65,7 +65,8 @@ class HostLock:
     """A lock that one process of this host holds at a time; a context manager that waits for it."""
 
     def __init__(self, name: str) -> None:
-        self._directory, self._name = lock_directory(), name
+        self._directory = lock_directory()
+        self._name = name
         self._path = self._directory / f"{name}.lock"
         self._file: int | None = None  # open while it is held
         self._own = self._directory / f"{name}.{os.geteuid()}.holder"
@@ -145,7 +146,7 @@ class HostLock:
             os.close(file)
         return False
 
-    def holder(self) -> Holder | None:
+    def holder(self) -> LockHolder | None:
         """Return who holds it now; None when it is free, or its holder is not known.
 
         A file tells of processes of its owner alone, and of none that has not opened the lock.
@@ -154,7 +155,7 @@ class HostLock:
         found = next(filter(None, map(self._holder_in, files)), None)
         return found if found is not None and self.is_held() else None
 
-    def _holder_in(self, path: Path) -> Holder | None:
+    def _holder_in(self, path: Path) -> LockHolder | None:
         with suppress(OSError, ValueError, TypeError, psutil.Error):
             file = open_shared(path, os.O_RDONLY)
             try:
@@ -163,7 +164,7 @@ class HostLock:
                 os.close(file)
             is_open_to_all = stat.S_IMODE(about.st_mode) & 0o022  # as of 0.2.0, which is replaced where it is ours
             owner = os.geteuid() if is_open_to_all else about.st_uid
-            found = Holder(**json.loads(text))
+            found = LockHolder(**json.loads(text))
             process = found.process()
             if process is not None and process.uids().effective == owner and self._is_open_in(process):
                 return found
@@ -308,8 +309,8 @@ def _digest(database_url: str) -> str:
     return sha256(database_url.encode()).hexdigest()[:16]
 
 
-def _myself() -> Holder:
-    return Holder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
+def _myself() -> LockHolder:
+    return LockHolder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
 
 
 def user_name() -> str:

@@ -9,7 +9,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from struct import Struct
@@ -45,8 +44,8 @@ class Rounds:
         self._left_s = ALLOWANCE_S
 
     @cached_property
-    def _servers(self) -> "list[_Server]":
-        """Those that a worker waits for; a page does not ask."""
+    def _servers(self) -> list[int]:
+        """The processes that a worker waits for; a page does not ask."""
         return _servers()
 
     @contextmanager
@@ -75,12 +74,12 @@ class Rounds:
         while (left_s := min(self._until_s(), end_s) - time.monotonic()) > 0:
             time.sleep(min(left_s, PAGE_LOOK_S))
 
-    def _cpu_s(self) -> dict["_Server", float]:
+    def _cpu_s(self) -> dict[int, float]:
         """Return the CPU seconds so far of each server that lives."""
         found = {}
         for server in self._servers:
             with suppress(OSError):  # it has ended
-                found[server] = server.cpu_s()
+                found[server] = _cpu_s(server)
         return found
 
     def _say(self, until_s: float) -> None:
@@ -102,22 +101,17 @@ def serving() -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True, slots=True)
-class _Server:
-    """A process that serves pages."""
+def _cpu_s(server: int) -> float:
+    """Return the CPU time of a process, https://man7.org/linux/man-pages/man3/clock_getcpuclockid.3.html.
 
-    pid: int
+    A thread that runs on does not move it before the next tick of the system, which is up to 10 ms later.
+    """
+    return time.clock_gettime(~server << 3 | 2)
 
-    def cpu_s(self) -> float:
-        """Return its CPU time, https://man7.org/linux/man-pages/man3/clock_getcpuclockid.3.html.
 
-        A thread that runs on does not move it before the next tick of the system, which is up to 10 ms later.
-        """
-        return time.clock_gettime(~self.pid << 3 | 2)
-
-    def runs(self) -> bool:
-        """Return whether one of its threads runs now, or would if it had a core."""
-        return any(_runs(thread) for thread in (PROCESSES / str(self.pid) / "task").iterdir())
+def _is_at_work(server: int) -> bool:
+    """Return whether one of its threads runs now, or would if it had a core."""
+    return any(_runs(thread) for thread in (PROCESSES / str(server) / "task").iterdir())
 
 
 def _runs(thread: Path) -> bool:
@@ -127,21 +121,21 @@ def _runs(thread: Path) -> bool:
         return False
 
 
-def _servers() -> list[_Server]:
-    """Return those that live."""
+def _servers() -> list[int]:
+    """Return the processes that serve pages and live."""
     if not PROCESSES.is_dir():
         return []
     holders = (HostLock(path.stem).holder() for path in lock_directory().glob(f"{_SERVER}*.lock"))
-    return [_Server(holder.pid) for holder in holders if holder]
+    return [holder.pid for holder in holders if holder]
 
 
-def _wait_for(servers: Sequence[_Server], limit_s: float) -> None:
+def _wait_for(servers: Sequence[int], limit_s: float) -> None:
     """Return when none of them is at work, or `limit_s` has passed."""
     end_s = time.monotonic() + limit_s
     while servers and time.monotonic() < end_s:
         with suppress(OSError):  # one has ended meanwhile: the others are looked at again
-            before_s = sum(server.cpu_s() for server in servers)
+            before_s = sum(_cpu_s(server) for server in servers)
             time.sleep(LOOK_S)
-            used_s = sum(server.cpu_s() for server in servers) - before_s
-            if used_s < IDLE_SHARE * LOOK_S and not any(server.runs() for server in servers):
+            used_s = sum(_cpu_s(server) for server in servers) - before_s
+            if used_s < IDLE_SHARE * LOOK_S and not any(_is_at_work(server) for server in servers):
                 return

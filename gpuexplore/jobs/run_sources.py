@@ -1,14 +1,45 @@
-"""Runs by whatever names them: an id of the store, a recorded run, or a file."""
+"""Runs for whoever names, imports or lists them: of the store, recorded, or in files of other machines.
 
+What is imported is kept with its origin. What a list says of a run is worked out when somebody first lists it, as an
+analysis takes some hundredths of a second.
+"""
+
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from gpuexplore.analysis.compare import Side
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.run_summary import summary_of
+from gpuexplore.devices import accelerators
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Run
+from gpuexplore.jobs.reading import read_apart
+from gpuexplore.model import Device, Result, Run, RunSummary
 from gpuexplore.naming import default_title
 from gpuexplore.recorded import RUN_PREFIX, recorded_run, validate
-from gpuexplore.recorded.files import SUFFIXES, read_runs
-from gpuexplore.store import Store
+from gpuexplore.recorded.files import SUFFIXES, ReadRun, read_runs
+from gpuexplore.store import Description, ListedRun, Store, Wanted
+from gpuexplore.store.tolerant_decode import check_known
+
+MOST_AT_ONCE = 25  # of one list; the others are worked out when it is looked at again
+
+ROW = (
+    *(
+        "id",
+        "title",
+        "operation",
+        "device_names",
+        "devices",
+        "created_utc",
+        "state",
+        "best",
+        "rate",
+        "unit",
+        "share",
+        "peak",
+    ),
+    *("quality", "why", "tags", "note", "origin", "number"),
+)  # the keys of a line as a flat row
 
 
 def run_named(store: Store, run_id: str) -> Run:
@@ -52,3 +83,118 @@ def side_named(store: Store, name: str) -> Side:
         return Side(runs[0].title, tuple(result for run in runs for result in run.results), path.name, None)
     recording = validate(path)
     return Side(recording.title, recording.results, path.name, recording.provenance.recorded_utc)
+
+
+def import_runs(store: Store, name: str, content: bytes, owner: str) -> list[ListedRun]:
+    """Keep the runs that a file holds, and return their lines of a list.
+
+    Args:
+        store: where to.
+        name: of the file.
+        content: of it.
+        owner: whose they are from now on.
+
+    Raises:
+        InvalidInput: as of `read_runs`; nothing was kept.
+    """
+    return [keep_run(store, run, owner, origin=run.origin) for run in runs_in(name, content)]
+
+
+def runs_in(name: str, content: bytes) -> tuple[ReadRun, ...]:
+    """Return the runs that a file of a stranger holds, read in a process of its own.
+
+    Raises:
+        InvalidInput: as of `read_runs`, or reading took too much time or memory.
+    """
+    found: tuple[ReadRun, ...] = read_apart("gpuexplore.recorded.files:read_runs", name, content)
+    return found
+
+
+def keep_run(store: Store, run: ReadRun, owner: str, *, origin: str) -> ListedRun:
+    """Keep a run that was measured elsewhere, and return its line of a list.
+
+    Args:
+        store: where to.
+        run: as a file held it.
+        owner: whose it is from now on.
+        origin: what is told of where it came from.
+    """
+    results = [_within_its_row(result) for result in run.results]
+    run_id = store.record(run.experiment, owner, results=results, origin=origin)
+    return store.describe(run_id, owner, Description(title=run.title))
+
+
+def _within_its_row(result: Result) -> Result:
+    """Return a result whose device claims no more than the table of accelerators gives it, so that false times show."""
+    environment = result.environment
+    if environment is None:
+        return result
+    return replace(result, environment=replace(environment, device=_capped(environment.device)))
+
+
+def _capped(device: Device) -> Device:
+    row = accelerators.row_of(device) or accelerators.match(device.name)
+    if row is None:
+        return device
+    most = {(peak.dtype, peak.unit): peak for peak in accelerators.peaks_of(row)}
+    bandwidth = accelerators.bandwidth_of(row)
+    is_above = bandwidth and device.bandwidth and device.bandwidth.bytes_per_s > bandwidth.bytes_per_s
+    return replace(
+        device,
+        peaks=tuple(
+            min(peak, most.get((peak.dtype, peak.unit), peak), key=lambda each: each.flop_per_s)
+            for peak in device.peaks
+        ),
+        bandwidth=bandwidth if is_above else device.bandwidth,
+    )
+
+
+def listed_with_summaries(
+    store: Store, wanted: Wanted = Wanted(), *, before: int | None = None, limit: int = 50
+) -> tuple[ListedRun, ...]:
+    """Return a page of a list, as `Store.listed` does, with what its newest runs reached.
+
+    Raises:
+        InvalidInput: as of `Store.listed`.
+    """
+    page = store.listed(wanted, before=before, limit=limit)
+    missing = [run.id for run in page if run.summary is None and not run.active][:MOST_AT_ONCE]
+    made = {run_id: summarize(store, run_id) for run_id in missing}
+    return tuple(replace(run, summary=made.get(run.id) or run.summary) for run in page)
+
+
+def summarize(store: Store, run_id: str) -> RunSummary:
+    """Return what a list says of a run that has ended, and keep it; of one that this version cannot read, nothing."""
+    try:
+        run = store.load(run_id)
+        check_known(run_id, run.experiment)
+        summary = summary_of(analyze(run.results))
+    except NotFound:
+        summary = RunSummary()
+    store.set_summary(run_id, summary)
+    return summary
+
+
+def row_of(run: ListedRun) -> dict[str, Any]:
+    """Return a line of a list as a flat row: plain values, SI base units, unknown is None."""
+    summary = run.summary or RunSummary()
+    return {
+        "id": run.id,
+        "title": run.title,
+        "operation": run.operation,
+        "device_names": run.device_names or None,
+        "devices": list(run.devices),
+        "created_utc": run.created_utc,
+        "state": run.state.value,
+        "best": summary.best,
+        "rate": summary.rate,
+        "unit": summary.unit,
+        "share": summary.share,
+        "peak": summary.peak,
+        "quality": summary.quality,
+        "why": summary.why,
+        "tags": list(run.tags),
+        "note": run.note,
+        "origin": run.origin,
+        "number": run.number,
+    }

@@ -1,7 +1,16 @@
-"""The process, one per device, in which measuring happens: ``python -m gpuexplore.jobs.worker``.
+"""A worker's life: the process, one per device, in which measuring happens.
 
-An engine starts it, with the threads and the visible devices in its environment. On standard input come directories,
-each with a task; a line on standard output says that one is over. What happens meanwhile is in the task's journal.
+An engine starts it (`jobs.engines.process`), with the threads and the visible devices in its environment, as
+`python -m gpuexplore.jobs.worker RUNNER KIND`: it steps aside for pages, loads the runner, and ends with the engine,
+whatever ends that. It then lives on, warm, from task to task. On standard input come directories, each with a task: to
+load the libraries (a warm-up), to measure cases, or to do an activity; a line on standard output says that one is over.
+
+What happens meanwhile is in the task's journal and in a word of shared memory (`jobs.journal`): that it was begun, the
+case at work and whose turn it is, provisional and final results, and how it ended. The engine follows them
+(`jobs.engines.attempt`), and tells the worker to cancel or to leave off by a file in the directory. It ends it, with
+all that it started, where it does not obey, hangs, or takes too much memory, and after a task that broke the CUDA
+context, or left processes or threads behind. Where the worker ends by itself, these records tell which case is to
+blame. The next task gets a fresh one. What a case prints goes to standard error, and from there to the log.
 """
 
 import ctypes
@@ -14,6 +23,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from mmap import mmap
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import IO
@@ -25,10 +35,21 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.journal import CANCEL, JOURNAL, LEAVE, Begun, Ended, Kept, Task, read_task, write_event
+from gpuexplore.jobs.journal import (
+    CANCEL,
+    JOURNAL,
+    LEAVE,
+    Begun,
+    Ended,
+    StandingResult,
+    WorkerTask,
+    begin_turn,
+    read_task,
+    turn_word,
+    write_event,
+)
 from gpuexplore.jobs.pooling import with_fewer_samples
 from gpuexplore.jobs.quiet import Rounds
-from gpuexplore.jobs.turn import TurnWord
 from gpuexplore.measure.candidates.cuda_context import breaks_context
 from gpuexplore.measure.candidates.failure import describe_error, failed
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
@@ -72,7 +93,7 @@ def perform(directory: Path) -> None:
         write_event(journal, _carry_out(task, directory, journal))
 
 
-def _carry_out(task: Task, directory: Path, journal: IO[str]) -> Ended:
+def _carry_out(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     _go_first()
     if task.activity:
         return _perform_activity(task, directory, journal)
@@ -142,7 +163,7 @@ def _running() -> set[psutil.Process | threading.Thread]:
     return {*_children(), *threading.enumerate()}
 
 
-def _warm_up(task: Task, directory: Path) -> Ended:
+def _warm_up(task: WorkerTask, directory: Path) -> Ended:
     """Load the libraries the runner uses, until told to hurry; what they start is part of a warm worker."""
     try:
         ready = ensure_ceiling(task.device, later=True)
@@ -154,7 +175,7 @@ def _warm_up(task: Task, directory: Path) -> Ended:
     return Ended(device=ready)
 
 
-def _perform_activity(task: Task, directory: Path, journal: IO[str]) -> Ended:
+def _perform_activity(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """Do what no sweep of an operation is; what goes wrong in it is its own failure."""
     assert task.activity is not None
     children, failure = _children(), None
@@ -186,7 +207,7 @@ def _limits_put_back() -> Iterator[None]:
                 resource.setrlimit(which, limits)
 
 
-def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
+def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """Measure cases: every one ends with a result, also what the runner leaves out, or loses in an exception.
 
     Where a case breaks the CUDA context, and with it this process, it is the last one the journal tells of, and has
@@ -194,7 +215,7 @@ def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
     """
     if task.device.kind == "cpu":
         SPEEDS.prepare()  # its threads are the worker's own
-    before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
+    before, reporter = _running(), _Reporter(task, turn_word(directory), journal)
     try:
         with _limits_put_back():
             error = _measure_cases(task, reporter, directory)
@@ -214,7 +235,7 @@ class _Reporter:
         context_error: what broke the context.
     """
 
-    def __init__(self, task: Task, turn: TurnWord, journal: IO[str]) -> None:
+    def __init__(self, task: WorkerTask, turn: mmap, journal: IO[str]) -> None:
         self.left = dict.fromkeys(task.cases)
         self.context_error: str | None = None
         self._device = task.device
@@ -226,7 +247,7 @@ class _Reporter:
     def begin_turn(self, case: Case, expected_s: float | None = None) -> None:
         self._end_twin()
         if case in self._indices:  # others are called while one of these is finished: the cost of a call is sampled
-            self._turn.begin(self._indices[case], expected_s)
+            begin_turn(self._turn, self._indices[case], expected_s)
 
     def _end_twin(self) -> None:
         """End this process where it is a copy of the worker that an implementation made: both would report."""
@@ -236,7 +257,7 @@ class _Reporter:
     def keep(self, result: Result) -> None:
         self._end_twin()
         if result.case in self.left:
-            write_event(self._journal, Kept(with_fewer_samples(result)))
+            write_event(self._journal, StandingResult(with_fewer_samples(result)))
 
     def report(self, event: Case | Result) -> None:
         self._end_twin()
@@ -256,7 +277,7 @@ class _Reporter:
         return result.status is Status.ERROR and breaks_context(result.reason or "", self._device)
 
 
-def _measure_cases(task: Task, reporter: _Reporter, directory: Path) -> Exception | None:
+def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Exception | None:
     """Return what ended the runner before it was done."""
     time = Timekeeper(
         leaves_off=(directory / LEAVE).exists,

@@ -12,37 +12,31 @@ from gpuexplore.store import (
     activities,
     answers,
     askers,
-    attempts,
     audit,
-    audited_rooms,
+    claims,
     holds,
     leases,
     listing,
-    owners,
     peaks,
     places,
     pruning,
-    queue,
     room_tasks,
     rooms,
+    run_states,
     runs,
     turns,
 )
-from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
-from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
+from gpuexplore.store.claims import Claim
+from gpuexplore.store.database import Database, connect, database_url, unavailable, url_is_given, utc_now
+from gpuexplore.store.leases import Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, Wanted
 from gpuexplore.store.places import WaitingRun
-from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
-from gpuexplore.store.unavailable import unavailable
 from gpuexplore.store.upgrade import upgrade
 
 __all__ = [
-    "ActivityClaim",
     "Claim",
     "Description",
-    "Instance",
     "ListedRun",
-    "RunClaim",
     "Store",
     "Supervisor",
     "SupervisorState",
@@ -77,7 +71,7 @@ class Store(Database):
     describe = listing.describe
     delete_run = listing.delete_run
     restore_run = listing.restore_run
-    request_cancel = runs.request_cancel
+    request_cancel = run_states.request_cancel
     own_peaks = peaks.own_peaks
     set_own_peak = peaks.set_own_peak
     delete_own_peak = peaks.delete_own_peak
@@ -88,7 +82,7 @@ class Store(Database):
     set_outcomes = answers.set_outcomes
     answers_of = answers.answers_of
     erase_answers = answers.erase_answers
-    see = owners.see
+    see = askers.see
     rooms_of = rooms.rooms_of
     join_room = rooms.join_room
     leave_room = rooms.leave_room
@@ -96,7 +90,7 @@ class Store(Database):
     tasks_followed = room_tasks.tasks_followed
     give_guess = room_tasks.give_guess
     # leaders of a room
-    open_room = audited_rooms.open_room
+    open_room = rooms.open_room
     leads = rooms.leads
     take_lead = rooms.take_lead
     new_leader_key = rooms.new_leader_key
@@ -106,8 +100,8 @@ class Store(Database):
     add_task = room_tasks.add_task
     mark_task = room_tasks.mark_task
     time_task = room_tasks.time_task
-    close_room = audited_rooms.close_room
-    delete_room = audited_rooms.delete_room
+    close_room = rooms.close_room
+    delete_room = rooms.delete_room
     rename_participant = rooms.rename_participant
     remove_participant = rooms.remove_participant
     # anybody
@@ -139,25 +133,25 @@ class Store(Database):
     # supervisors
     heartbeat = leases.heartbeat
     end_lease = leases.end_lease
-    silent_supervisors = queue.silent_supervisors
-    take_over = queue.take_over
-    drop_abandoned = queue.drop_abandoned
+    silent_supervisors = leases.silent_supervisors
+    take_over = leases.take_over
+    drop_abandoned = run_states.drop_abandoned
     order_all = turns.order_all
     somebody_waits = turns.somebody_waits
     first_pass_waits = turns.first_pass_waits
-    claim = queue.claim
+    claim = claims.claim
     devices_of_results = runs.devices_of_results
-    add_device_seconds = attempts.add_device_seconds
+    add_device_seconds = claims.add_device_seconds
     is_paused = holds.is_paused
-    cancel_requested = runs.cancel_requested
-    set_current = attempts.set_current
-    add_result = attempts.add_result
-    add_observation = attempts.add_observation
-    finish = attempts.finish
+    cancel_requested = run_states.cancel_requested
+    set_current = claims.set_current
+    add_result = claims.add_result
+    add_observation = claims.add_observation
+    finish = claims.finish
     set_summary = listing.set_summary
     prune = pruning.prune
     purge_deleted = pruning.purge_deleted
-    release = attempts.release
+    release = claims.release
 
     def close(self) -> None:
         """Close the connections."""

@@ -11,8 +11,7 @@ from gpuexplore.errors import NotFound
 from gpuexplore.model import RunState
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.limits import check, limits
-from gpuexplore.store.run_rows import insert_run, new_row
+from gpuexplore.store.run_rows import check, insert_run, limits, new_row
 from gpuexplore.store.tables import EXPERIMENT, OBSERVATIONS, OWNERS, RUNS
 from gpuexplore.store.tolerant_decode import activity_of, warn
 from gpuexplore.store.turns import order_runs_of

@@ -1,6 +1,7 @@
 """Who asks for what: the same request is measured once for all who ask for it while it waits or goes on.
 
-Whoever submitted a run owns it; the others are its askers. One of them inherits it where its owner cancels it.
+Whoever submitted a run owns it; the others are its askers. One of them inherits it where its owner cancels it. It is
+noted when each was last seen: a run that waits for somebody who has gone gives its place to others.
 """
 
 from typing import Any
@@ -11,9 +12,8 @@ from gpuexplore.activity import Activity
 from gpuexplore.model import Experiment
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.store.audit import Action, note
-from gpuexplore.store.database import Database, epoch_s, insertion, upsert
-from gpuexplore.store.limits import check, limits
-from gpuexplore.store.run_rows import ACTIVE, LISTED, insert_run, new_row
+from gpuexplore.store.database import SOON_S, Database, epoch_s, insertion, upsert
+from gpuexplore.store.run_rows import ACTIVE, LISTED, check, insert_run, limits, new_row
 from gpuexplore.store.tables import OWNERS, RUN_ASKERS, RUNS
 from gpuexplore.store.turns import head_start_s, next_turn_s, order_runs_of
 
@@ -119,3 +119,13 @@ def _note_asker(connection: Connection, run: Row[Any], owner: str, *, asked_utc:
     connection.execute(insertion(connection, RUN_ASKERS).values(**asker).on_conflict_do_nothing())
     order_runs_of(connection, run.owner)
     return str(run.id)
+
+
+def see(database: Database, owner: str) -> None:
+    """Note that `owner` is here now.
+
+    Raises:
+        StoreUnavailable: the database cannot be written to now, or not soon.
+    """
+    with database.writing(patience_s=SOON_S) as connection:
+        upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.store.database import because, unavailable
 from gpuexplore.store.sqlite_connection import OWNER_ONLY, size_of
-from gpuexplore.store.unavailable import because, unavailable
 from gpuexplore.store.upgrade import revisions
 from gpuexplore.units import format_bytes
 

@@ -1,6 +1,10 @@
-"""One connection pool and its clocks: how every query of this package reaches the database."""
+"""One connection pool and its clocks: how every query of this package reaches the database, and what is said where not.
+
+What a user reads when the database cannot be used now is one sentence, whatever the driver said.
+"""
 
 import json
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -13,15 +17,30 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Float, Table, create_engine, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from gpuexplore.devices.directories import data_directory
+from gpuexplore.errors import StoreUnavailable
 from gpuexplore.store.sqlite_connection import PATIENCE_S, check_whole, listen
-from gpuexplore.store.storable_text import REPLACEMENT, storable
-from gpuexplore.store.unavailable import LOCKED, because, is_unavailable, unavailable
+from gpuexplore.store.tables import REPLACEMENT, storable
+
+LOG = logging.getLogger(__name__)
+KEPT = "Nothing that was stored is lost"
+CAUSES = (  # of SQLite's texts (https://www.sqlite.org/rescode.html) and of PostgreSQL's
+    (("database is locked", "lock timeout"), f"another program keeps it locked. {KEPT}: try again"),
+    (("disk is full", "no space left", "disk full"), f"its disk is full. {KEPT}: make room"),
+    (("readonly", "read-only"), f"it is read-only. {KEPT}: make the file and its directory writable"),
+    (("malformed", "not a database", "corrupt"),
+     "its file is damaged. Who runs this server restores a backup, or moves the file away"),
+    (("unable to open", "no such table", "no such column", "undefinedtable", "does not exist", "deleted or replaced"),
+     "its file was deleted or replaced. Who runs this server restores a backup, or starts it again with an empty one"),
+    (("disk i/o error",), "its disk does not answer"),
+)  # fmt: skip
+LOCKED, FULL = CAUSES[0][1], CAUSES[1][1]
+UNREACHABLE = f"the database server does not answer. {KEPT}: it is tried again"
 
 URL_VARIABLE = "GPUEXPLORE_DATABASE_URL"
 SOON_S = 1.0  # as long as a page, or a program that asks, can wait for another writer
@@ -192,3 +211,29 @@ def _translated() -> Iterator[None]:
         if not is_unavailable(error):
             raise
         raise unavailable(error) from error
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Return whether the database is to blame, and not the statement."""
+    return isinstance(error, OperationalError | InterfaceError | InternalError) or _cause(error) is not None
+
+
+def unavailable(error: BaseException) -> StoreUnavailable:
+    """Return what to tell a user; the driver's own words go to the log."""
+    LOG.warning("The database cannot be used: %s", _said(error))
+    return because(_cause(error) or UNREACHABLE)
+
+
+def because(cause: str) -> StoreUnavailable:
+    """Return the error that tells `cause`."""
+    return StoreUnavailable(f"The database cannot be used now: {cause}.")
+
+
+def _cause(error: BaseException) -> str | None:
+    said = _said(error).lower()
+    return next((cause for words, cause in CAUSES if any(word in said for word in words)), None)
+
+
+def _said(error: BaseException) -> str:
+    driver = getattr(error, "orig", None) or error
+    return f"{type(driver).__name__}: {driver}".splitlines()[0]

@@ -15,20 +15,12 @@ from gpuexplore.store.upgrade import free_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
-    """The runs that wait for the same devices; `oldest_s` is how long the first of them has waited."""
-
-    devices: str
-    runs: int
-    oldest_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Figures:
     """What one look at the database found.
 
     Attributes:
-        queues: by devices.
+        waiting: how many runs wait, by the devices that they ask for.
+        oldest_s: how long the first of these has waited.
         runs: how many there are, by state; those that were pruned are not.
         used_s: seconds that devices worked, by the devices that runs asked for.
         supervisors: those heard of within a lease.
@@ -36,7 +28,8 @@ class Figures:
         free_bytes: of its disk; None on a server, whose disk is its own.
     """
 
-    queues: tuple[Queue, ...]
+    waiting: dict[str, int]
+    oldest_s: dict[str, float]
     runs: dict[str, int]
     used_s: dict[str, float]
     supervisors: tuple[Supervisor, ...]
@@ -57,7 +50,8 @@ def figures(database: Database) -> Figures:
     with database.reading() as connection:
         queues = connection.execute(waiting.where(QUEUED).group_by(RUNS.c.devices).order_by(RUNS.c.devices)).all()
         return Figures(
-            queues=tuple(Queue(row.devices, row.runs, _since_s(row.first, now)) for row in queues),
+            waiting={row.devices: row.runs for row in queues},
+            oldest_s={row.devices: _since_s(row.first, now) for row in queues},
             runs={row.state.value: row.runs for row in connection.execute(by_state)},
             used_s={row.devices: row.device_s for row in connection.execute(select(DEVICE_USE))},
             supervisors=leased(connection),

@@ -1,32 +1,51 @@
-"""Leases: who measures, on what, and when it was last heard of, by the database's own clock."""
+"""A supervisor's lease, from its first beat to what becomes of its runs: who measures on what, and was heard of when.
 
-from collections.abc import Iterable, Sequence
+A lease is a row that a supervisor writes anew every second (`jobs.heartbeat`), with its devices and what it does. Times
+are by the database's own clock, the only one that all hosts share. Who was heard of in the last FRESH_S seconds is
+alive: pages show its devices, and expected starts count on them. Who is silent for LEASE_S has lost its lease: what it
+was measuring may be taken over. A supervisor that ends in good order ends its lease, too.
+
+Whoever is alive looks for the runs of the dead: of supervisors whose lease is gone, of those that shared its locks,
+which it holds now, and of those that were silent at two looks. These runs wait again, are cancelled where that was
+asked for, or fail where they ended MOST_LOST supervisors. Their attempt counts on at the next claim, and so fences off
+what a supervisor writes that was not dead after all (`claims`).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import ColumnElement, Connection, delete, select
+from sqlalchemy import ColumnElement, Connection, Update, and_, delete, func, select, update
+from sqlalchemy import case as choose
 
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Device
+from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
+from gpuexplore.model import Device, RunState
 from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.tables import SUPERVISORS
+from gpuexplore.store.run_rows import settle
+from gpuexplore.store.run_states import changeable
+from gpuexplore.store.tables import RUNS, SUPERVISORS
 
 SupervisorState = Literal["warming", "ready", "measuring"]
 FRESH_S = 5.0  # five beats: who reported itself since is alive
 LEASE_S = 30.0  # a run of who is silent for longer may be taken over
 FORGOTTEN_S = 3600.0
+MOST_LOST = 3
+GAVE_UP = f"the measuring process ended {MOST_LOST} times while it worked on this run"
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """One supervisor process.
+class Supervisor:
+    """A process that measures, and what it last reported of itself.
 
     Attributes:
         name: unique: no other process, before or after, has it.
         host: of the machine, as its devices are named by.
         scope: processes with the same share the locks of one operating system.
         side_by_side: whether each of its devices is measured on by itself; otherwise all in turns.
+        state: what it does.
+        devices: that it has.
+        age_s: seconds since it reported itself.
     """
 
     name: str
@@ -35,19 +54,9 @@ class Instance:
     pid: int
     version: str
     side_by_side: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Supervisor:
-    """A process that measures, as it last reported itself; `age_s` is the seconds since then."""
-
-    name: str
-    host: str
-    pid: int
-    version: str
-    state: SupervisorState
-    devices: tuple[Device, ...]
-    age_s: float
+    state: SupervisorState = "warming"
+    devices: tuple[Device, ...] = ()
+    age_s: float = 0.0
 
     @property
     def alive(self) -> bool:
@@ -60,7 +69,7 @@ class Supervisor:
         return names_of(self.host, (device.id for device in self.devices))
 
 
-def heartbeat(database: Database, instance: Instance, *, state: SupervisorState, devices: Sequence[Device]) -> None:
+def heartbeat(database: Database, instance: Supervisor, *, state: SupervisorState, devices: Sequence[Device]) -> None:
     """Renew the lease of `instance`."""
     row = {
         "name": instance.name,
@@ -77,7 +86,7 @@ def heartbeat(database: Database, instance: Instance, *, state: SupervisorState,
         upsert(connection, SUPERVISORS, row)
 
 
-def end_lease(database: Database, instance: Instance) -> None:
+def end_lease(database: Database, instance: Supervisor) -> None:
     """Forget `instance`, which ends in good order, and whoever has been silent for an hour."""
     silent = epoch_s() - SUPERVISORS.c.beat_epoch_s > FORGOTTEN_S
     with database.writing() as connection:
@@ -107,6 +116,63 @@ def ready(database: Database) -> None:
         raise StoreUnavailable(f"No supervisor has reported itself in the last {FRESH_S:g} seconds")
 
 
+def silent_supervisors(database: Database) -> frozenset[str]:
+    """Return the supervisors of running runs whose lease has expired by the database's clock."""
+    leased = select(SUPERVISORS.c.name).where(is_leased())
+    with database.reading() as connection:
+        found = connection.scalars(
+            select(RUNS.c.supervisor)
+            .where(RUNS.c.state == RunState.RUNNING, RUNS.c.supervisor.not_in(leased))
+            .distinct()
+        )
+        return frozenset(name for name in found if name is not None)
+
+
+def take_over(database: Database, instance: Supervisor, silent: Collection[str] = ()) -> int:
+    """Queue again what dead supervisors left running; return how many runs that were.
+
+    A run that was to be cancelled is cancelled, and one that ended its supervisor too often fails.
+
+    Args:
+        database: where they are.
+        instance: the caller, which holds the lock of its scope: whoever else had that lock is dead.
+        silent: names whose lease has expired; not taken on trust, but once more compared with the lease.
+    """
+    scope = select(SUPERVISORS.c.name).where(SUPERVISORS.c.scope == instance.scope)
+    leased = select(SUPERVISORS.c.name).where(is_leased())
+    known = select(SUPERVISORS.c.name)
+    dead = (
+        RUNS.c.supervisor.in_(scope)
+        | RUNS.c.supervisor.not_in(known)
+        | and_(RUNS.c.supervisor.in_(silent), RUNS.c.supervisor.not_in(leased))
+    )
+    with database.writing() as connection:
+        count = connection.execute(_again(database, dead & (RUNS.c.supervisor != instance.name))).rowcount
+        settle(connection)
+        return count
+
+
+def _again(database: Database, dead: ColumnElement[bool]) -> Update:
+    """Return the statement that queues the running runs of the dead again, with one more supervisor lost."""
+    give_up = RUNS.c.lost + 1 >= MOST_LOST
+    ends = RUNS.c.cancel_requested | give_up
+    return (
+        update(RUNS)
+        .where(changeable("supervisor", RunState.RUNNING, RunState.CANCELLED, RunState.FAILED, RunState.QUEUED), dead)
+        .values(
+            state=choose(
+                (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
+            ),
+            reason=choose(
+                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)), (give_up, GAVE_UP)
+            ),
+            finished_utc=choose((ends, database.now())),
+            lost=RUNS.c.lost + 1,
+            current=None,
+        )
+    )
+
+
 def leased(connection: Connection) -> tuple[Supervisor, ...]:
     """Return the supervisors heard of within a lease, the one heard of last first."""
     age_s = (epoch_s() - SUPERVISORS.c.beat_epoch_s).label("age_s")
@@ -115,8 +181,10 @@ def leased(connection: Connection) -> tuple[Supervisor, ...]:
         Supervisor(
             name=row.name,
             host=row.host,
+            scope=row.scope,
             pid=row.pid,
             version=row.version,
+            side_by_side=row.side_by_side,
             state=row.state,
             devices=tuple(decode(Device, device) for device in row.devices),
             age_s=row.age_s,

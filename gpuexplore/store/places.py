@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 from sqlalchemy import Float, Integer, Row, String, and_, bindparam, cast, exists, func, select, tuple_
@@ -111,12 +110,14 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
         held = holds_now(connection, database.now())
         leaders = leaders_among(connection, {row.owner for row in rows})
     reserved = {each.owner for each in held}
-    asked = {_Asked(row.devices, row.owner if row.owner in reserved else "") for row in rows}
-    rooms = {each: _room(each.devices, servers, combinations, _against(each.owner, held)) for each in asked}
+    # What decides where a run may be measured: the devices, and the owner where some are reserved for them.
+    keys = [(row.devices, row.owner if row.owner in reserved else "") for row in rows]
+    rooms = {
+        (devices, owner): _room(devices, servers, combinations, _against(owner, held)) for devices, owner in set(keys)
+    }
     found = []
     before = dict.fromkeys(rooms, (0, 0.0))
-    for row in rows:
-        key = _Asked(row.devices, row.owner if row.owner in reserved else "")
+    for row, key in zip(rows, keys, strict=True):
         found.append(replace(_waiting(row, rooms[key], *before[key]), of_leader=row.owner in leaders))
         for each, (others, others_s) in before.items():
             if row.devices in rooms[each].competitors:
@@ -131,21 +132,7 @@ def queue_length(database: Database) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lane:
-    """Devices on which a supervisor that is alive measures one run at a time, by the names that runs ask for."""
-
-    supervisor: str
-    device_ids: frozenset[str]
-
-    def serves(self, devices: str) -> bool:
-        return self.device_ids.issuperset(devices.split(","))
-
-    def without(self, held: Sequence[Hold]) -> "_Lane":
-        return _Lane(self.supervisor, free_of(self.device_ids, held)) if held else self
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
+class _Capacity:
     """Where a run may be measured: on how many lanes, what other runs ask for that may be, and what is measured now.
 
     `held` says why it is on none, where an administrator holds its devices back.
@@ -157,14 +144,6 @@ class _Room:
     held: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What decides where a run may be measured: the devices, and the owner where some are reserved for them."""
-
-    devices: str
-    owner: str
-
-
 def _against(owner: str, held: Sequence[Hold]) -> Sequence[Hold]:
     """Return those of what is held back that hold back the runs of `owner`."""
     return [each for each in held if each.kind is not HoldKind.RESERVED or each.owner != owner]
@@ -172,7 +151,7 @@ def _against(owner: str, held: Sequence[Hold]) -> Sequence[Hold]:
 
 def _room(
     devices: str, servers: Sequence[Row[*tuple[Any, ...]]], combinations: Iterable[str], held: Sequence[Hold] = ()
-) -> _Room:
+) -> _Capacity:
     """Return where a run that asks for `devices` may be measured.
 
     Args:
@@ -182,37 +161,43 @@ def _room(
         held: what is held back from this run.
     """
     offers = {(row.supervisor, row.host, row.offered, row.side_by_side and "," not in devices) for row in servers}
-    serving = [lane for lane in chain.from_iterable(_lanes(*offer) for offer in offers) if lane.serves(devices)]
-    lanes = [lane for lane in (each.without(held) for each in serving) if lane.serves(devices)]
-    names = {lane.supervisor for lane in lanes}
+    serving = [
+        (name, lane) for name, *offer in offers for lane in _lanes(*offer) if lane.issuperset(devices.split(","))
+    ]
+    left = [(name, free_of(lane, held) if held else lane) for name, lane in serving]
+    lanes = [(name, lane) for name, lane in left if lane.issuperset(devices.split(","))]
+    names = {name for name, _ in lanes}
     competitors = frozenset([devices]).union(
-        *(lane.device_ids for lane in lanes),
-        (several for several in combinations if any(lane.serves(several) for lane in lanes)),
+        *(lane for _, lane in lanes),
+        (several for several in combinations if any(lane.issuperset(several.split(",")) for _, lane in lanes)),
     )
     busy_s = sum(
         row.busy_s
         for row in servers
         if row.in_use is not None and row.supervisor in names and (row.in_use in competitors or "," in row.in_use)
     )
-    why = _why(devices, serving, held) if not lanes else None
-    return _Room(len(lanes), competitors, busy_s, why)
+    why = _why(devices, [lane for _, lane in serving], held) if not lanes else None
+    return _Capacity(len(lanes), competitors, busy_s, why)
 
 
-def _why(devices: str, serving: Sequence[_Lane], held: Sequence[Hold]) -> str | None:
+def _why(devices: str, serving: Sequence[frozenset[str]], held: Sequence[Hold]) -> str | None:
     """Return what holds a run back that asks for `devices`; None where nothing of that does."""
-    names = frozenset().union(*(lane.device_ids for lane in serving))
+    names = frozenset().union(*serving)
     found = [each for each in held if any(applies(each, device, names) for device in devices.split(","))]
     return "; ".join(map(str, found)) or None
 
 
 @lru_cache(maxsize=1000)
-def _lanes(supervisor: str, host: str, offered: str, apart: bool) -> list[_Lane]:
-    """Return the lanes of a supervisor: one, or one a device where those are measured on side by side."""
+def _lanes(host: str, offered: str, apart: bool) -> list[frozenset[str]]:
+    """Return the lanes of a supervisor that is alive: devices on which it measures one run at a time.
+
+    By the names that runs ask for; it is one lane, or one a device where those are measured on side by side.
+    """
     ids = [device["id"] for device in json.loads(offered)]
-    return [_Lane(supervisor, names_of(host, part)) for part in ([[id] for id in ids] if apart else [ids])]
+    return [names_of(host, part) for part in ([[id] for id in ids] if apart else [ids])]
 
 
-def _waiting(run: Row[*tuple[Any, ...]], room: _Room, runs_ahead: int, wait_s: float) -> WaitingRun:
+def _waiting(run: Row[*tuple[Any, ...]], room: _Capacity, runs_ahead: int, wait_s: float) -> WaitingRun:
     return WaitingRun(
         id=run.id,
         owner=run.owner,

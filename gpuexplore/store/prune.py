@@ -1,49 +1,40 @@
-"""Erases old runs for good, a little at a time.
+"""Old runs erased for good, a little at a time, and the space of what was erased given back to the disk.
 
 Each transaction erases so few rows that whoever writes beside it waits for a tenth of a second at most, and between two
-of them everybody else has a turn. A run that is being erased is off every list from the first of them on.
+of them everybody else has a turn. A run that is being erased is off every list from the first of them on. The space
+comes back in the same way beside others, else at once.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, or_, select, update
 
-from gpuexplore.model import RunState
+from gpuexplore.errors import StoreUnavailable
 from gpuexplore.store.audit import Action, note
+from gpuexplore.store.backup import alone
 from gpuexplore.store.database import Database, seconds_since_1970
+from gpuexplore.store.run_states import FINAL
+from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.tables import AUDIT, DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUN_TAGS, RUNS
 from gpuexplore.store.turns import MINUTES
+from gpuexplore.units import format_bytes
 
 ROWS = 200  # of a transaction, to begin with
 FEWEST, MOST = 10, 1000
 TRANSACTION_S = 0.05  # so long one is to take: the number of rows follows
 PAUSE_S = 0.1  # SQLite looks so often whether it can write
-ENDED = RUNS.c.state.in_((RunState.DONE, RunState.CANCELLED, RunState.FAILED))
-
-
-@dataclass(frozen=True, slots=True)
-class Old:
-    """Which runs go.
-
-    Attributes:
-        before_utc: those that ended before then, with neither tag nor note, and those that were deleted before then.
-        marked: also those with a tag or a note.
-    """
-
-    before_utc: str
-    marked: bool = False
-
-    def condition(self) -> ColumnElement[bool]:
-        """Return what holds of the runs: they have ended, whatever else."""
-        tagged = exists(select(RUN_TAGS.c.tag).where(RUN_TAGS.c.number == RUNS.c.number))
-        old = RUNS.c.finished_utc < self.before_utc
-        if not self.marked:
-            old &= (RUNS.c.note == "") & ~tagged
-        return ENDED & or_(old, RUNS.c.deleted_utc < self.before_utc)
+PAGES = 300  # that one transaction gives back: some ten milliseconds
+INCREMENTAL = 2  # the value of PRAGMA auto_vacuum
+ENVIRONMENTS_OF_NOTHING = (
+    "DELETE FROM environments WHERE digest NOT IN (SELECT environment FROM results WHERE environment IS NOT NULL)"
+)
+SERVER_KEEPS = "PostgreSQL fills the space again by itself; VACUUM FULL gives it back, and keeps everybody waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,71 +52,94 @@ class Pruned:
     audit: int = 0
 
 
-def prunable(database: Database, old: Old) -> Pruned:
+def old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
+    """Return the condition on the runs that go: those that ended before then, and those that were deleted before then.
+
+    Args:
+        before_utc: in ISO 8601.
+        marked: whether those go that ended before then with a tag or a note.
+    """
+    tagged = exists(select(RUN_TAGS.c.tag).where(RUN_TAGS.c.number == RUNS.c.number))
+    old = RUNS.c.finished_utc < before_utc
+    if not marked:
+        old &= (RUNS.c.note == "") & ~tagged
+    return RUNS.c.state.in_(FINAL) & or_(old, RUNS.c.deleted_utc < before_utc)
+
+
+def prunable(database: Database, before_utc: str, *, marked: bool = False) -> Pruned:
     """Return what `prune` would erase."""
-    gone = select(RUNS.c.id).where(old.condition())
-    everything = Old(old.before_utc, marked=True).condition()
+    old = old_runs(before_utc, marked=marked)
+    gone = select(RUNS.c.id).where(old)
+    everything = old_runs(before_utc, marked=True)
     with database.reading() as connection:
-        runs = _count(connection, select(func.count()).select_from(RUNS).where(old.condition()))
+        runs = _count(connection, select(func.count()).select_from(RUNS).where(old))
         results = _count(connection, select(func.count()).select_from(RESULTS).where(RESULTS.c.run_id.in_(gone)))
         every = _count(connection, select(func.count()).select_from(RUNS).where(everything))
-        lines = _count(connection, select(func.count()).select_from(AUDIT).where(AUDIT.c.at_utc < old.before_utc))
+        lines = _count(connection, select(func.count()).select_from(AUDIT).where(AUDIT.c.at_utc < before_utc))
     return Pruned(runs, results, every - runs, lines)
 
 
-def prune(database: Database, old: Old, owner: str, pause: Callable[[float], None] = time.sleep) -> Pruned:
-    """Erase them with everything in them, and what the audit log says of that time; return what went.
+def prune(
+    database: Database,
+    before_utc: str,
+    owner: str,
+    pause: Callable[[float], None] = time.sleep,
+    *,
+    marked: bool = False,
+) -> Pruned:
+    """Erase old runs with everything in them, and what the audit log says of that time; return what went.
 
     Args:
         database: where they are.
-        old: which.
+        before_utc: which; see `old_runs`.
         owner: who asks, for the audit log.
         pause: waits so many seconds, in which others write.
+        marked: also those with a tag or a note.
     """
-    paced = Paced(database, pause)
+    old, do = old_runs(before_utc, marked=marked), _paced(database, pause)
     with database.reading() as connection:
-        left = list(connection.scalars(select(RUNS.c.id).where(old.condition()).order_by(RUNS.c.number)))
-    kept, runs, results, lines = prunable(database, old).kept, 0, 0, 0
+        left = list(connection.scalars(select(RUNS.c.id).where(old).order_by(RUNS.c.number)))
+    kept, runs, results, lines = prunable(database, before_utc, marked=marked).kept, 0, 0, 0
     while left:
-        ids = paced.do(partial(_hide, (old, database.now()), left))
+        ids = do(partial(_hide, old, left, now=database.now()))
         for table in (RESULTS, OBSERVATIONS):
-            while erased := paced.do(partial(_erase_parts, table, ids)):
+            while erased := do(partial(_erase_parts, table, ids)):
                 results += erased if table is RESULTS else 0
-        runs += paced.do(partial(_erase_runs, ids))
-    paced.do(_erase_uses)
-    while erased := paced.do(partial(_erase_lines, old)):
+        runs += do(partial(_erase_runs, ids))
+    do(_erase_uses)
+    while erased := do(partial(_erase_lines, before_utc)):
         lines += erased
     with database.writing(durable=True) as connection:
-        note(connection, database.now(), (Action.PRUNED, owner, f"{runs} runs before {old.before_utc[:19]}"))
+        note(connection, database.now(), (Action.PRUNED, owner, f"{runs} runs before {before_utc[:19]}"))
     return Pruned(runs, results, kept, lines)
 
 
-class Paced:
-    """Does a little in each transaction, by what the ones before took."""
+def _paced(database: Database, pause: Callable[[float], None]) -> Callable[[Callable[[Connection, int], Any]], Any]:
+    """Return what does a little in each transaction, by what the ones before took."""
+    rows = ROWS
 
-    def __init__(self, database: Database, pause: Callable[[float], None]) -> None:
-        self._database, self._pause, self._rows = database, pause, ROWS
-
-    def do(self, act: Callable[[Connection, int], Any]) -> Any:
+    def do(act: Callable[[Connection, int], Any]) -> Any:
         """Return what `act` does in one transaction to so many rows; then let others write."""
-        with self._database.writing() as connection:
+        nonlocal rows
+        with database.writing() as connection:
             start_s = time.perf_counter()
-            done = act(connection, self._rows)
+            done = act(connection, rows)
             took_s = time.perf_counter() - start_s
         if took_s > TRANSACTION_S:
-            self._rows = max(FEWEST, self._rows // 2)
+            rows = max(FEWEST, rows // 2)
         elif took_s < TRANSACTION_S / 4:
-            self._rows = min(MOST, 2 * self._rows)
-        self._pause(PAUSE_S)
+            rows = min(MOST, 2 * rows)
+        pause(PAUSE_S)
         return done
 
+    return do
 
-def _hide(how: tuple[Old, str], ids: list[str], connection: Connection, rows: int) -> list[str]:
+
+def _hide(old: ColumnElement[bool], ids: list[str], connection: Connection, rows: int, *, now: str) -> list[str]:
     """Take the first of the runs off `ids`, and those of them that still are old off every list; return these."""
-    old, now = how
     some = ids[:rows]
     del ids[:rows]
-    found = list(connection.scalars(select(RUNS.c.id).where(RUNS.c.id.in_(some), old.condition())))
+    found = list(connection.scalars(select(RUNS.c.id).where(RUNS.c.id.in_(some), old)))
     hidden = update(RUNS).where(RUNS.c.id.in_(found), RUNS.c.deleted_utc.is_(None))
     connection.execute(hidden.values(deleted_utc=now))
     return found
@@ -146,10 +160,83 @@ def _erase_uses(connection: Connection, _: int) -> None:
     connection.execute(delete(DEVICE_SECONDS).where(DEVICE_SECONDS.c.minute <= counted))
 
 
-def _erase_lines(old: Old, connection: Connection, rows: int) -> int:
-    some = select(AUDIT.c.number).where(AUDIT.c.at_utc < old.before_utc).limit(rows)
+def _erase_lines(before_utc: str, connection: Connection, rows: int) -> int:
+    some = select(AUDIT.c.number).where(AUDIT.c.at_utc < before_utc).limit(rows)
     return connection.execute(delete(AUDIT).where(AUDIT.c.number.in_(some))).rowcount
 
 
 def _count(connection: Connection, query: Select[Any]) -> int:
     return connection.scalar(query) or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The database's file before and after, in bytes; None where it is a server's.
+
+    Attributes:
+        free_bytes: of it, what is empty inside and is filled again.
+        reason: why that was not given back; None where it was.
+    """
+
+    before_bytes: int | None
+    after_bytes: int | None
+    free_bytes: int
+    reason: str | None
+
+
+def give_back(database: Database, pause: Callable[[float], None] = time.sleep) -> Space:
+    """Make the file of SQLite as small as what is in it; return what came of it.
+
+    Where nobody else has the database open it is rewritten, and can be made smaller beside others from then on. Where
+    somebody has, it gives back a little in each transaction, if it was rewritten or made by this version.
+    """
+    if database.engine.dialect.name != "sqlite":
+        return Space(None, None, 0, SERVER_KEEPS)
+    file = Path(str(database.engine.url.database))
+    before_bytes, reason = size_of(file), None
+    _shrink_beside_others(database, pause)
+    database.engine.dispose()  # this process's own connections
+    try:
+        _rewrite(file)
+    except StoreUnavailable as error:
+        reason = str(error)
+    return Space(before_bytes, size_of(file), _free_bytes(database), reason)
+
+
+def _shrink_beside_others(database: Database, pause: Callable[[float], None]) -> None:
+    with database.reading() as connection:
+        if connection.exec_driver_sql("PRAGMA auto_vacuum").scalar() != INCREMENTAL:
+            return
+    while _free_pages(database):
+        raw: Any = database.engine.raw_connection()
+        try:  # the driver takes one step of any other call, and a step gives back one page
+            raw.driver_connection.executescript(f"PRAGMA incremental_vacuum({PAGES})")
+        finally:
+            raw.close()
+        pause(PAUSE_S)
+
+
+def _rewrite(file: Path) -> None:
+    free_bytes = shutil.disk_usage(file.parent).free
+    if free_bytes < 2 * size_of(file):  # the new file, and a journal of the old one
+        raise StoreUnavailable(
+            f"To rewrite the database takes {format_bytes(2 * size_of(file))} of its disk for a while, and "
+            f"{format_bytes(free_bytes)} are free."
+        )
+    with alone(file) as connection:
+        connection.execute(ENVIRONMENTS_OF_NOTHING)
+        connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA locking_mode = NORMAL")
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+
+
+def _free_pages(database: Database) -> int:
+    with database.reading() as connection:
+        return int(connection.exec_driver_sql("PRAGMA freelist_count").scalar() or 0)
+
+
+def _free_bytes(database: Database) -> int:
+    with database.reading() as connection:
+        page_bytes = int(connection.exec_driver_sql("PRAGMA page_size").scalar() or 0)
+    return page_bytes * _free_pages(database)

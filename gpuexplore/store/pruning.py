@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, delete, func, literal, select, update
 
-from gpuexplore.model import RunState
 from gpuexplore.store.database import Database
+from gpuexplore.store.run_states import FINAL
 from gpuexplore.store.tables import OBSERVATIONS, RESULTS, RUNS
 
 BATCH = 500  # results or observations that one transaction erases: some ten milliseconds
@@ -16,7 +16,6 @@ LOOK = 1000  # runs that are found at once
 PAUSE_S = 0.1  # SQLite's waiting writers look again after so long at most
 ERASED_UTC = "1970-01-01T00:00:00.000000+00:00"  # of a run that is being erased: nobody sees it, and nobody restores it
 Pause = Callable[[float], object]
-ENDED = (RunState.DONE, RunState.CANCELLED, RunState.FAILED)
 
 
 def prune(
@@ -38,7 +37,7 @@ def prune(
         pause: waits so many seconds after each.
         on_run: gets the id of each run that was erased.
     """
-    old = RUNS.c.state.in_(ENDED) & (RUNS.c.finished_utc < before_utc)
+    old = RUNS.c.state.in_(FINAL) & (RUNS.c.finished_utc < before_utc)
     return _erase_all(database, _found(database, old), batch=batch, pause=pause, on_run=on_run)
 
 

@@ -1,7 +1,11 @@
-"""What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in."""
+"""What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in.
+
+Results are measured by runs of this server, or elsewhere, and sent to the room by somebody with a secret.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
@@ -11,7 +15,6 @@ from gpuexplore.model import Result
 from gpuexplore.rooms import Room, RoomGuess, RoomTask
 from gpuexplore.store.answers import Answer, answer_from
 from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
-from gpuexplore.store.environments import shared_environments
 from gpuexplore.store.rooms import check_open, leading, room_from, theirs
 from gpuexplore.store.run_rows import LISTED
 from gpuexplore.store.tables import (
@@ -25,7 +28,10 @@ from gpuexplore.store.tables import (
     RUN_ASKERS,
     RUNS,
 )
-from gpuexplore.store.tolerant_decode import decodable
+from gpuexplore.store.tolerant_decode import decodable, shared_environments
+
+PREFIX = "sent:"  # no cookie has a colon, and accounts begin otherwise: who sends is no visitor of the pages
+DIGITS = 32
 
 MOST_TASKS = 100  # of one room
 AT_ONCE = 200  # runs whose results are read together
@@ -247,3 +253,25 @@ def _task_from(row: Row[Any], now_s: float) -> RoomTask:
         hidden=row.hidden,
         left_s=left_s,
     )
+
+
+def owner_of_sender(room: Room, secret: str) -> str:
+    """Return by what name whoever sends to a room with a secret owns runs; another one in every room."""
+    return PREFIX + sha256(f"{room.code} {secret}".encode()).hexdigest()[:DIGITS]
+
+
+def sent_by(database: Database, owner: str) -> int:
+    """Return how many results somebody sent."""
+    wanted = select(func.count()).select_from(RESULTS.join(RUNS)).where(RUNS.c.owner == owner)
+    with database.reading(snapshot=False) as connection:
+        return connection.scalar(wanted) or 0
+
+
+def sent_to(database: Database, room: Room) -> int:
+    """Return how many results were sent to a room."""
+    senders = select(PARTICIPANTS.c.owner).where(
+        PARTICIPANTS.c.room == room.number, PARTICIPANTS.c.owner.startswith(PREFIX)
+    )
+    wanted = select(func.count()).select_from(RESULTS.join(RUNS)).where(RUNS.c.owner.in_(senders))
+    with database.reading(snapshot=False) as connection:
+        return connection.scalar(wanted) or 0

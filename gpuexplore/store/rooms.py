@@ -1,4 +1,4 @@
-"""Rooms in the database: who may do what is decided here, whoever asks."""
+"""Rooms in the database: who may do what is decided here, whoever asks; what is done to a room as a whole is noted."""
 
 import secrets
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.rooms import MOST_EVER, MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
+from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
 from gpuexplore.store.tables import PARTICIPANTS, ROOM_LEADERS, ROOMS
 
@@ -40,7 +41,9 @@ def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[R
             raise InvalidInput(f"{MOST_OPEN} rooms of yours are open: close one first")
         number = _inserted(connection, row)
         connection.execute(insert(ROOM_LEADERS).values(owner=owner, room=number))
-        return room_from(connection.execute(select(ROOMS).where(ROOMS.c.number == number)).one(), now), key
+        room = room_from(connection.execute(select(ROOMS).where(ROOMS.c.number == number)).one(), now)
+    _note(database, Action.ROOM_OPENED, owner, room)
+    return room, key
 
 
 def _inserted(connection: Connection, row: dict[str, str]) -> int:
@@ -107,6 +110,7 @@ def close_room(database: Database, owner: str, room: Room) -> None:
     with leading(database, owner, room) as connection:
         closing = update(ROOMS).where(ROOMS.c.number == room.number, ROOMS.c.closed_utc.is_(None))
         connection.execute(closing.values(closed_utc=database.now()))
+    _note(database, Action.ROOM_CLOSED, owner, room)
 
 
 def announce(database: Database, owner: str, room: Room, *, message: str, link: str) -> None:
@@ -153,6 +157,7 @@ def delete_room(database: Database, owner: str, room: Room) -> None:
     """
     with leading(database, owner, room) as connection:
         connection.execute(delete(ROOMS).where(ROOMS.c.number == room.number))
+    _note(database, Action.ROOM_DELETED, owner, room)
 
 
 def join_room(database: Database, owner: str, room: Room, name: str) -> Participant:
@@ -245,6 +250,12 @@ def leading(database: Database, owner: str, room: Room) -> Iterator[Connection]:
         if not _leads(connection, owner, room.number):
             raise InvalidInput(f"room {spoken(room.code)}: only its leader can do this")
         yield connection
+
+
+def _note(database: Database, action: Action, owner: str, room: Room) -> None:
+    """Write down what was done to a room as a whole."""
+    with database.writing() as connection:
+        note(connection, database.now(), (action, owner, room.code))
 
 
 def _leads(connection: Connection, owner: str, number: int) -> bool:

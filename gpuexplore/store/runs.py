@@ -1,4 +1,4 @@
-"""Runs as their owners see them: submit, look, cancel."""
+"""Runs as their owners see them: submit, look. They are cancelled in `run_states`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -6,23 +6,27 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, or_, select, update
-from sqlalchemy import case as choose
+from sqlalchemy import Connection, Row, Select, func, or_, select
 
 from gpuexplore.devices.identity import same_device
-from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
+from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import decode
-from gpuexplore.store.askers import hand_over
-from gpuexplore.store.attempts import add_row
 from gpuexplore.store.audit import Action, note
+from gpuexplore.store.claims import add_row
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.environments import shared_environments
-from gpuexplore.store.limits import check, limits
 from gpuexplore.store.listing import summary_of_row, tags_of
-from gpuexplore.store.run_rows import ACTIVE, LISTED, existing, insert_run, new_row, run_row, settle
+from gpuexplore.store.run_rows import LISTED, check, existing, insert_run, limits, new_row
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
-from gpuexplore.store.tolerant_decode import DECODE_ERRORS, decodable, experiment_of, may_be_of, results_of, warn
+from gpuexplore.store.tolerant_decode import (
+    DECODE_ERRORS,
+    decodable,
+    experiment_of,
+    may_be_of,
+    results_of,
+    shared_environments,
+    warn,
+)
 from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
@@ -226,55 +230,6 @@ def running(database: Database) -> tuple[Run, ...]:
     wanted = _runs_with_counts().where(RUNS.c.state == RunState.RUNNING).order_by(RUNS.c.number)
     with database.reading() as connection:
         return tuple(_decodable_runs(connection.execute(wanted)))
-
-
-def request_cancel(
-    database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None
-) -> bool:
-    """Stop a run: at once while it waits, between two rounds while it is measured; a finished one stays as it is.
-
-    One that others asked for as well goes on when its owner cancels it, and is theirs from then on.
-
-    Args:
-        database: where it is.
-        run_id: of the run.
-        owner: who asks.
-        admin: whether who asks may stop anybody's.
-        address: where they ask from.
-
-    Returns:
-        Whether it does not go on for others.
-
-    Raises:
-        NotFound: no run has this id.
-        InvalidInput: the run is another user's.
-    """
-    waits = RUNS.c.state == RunState.QUEUED
-    stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
-    with database.writing(durable=True) as connection:
-        run = run_row(connection, run_id)
-        if run.owner != owner and not admin:
-            raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
-        if run.owner == owner and run.state in ACTIVE and hand_over(connection, run_id, owner):
-            return False
-        stopped = connection.execute(
-            stop.values(
-                cancel_requested=True,
-                state=choose((waits, RunState.CANCELLED), else_=RUNS.c.state),
-                reason=CANCELLED_BY_OWNER if run.owner == owner else CANCELLED_BY_ADMIN,
-                finished_utc=choose((waits, database.now()), else_=RUNS.c.finished_utc),
-            )
-        )
-        if stopped.rowcount:
-            note(connection, database.now(), (Action.CANCELLED, owner, run_id), address)
-        settle(connection)
-        return True
-
-
-def cancel_requested(database: Database, run_id: str) -> bool:
-    """Return whether the owner asked to stop this run."""
-    with database.reading() as connection:
-        return bool(connection.scalar(select(RUNS.c.cancel_requested).where(RUNS.c.id == run_id)))
 
 
 def _rows_of(run_id: str) -> Select[Any]:

@@ -4,10 +4,14 @@ Times named `_utc` are UTC in ISO 8601 with microseconds, of one width, so that 
 `_epoch_s` are seconds since 1970 by the database's own clock, the only one that all hosts share.
 """
 
+import re
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Dialect,
     Enum,
     Float,
     ForeignKey,
@@ -17,13 +21,35 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     String,
     Table,
+    Text,
+    TypeDecorator,
     UniqueConstraint,
     false,
     text,
 )
 
 from gpuexplore.model import RunState
-from gpuexplore.store.storable_text import StorableText
+
+REPLACEMENT = "\ufffd"
+# PostgreSQL refuses NUL, and no encoding has half of a surrogate pair
+_REFUSED = re.compile("[\0\ud800-\udfff]")
+
+
+def storable(text: str) -> str:
+    """Return `text` with signs that no database takes replaced by ones that show it."""
+    return _REFUSED.sub(REPLACEMENT, text)
+
+
+class StorableText(TypeDecorator[str]):
+    """A column of text from anywhere: an implementation's error, a browser."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002 - SQLAlchemy's signature
+        """Return what is stored."""
+        return None if value is None else storable(value)
+
 
 METADATA = MetaData(
     naming_convention={

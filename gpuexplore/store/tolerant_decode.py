@@ -1,11 +1,20 @@
-"""What this version makes of rows that another one wrote: a row it does not understand never ends a page of all."""
+"""Results as rows hold them: environments stored once, and what this version makes of what another one wrote.
 
+An environment is three quarters of a result, and the same for all results of a run; what differs between two of them,
+when each was measured and the device's state then, stays with the result. A row that this version does not understand
+never ends a page of all.
+"""
+
+import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
+
+from sqlalchemy import Connection, select
 
 from gpuexplore.activity import Activity, kind_named
 from gpuexplore.devices.identity import same_device
@@ -15,6 +24,10 @@ from gpuexplore.model import Device, Environment, Experiment, Result, Telemetry
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import check_device, check_names, check_shape
 from gpuexplore.serialization import decode
+from gpuexplore.store.database import upsert
+from gpuexplore.store.tables import ENVIRONMENTS
+
+OWN = ("started_utc", "before", "after")  # of each result
 
 LOG = logging.getLogger(__name__)
 DECODE_ERRORS = (GpuExploreError, AttributeError, KeyError, TypeError, ValueError)
@@ -147,3 +160,44 @@ def _named(run_id: str) -> Iterator[None]:
     except DECODE_ERRORS as error:
         reason = f"{type(error).__name__}: {error}"
         raise NotFound(f"run {run_id} holds what this version of gpuexplore does not know ({reason})") from error
+
+
+def take_out(payload: Any) -> tuple[Any, dict[str, Any] | None]:
+    """Return an encoded result without what its environment shares with others, and that; None when it has none."""
+    environment = payload.get("environment") if isinstance(payload, Mapping) else None
+    if not isinstance(environment, Mapping) or not _has_device(environment):
+        return payload, None
+    own = {name: environment[name] for name in OWN if name in environment}
+    shared = {name: value for name, value in environment.items() if name not in OWN}
+    return {**payload, "environment": own}, shared
+
+
+def shared_environments(connection: Connection, digests: Collection[str]) -> dict[str, Any]:
+    """Return what results share of their environments, by digest."""
+    wanted = select(ENVIRONMENTS.c.digest, ENVIRONMENTS.c.payload).where(ENVIRONMENTS.c.digest.in_(digests))
+    return {row.digest: row.payload for row in connection.execute(wanted)}
+
+
+def digest_of(environment: Mapping[str, Any]) -> str:
+    """Return what names an environment: equal environments have one name."""
+    return sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def keep(connection: Connection, environment: Mapping[str, Any]) -> str:
+    """Store an environment unless it is there; return its digest."""
+    digest = digest_of(environment)
+    if connection.scalar(select(ENVIRONMENTS.c.digest).where(ENVIRONMENTS.c.digest == digest)) is None:
+        upsert(connection, ENVIRONMENTS, row_of(digest, environment))  # another supervisor may store the same now
+    return digest
+
+
+def row_of(digest: str, environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of an environment, by column."""
+    device = environment["device"]
+    named = {"device_name": device["name"], "spec_key": device.get("spec_key")}
+    return {"digest": digest, **named, "payload": dict(environment)}
+
+
+def _has_device(environment: Mapping[str, Any]) -> bool:
+    device = environment.get("device")
+    return isinstance(device, Mapping) and isinstance(device.get("name"), str)

@@ -1,22 +1,25 @@
-"""Brings a database to the newest schema before anybody uses it.
+"""A database brought to the newest schema before anybody uses it, and what that would do, told without doing it.
 
 Alembic takes a tenth of a second to load, so it is only where there is something to upgrade.
 """
 
+import ast
 import logging
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select, text
+from sqlalchemy.exc import DBAPIError
 
+from gpuexplore.store.database import FULL, because, connect, database_url, unavailable
 from gpuexplore.store.sqlite_connection import create, size_of
-from gpuexplore.store.unavailable import FULL, because
 from gpuexplore.units import format_bytes
 
 if TYPE_CHECKING:
@@ -162,9 +165,6 @@ def _write_ahead_log(switch: Callable[[], str]) -> str:
             time.sleep(POLL_S)
 
 
-# Whether a disk has room for an upgrade: for the copy, and for what the new schema writes before it counts.
-
-
 def needed_bytes(file: Path) -> int:
     """Return how much an upgrade of this file of SQLite takes of its disk, at most."""
     return max(LEAST_BYTES, round(NEEDED * size_of(file)))
@@ -187,3 +187,61 @@ def check_room(file: Path) -> None:
             f"its upgrade takes {format_bytes(needed)} of its disk for a copy and for the new schema, and "
             f"{format_bytes(free)} are free. Nothing has changed: make room, or let the version before serve it"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an upgrade would do.
+
+    Attributes:
+        found: the schema there is; None where there is no database yet.
+        newest: that of this version.
+        steps: what each migration in between does, by the schema that it makes, in order.
+        size_bytes: of the database; None where there is none.
+        needed_bytes: what it takes of the disk beside that, at most; None on a server, whose disk is its own.
+        free_bytes: of that disk.
+    """
+
+    found: str | None
+    newest: str
+    steps: Mapping[str, str]
+    size_bytes: int | None
+    needed_bytes: int | None
+    free_bytes: int | None
+
+
+def plan_upgrade(url: str | None = None) -> Plan:
+    """Return what an upgrade would do to the database; nothing is written.
+
+    Raises:
+        StoreUnavailable: a newer version made it, or it cannot be read; says which.
+    """
+    engine = connect(database_url(url))
+    file = Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
+    try:
+        if file is not None and not file.exists():
+            return Plan(None, newest_revision(), {}, None, None, None)
+        return _plan(engine, file)
+    except (DBAPIError, sqlite3.Error) as error:
+        raise unavailable(error) from error
+    finally:
+        engine.dispose()
+
+
+def _plan(engine: Engine, file: Path | None) -> Plan:
+    with engine.connect() as connection:
+        found = revision_of(connection)
+        if found is None:
+            return Plan(None, newest_revision(), {}, None, None, None)
+        check_known(found)
+        steps = {revision: _about(revision) for revision in revisions() if revision > found}
+        if file is None:
+            size = connection.scalar(text("SELECT pg_database_size(current_database())"))
+            return Plan(found, newest_revision(), steps, size, None, None)
+    return Plan(found, newest_revision(), steps, size_of(file), needed_bytes(file) if steps else 0, free_bytes(file))
+
+
+def _about(revision: str) -> str:
+    """Return the first sentence of a migration, which Alembic would have to load."""
+    (path,) = VERSIONS.glob(f"{revision}_*.py")
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or revision).partition("\n")[0]

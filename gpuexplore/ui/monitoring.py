@@ -93,20 +93,19 @@ def _of_process() -> list[Sequence[str]]:
 
 
 def _of_database(found: Figures) -> list[Sequence[str]]:
-    queues = [({"devices": queue.devices}, queue) for queue in found.queues]
     hosts = [({"host": each.host, "supervisor": each.name}, each.age_s) for each in found.supervisors]
     made = [
         metric(
             "gpuexplore_queue_runs",
             "gauge",
             "Runs that wait, by the devices they ask for.",
-            tuple((labels, float(queue.runs)) for labels, queue in queues),
+            tuple(({"devices": devices}, float(runs)) for devices, runs in found.waiting.items()),
         ),
         metric(
             "gpuexplore_queue_oldest_wait_seconds",
             "gauge",
             "How long the run that came first has waited.",
-            tuple((labels, queue.oldest_s) for labels, queue in queues),
+            tuple(({"devices": devices}, oldest_s) for devices, oldest_s in found.oldest_s.items()),
             unit="seconds",
         ),
         metric(

@@ -7,8 +7,7 @@ import pyarrow as pa
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.jobs.importing import import_runs
-from gpuexplore.jobs.summaries import listed_with_summaries
+from gpuexplore.jobs.run_sources import import_runs, listed_with_summaries
 from gpuexplore.model import RunSummary
 from gpuexplore.naming import LONGEST_TITLE
 from gpuexplore.operations import OPERATIONS

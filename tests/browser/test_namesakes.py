@@ -11,7 +11,7 @@ from gpuexplore.analysis.prediction import predict
 from gpuexplore.analysis.prediction.calibration import calibrate, from_noted, from_published
 from gpuexplore.model import Bandwidth, Case, Shape
 from gpuexplore.recorded import recorded_results
-from gpuexplore.store import Instance, open_store
+from gpuexplore.store import Supervisor, open_store
 from gpuexplore.units import format_seconds
 from scripts.app_server import database_of, served
 from tests.browser.test_roofline import points
@@ -21,7 +21,7 @@ from tests.devices.processors import ZEN_4, ZEN_5, ceilings
 pytestmark = pytest.mark.browser
 
 BEAT_S = 1.0
-MACHINE = Instance("made", host="made", scope="made", pid=1, version="made")
+MACHINE = Supervisor("made", host="made", scope="made", pid=1, version="made")
 RECORDED = next(result.environment.device for _, result in recorded_results() if result.environment)
 # The recording never said who it is of: a processor of its name and ceilings is taken for it, a faster one is not.
 SAME = replace(RECORDED, identity=ZEN_4.identity)

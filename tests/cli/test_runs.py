@@ -8,7 +8,7 @@ import gpuexplore as gx
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.summaries import row_of
+from gpuexplore.jobs.run_sources import row_of
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import open_store
 from tests.analysis.made import ok

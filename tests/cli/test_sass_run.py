@@ -174,7 +174,7 @@ def test_bad_words_are_named_with_what_is_accepted(capsys, words, said):
     ],
 )
 def test_what_the_interpreter_cannot_do_is_a_sentence(capsys, tmp_path, monkeypatch, body, said):
-    monkeypatch.setattr("gpuexplore.jobs.running_files.MOST_WORK", 10_000)
+    monkeypatch.setattr("gpuexplore.jobs.kernel_files.MOST_WORK", 10_000)
     path = tmp_path / "strange.ptx"
     path.write_text(f"{HEAD}.visible .entry k()\n{{\n.reg .f32 %f<9>;\n{body}\nret;\n}}\n")
 

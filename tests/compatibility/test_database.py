@@ -16,13 +16,13 @@ from gpuexplore.charts.frame import to_frame
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Bandwidth, Identity, Peak, RunState, Status
 from gpuexplore.serialization import encode
-from gpuexplore.store import Instance
+from gpuexplore.store import Supervisor
 from gpuexplore.store.peaks import BY_NAME
 from gpuexplore.store.tables import METADATA
 from gpuexplore.store.tolerant_decode import check_known
 from tests.compatibility.conftest import ADA, DATA, machine
 
-SUPERVISOR = Instance("lab/1", host="lab", scope="its locks", pid=1, version="this")
+SUPERVISOR = Supervisor("lab/1", host="lab", scope="its locks", pid=1, version="this")
 
 READABLE = {
     "commandrun": RunState.DONE,

@@ -13,7 +13,7 @@ from gpuexplore.errors import NotFound
 from gpuexplore.jobs.engines.process import MARK
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import open_store
-from gpuexplore.store.limits import PREFIX, Limits
+from gpuexplore.store.run_rows import PREFIX, QueueLimits
 from gpuexplore.typed_text import LONGEST_LIST, LONGEST_TEXT
 from gpuexplore.ui.link import MOST_RUNS
 from tests.analysis.made import ok
@@ -54,7 +54,7 @@ def test_every_setting_of_ours_has_a_row():
     assert {name for name in read if f"| `{name}` |" not in TEXT} == set()
 
 
-@pytest.mark.parametrize("field", fields(Limits), ids=lambda field: field.name)
+@pytest.mark.parametrize("field", fields(QueueLimits), ids=lambda field: field.name)
 def test_every_limit_of_the_queue_has_a_row_with_its_default(field):
     (row,) = [line for line in TEXT.splitlines() if f"| `{PREFIX}{field.name.upper()}` |" in line]
 

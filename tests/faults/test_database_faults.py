@@ -21,8 +21,8 @@ from benchmarks.bias import busy_loop
 from benchmarks.strangers import Uploader
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Result, RunState, Status
-from gpuexplore.store import Instance, open_store
-from gpuexplore.store.prune import Old, prune
+from gpuexplore.store import Supervisor, open_store
+from gpuexplore.store.prune import prune
 from scripts.app_server import streamlit_served
 from tests import postgresql
 from tests.faults.conftest import ends, experiment, holder, is_measuring, next_run_starts, wait_until
@@ -86,7 +86,7 @@ def address(home):
 def test_pages_open_while_it_is_locked_and_say_so(store, home, address):
     asyncio.run(opened(address, ""))
     run_id = store.submit(experiment(), "ada")
-    store.heartbeat(Instance("gone", host="here", scope="here", pid=1, version="1"), state="ready", devices=())
+    store.heartbeat(Supervisor("gone", host="here", scope="here", pid=1, version="1"), state="ready", devices=())
     time.sleep(6)  # until it is silent
 
     with locked(home / "gpuexplore.sqlite3"):
@@ -294,7 +294,7 @@ def test_pruning_beside_a_run_and_visitors_loses_nothing_and_stops_nobody(store,
         store.record(old, "ada", results=results_of(old))
     run_id = store.submit(experiment(40, budget_s=0.1), "ada")
     wait_until(lambda: is_measuring(store, run_id, done=1))
-    limit = Old((datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="microseconds"))
+    limit = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="microseconds")
 
     with ThreadPoolExecutor(1) as pool:
         pruning = pool.submit(prune, store, limit, "root")

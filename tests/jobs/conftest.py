@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.jobs.engines.attempt import Limits
+from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Shape
 from tests.waiting import DEADLINE_S
@@ -13,7 +13,7 @@ from tests.waiting import DEADLINE_S
 DEVICE = Device("fake", "fake", "a device for tests")
 
 
-class LimitsOfHanging(Limits):
+class LimitsOfHanging(WorkerLimits):
     """Limits of a case that hangs; others have all the time that a busy machine takes."""
 
     def of_turn(self, case, expected_s):

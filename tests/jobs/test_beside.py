@@ -11,9 +11,8 @@ import psutil
 import pytest
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.jobs import beside
-from gpuexplore.jobs.beside import run_beside
-from gpuexplore.jobs.compiling import CPU
+from gpuexplore.jobs import compiling
+from gpuexplore.jobs.compiling import CPU, run_beside
 from gpuexplore.jobs.locks import asking_for_cpu, device_lock
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -53,7 +52,7 @@ def test_what_it_prints_and_how_it_ended_is_returned():
 
 
 def test_more_than_a_pipe_holds_reaches_a_process_that_reads_it_late(monkeypatch):
-    monkeypatch.setattr(beside, "SLICE_S", 0.001)  # it has not started by then
+    monkeypatch.setattr(compiling, "SLICE_S", 0.001)  # it has not started by then
     given = b"x" * 4 * 2**20
 
     assert working(counting(), input=given).stdout.split() == [given, b"10"]
@@ -82,7 +81,7 @@ def test_it_stands_still_while_a_measurement_has_the_cpu_and_goes_on_after_it(tm
 
 
 def test_who_is_never_let_on_gives_up_and_leaves_no_process(monkeypatch):
-    monkeypatch.setattr(beside, "GIVE_UP_S", 0.2)
+    monkeypatch.setattr(compiling, "GIVE_UP_S", 0.2)
     with ThreadPoolExecutor(1) as page, asking_for_cpu():
         work = page.submit(working, counting(10**12), input=b"")
         wait_until(started)
@@ -96,7 +95,7 @@ def test_who_works_too_long_is_ended_and_what_it_printed_is_told(tmp_path, monke
     printed = tmp_path / "printed"
     program = f"import sys\nprint(sys.stdin.read(), flush=True)\nopen({str(printed)!r}, 'w').close()\nwhile True: pass"
     looks = count(1)  # a clock that stands until something was printed
-    monkeypatch.setattr(beside, "time", SimpleNamespace(monotonic=lambda: next(looks) if printed.exists() else 0))
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: next(looks) if printed.exists() else 0))
     with device_lock(CPU) as cpu, pytest.raises(subprocess.TimeoutExpired) as found:
         run_beside([sys.executable, "-c", program], input=b"given", timeout=LOOKS, cpu=cpu)
 
@@ -106,6 +105,6 @@ def test_who_works_too_long_is_ended_and_what_it_printed_is_told(tmp_path, monke
 
 def test_two_ask_and_neither_waits_for_the_other():
     with asking_for_cpu(), asking_for_cpu():
-        assert beside.cpu_is_asked_for()
+        assert compiling.cpu_is_asked_for()
 
-    assert not beside.cpu_is_asked_for()
+    assert not compiling.cpu_is_asked_for()

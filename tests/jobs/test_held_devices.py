@@ -4,9 +4,9 @@ from threading import Event
 
 import pytest
 
-from gpuexplore.jobs.supervisor import claimed_run
-from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor.loop import serve
+from gpuexplore.jobs import claimed_run
+from gpuexplore.jobs.heartbeat import Heartbeat
+from gpuexplore.jobs.supervisor import serve
 from gpuexplore.model import RunState
 from gpuexplore.store import open_store
 from gpuexplore.store.holds import Hold, HoldKind

@@ -13,7 +13,7 @@ import pytest
 
 from gpuexplore.devices.discovery import VARIABLE, simulated_devices
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.jobs.engines import Stop, local
+from gpuexplore.jobs.engines import LEAVE_OFF, local
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
 from gpuexplore.model import Case, Device, Options, Result, Shape, Status
@@ -53,7 +53,7 @@ def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
     engine, events = LocalEngine(simulated_devices({VARIABLE: "1"})), []
 
     def told():
-        return any(isinstance(event, Result) for event in events) and Stop.LEAVE_OFF
+        return any(isinstance(event, Result) for event in events) and LEAVE_OFF
 
     engine.measure([case], events.append, told)
     worker = engine._processes[case.device].worker()

@@ -12,7 +12,7 @@ import pytest
 from filelock import Timeout
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.locks import Holder, device_lock, lock_directory, start_of, supervisor_lock
+from gpuexplore.jobs.locks import LockHolder, device_lock, lock_directory, start_of, supervisor_lock
 from gpuexplore.model import Device
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -115,7 +115,7 @@ def test_holder_is_told_while_it_holds():
 
 def test_process_is_known_by_its_start_and_never_by_its_number_alone():
     me = psutil.Process()
-    holder = Holder(me.pid, start_of(me.pid), "ada", "gpuexplore", "1")
+    holder = LockHolder(me.pid, start_of(me.pid), "ada", "gpuexplore", "1")
 
     assert holder.process() == me
     assert replace(holder, started=holder.started - 1).process() is None

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.client import Watch
-from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, Holder, HostLock, lock_directory, start_of, supervisor_lock
+from gpuexplore.jobs.client import SupervisorKeeper
+from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, HostLock, LockHolder, lock_directory, start_of, supervisor_lock
 from gpuexplore.jobs.quiet import Rounds
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="takes the place of another user, as only root can")
@@ -113,7 +113,7 @@ def test_a_process_that_another_user_names_is_no_holder_and_is_not_ended(locks, 
     if victim == 0:
         os.execlp("sleep", "sleep", "60")
     try:
-        named = Holder(victim, start_of(victim), "root", "gpuexplore", "0.0.1")
+        named = LockHolder(victim, start_of(victim), "root", "gpuexplore", "0.0.1")
         name = supervisor_lock(URL)._name
 
         def forge():
@@ -133,7 +133,7 @@ def test_a_process_that_another_user_names_is_no_holder_and_is_not_ended(locks, 
             while not (locks / f"{name}.{uid}.holder").exists():
                 assert os.waitpid(forger, os.WNOHANG) == (0, 0)
             assert supervisor_lock(URL).holder() is None
-            Watch(URL)._end(named, patience_s=0)
+            SupervisorKeeper(URL)._end(named, patience_s=0)
             assert os.waitpid(victim, os.WNOHANG) == (0, 0), "it was ended"
         finally:
             os.kill(forger, 9)

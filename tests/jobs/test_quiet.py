@@ -27,19 +27,14 @@ def server(monkeypatch):
     """Return what makes a server use these shares of a core in the slices that the worker looks at."""
     slept, used = [], []
 
-    class Server:
-        def cpu_s(self):
-            return sum(used)
-
-        def runs(self):
-            return used[-1] >= quiet.LOOK_S
-
     def use(*shares):
         def sleep(seconds):
             used.append(seconds * shares[min(len(slept), len(shares) - 1)])
             slept.append(seconds)
 
-        monkeypatch.setattr(quiet, "_servers", lambda: [Server()])
+        monkeypatch.setattr(quiet, "_servers", lambda: [1])
+        monkeypatch.setattr(quiet, "_cpu_s", lambda _: sum(used))
+        monkeypatch.setattr(quiet, "_is_at_work", lambda _: used[-1] >= quiet.LOOK_S)
         monkeypatch.setattr(quiet.time, "sleep", sleep)
         monkeypatch.setattr(quiet.time, "monotonic", lambda: sum(slept))
         return slept
@@ -120,7 +115,7 @@ def test_a_server_that_ends_during_a_round_takes_nothing_off_what_others_used(tm
 def test_a_server_that_ends_is_waited_for_no_more(tmp_path):
     with serving():
         (tmp_path / "pages-nonsense.lock").touch()
-        assert [server.pid for server in quiet._servers()] == [os.getpid()]
+        assert quiet._servers() == [os.getpid()]
     assert quiet._servers() == []
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.jobs import reading
-from gpuexplore.jobs.importing import runs_in
 from gpuexplore.jobs.reading import read_apart
+from gpuexplore.jobs.run_sources import runs_in
 from tests.kernels.files.kept import TWO
 
 HERE = __name__

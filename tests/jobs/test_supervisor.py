@@ -15,24 +15,24 @@ from sqlalchemy import select, update
 
 from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
-from gpuexplore.jobs.engines import Stop
-from gpuexplore.jobs.supervisor import claimed_run, loop
-from gpuexplore.jobs.supervisor import heartbeat as module
-from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, warm_all
-from gpuexplore.jobs.supervisor.claimed_run import Throttled
-from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor.loop import Housekeeping, serve
+from gpuexplore.jobs import claimed_run
+from gpuexplore.jobs import heartbeat as module
+from gpuexplore.jobs import supervisor as loop
+from gpuexplore.jobs.claimed_run import throttled
+from gpuexplore.jobs.engines import LEAVE_OFF
+from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
+from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, serve, warm_all
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Device, Measurement, Result, RunState, Status
-from gpuexplore.store import Instance, open_store
+from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
 from tests.analysis.made import ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 from tests.waiting import DEADLINE_S, wait_until
 
 CPU = Device("fake", "fake", "a device for tests")
-ME = Instance("host/1", host="host", scope="locks", pid=1, version="1")
-DEAD = Instance("host/0", host="host", scope="locks", pid=1, version="1")
+ME = Supervisor("host/1", host="host", scope="locks", pid=1, version="1")
+DEAD = Supervisor("host/0", host="host", scope="locks", pid=1, version="1")
 
 
 class FakeEngine:
@@ -217,7 +217,7 @@ def test_orphans_of_a_dead_supervisor_are_finished(store, heartbeat, experiment)
 def test_run_that_was_taken_away_is_left_alone(store, heartbeat, experiment):
     run_id = store.submit(experiment, "ada")
     engine = FakeEngine(lambda cases: take_away(store))
-    other = Instance("other/1", host="other", scope="locks", pid=2, version="1")
+    other = Supervisor("other/1", host="other", scope="locks", pid=2, version="1")
     claims = []
 
     def take_away(store):
@@ -457,7 +457,7 @@ class LeavesOff(FakeEngine):
         for case in self._passed(cases):
             self._tell("first", case, on_event, provisional=True)
         for case in cases:
-            if cancelled() is Stop.LEAVE_OFF:
+            if cancelled() == LEAVE_OFF:
                 on_event(Result(case, Status.CANCELLED, "left off"))
             else:
                 self._tell("final", case, on_event, provisional=False)
@@ -568,7 +568,7 @@ def test_stop_in_a_group_gives_the_run_back_without_its_unmeasured_cases(store, 
 
 
 def test_silent_supervisor_of_another_host_is_believed_dead_at_the_second_look(store, experiment):
-    other = Instance("other/1", host="other", scope="its locks", pid=2, version="1")
+    other = Supervisor("other/1", host="other", scope="its locks", pid=2, version="1")
     run_id = store.submit(experiment, "ada")
     store.heartbeat(other, state="measuring", devices=[CPU])
     store.claim(other.name, {"fake"})
@@ -600,7 +600,7 @@ def test_clock_that_is_set_forward_cancels_nobodys_run(store, experiment, monkey
 
 def test_paced_question_is_asked_only_when_it_is_due():
     times, answers = iter([0.0, 0.0, 0.0, 0.5, 1.0, 1.0]), iter([False, True])
-    paced = Throttled(lambda: next(answers), 1.0, clock=lambda: next(times))
+    paced = throttled(lambda: next(answers), 1.0, clock=lambda: next(times))
 
     assert [paced(), paced(), paced()] == [False, False, True]
 

@@ -10,8 +10,7 @@ from gpuexplore import pools
 from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.process import THREAD_VARIABLES, worker_environment
-from gpuexplore.jobs.journal import Begun, Ended, JournalReader, Task, write_task
-from gpuexplore.jobs.turn import TurnWord
+from gpuexplore.jobs.journal import Begun, Ended, WorkerTask, journal_reader, turn_word, write_task
 from gpuexplore.jobs.worker import perform
 from gpuexplore.model import Device, Result, Status
 
@@ -24,12 +23,12 @@ def no_priority_here(monkeypatch):
 
 def test_every_case_ends_with_a_result_even_when_the_runner_raises(tmp_path, cases_of):
     fine, raising, late = cases = cases_of("fine", "raising", "fine-too")
-    write_task(tmp_path, Task("tests.jobs.fake_runner", Device("fake", "fake", "x"), tuple(cases)))
-    TurnWord(tmp_path, create=True)
+    write_task(tmp_path, WorkerTask("tests.jobs.fake_runner", Device("fake", "fake", "x"), tuple(cases)))
+    turn_word(tmp_path, create=True)
 
     perform(tmp_path)
 
-    begun, *events, ended = JournalReader(tmp_path).new()
+    begun, *events, ended = journal_reader(tmp_path)()
     results = {event.case: event.status for event in events if isinstance(event, Result)}
     assert isinstance(begun, Begun)
     assert results == {fine: Status.OK, raising: Status.ERROR, late: Status.ERROR}

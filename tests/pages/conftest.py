@@ -14,7 +14,7 @@ from gpuexplore.devices.identity import device_key
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.sass import Control, Line
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.store import Instance
+from gpuexplore.store import Supervisor
 from gpuexplore.ui import roles, session, shared
 from gpuexplore.ui.kernels import facts, machine_code
 from gpuexplore.ui.markdown import WORD_JOINER
@@ -131,7 +131,7 @@ def beat(store):
     """Return how a supervisor reports itself."""
 
     def reported(state, *devices, name="tests"):
-        instance = Instance(name, host=name, scope=name, pid=1, version="tests")
+        instance = Supervisor(name, host=name, scope=name, pid=1, version="tests")
         store.heartbeat(instance, state=state, devices=devices)
 
     return reported

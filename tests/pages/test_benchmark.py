@@ -140,7 +140,7 @@ def test_a_warming_process_is_said_to_load_its_libraries(page, store, experiment
 def test_a_running_run_shows_the_current_case_the_first_chart_and_a_way_to_cancel(page, store, claimed, results, beat):
     beat("measuring")
     store.add_result(claimed, results[0])
-    store.set_current(claimed, claimed.experiment.cases()[1])
+    store.set_current(claimed, claimed.cases[1])
     app = page("benchmark", run=claimed.run_id)
     text = app.get("progress")[0].proto.text
     assert "1 of 8 measured" in text

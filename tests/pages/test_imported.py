@@ -11,7 +11,7 @@ from gpuexplore.analysis.utilization.utilization import default_peak
 from gpuexplore.charts.exports import Exported, export
 from gpuexplore.devices.accelerators import peaks_of
 from gpuexplore.devices.specs import accelerator_named
-from gpuexplore.jobs.importing import keep_run
+from gpuexplore.jobs.run_sources import keep_run
 from gpuexplore.model import Accuracy, Experiment, Shape
 from gpuexplore.recorded.files import ReadRun, read_runs
 from tests.analysis.made import ok

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import create_engine, text, update
 
 from gpuexplore.model import Device, Experiment, Result, Shape, Status
-from gpuexplore.store import Instance, open_store
+from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import SUPERVISORS
 from tests import postgresql
 from tests.analysis.made import ok
@@ -81,7 +81,7 @@ def instance_of():
     """Return how to make a supervisor: its name says its host, and by default it shares its locks with nobody."""
 
     def made(name, scope=None, version="1"):
-        return Instance(name, host=name.partition("/")[0], scope=scope or name, pid=1, version=version)
+        return Supervisor(name, host=name.partition("/")[0], scope=scope or name, pid=1, version=version)
 
     return made
 
@@ -92,7 +92,7 @@ def claim(store):
 
     def claimed(name="host", devices=("cpu",), scope=None, side_by_side=False):
         host = name.partition("/")[0]
-        instance = Instance(name, host=host, scope=scope or name, pid=1, version="1", side_by_side=side_by_side)
+        instance = Supervisor(name, host=host, scope=scope or name, pid=1, version="1", side_by_side=side_by_side)
         found = [Device(device, "cpu", device) for device in devices]
         store.heartbeat(instance, state="measuring", devices=found)
         return store.claim(name, {*devices, *(f"{host}/{device}" for device in devices)})

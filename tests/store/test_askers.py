@@ -10,7 +10,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import RunState
 from gpuexplore.store import Wanted, open_store
-from gpuexplore.store.queue import ABANDONED_AFTER_S
+from gpuexplore.store.run_states import ABANDONED_AFTER_S
 from gpuexplore.store.tables import OWNERS, RUN_ASKERS, RUNS
 
 

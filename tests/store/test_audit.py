@@ -9,7 +9,7 @@ from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.errors import InvalidInput
 from gpuexplore.store import open_store
 from gpuexplore.store.audit import Action, shown
-from gpuexplore.store.prune import Old, prune
+from gpuexplore.store.prune import prune
 
 COOKIE = "3q2-7wX0pL9cV1bN8mK4jA"
 
@@ -79,7 +79,7 @@ def test_pruning_erases_old_lines_and_says_so_itself(store, experiment, failed, 
     limit = store.now()
     store.submit(experiment, "bob")
 
-    assert prune(store, Old(limit), "command line", lambda _: None).audit == 1
+    assert prune(store, limit, "command line", lambda _: None).audit == 1
     assert [(action, thing) for action, _, _, thing in told(store)][1:] == [
         ("runs pruned", f"1 runs before {limit[:19]}")
     ]

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.store.limits import Limits, limits
+from gpuexplore.store.run_rows import QueueLimits, limits
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_of_several_runs_all_are_queued_or_none(store, experiment, experiment_on
 
 
 def test_limits_are_settings():
-    assert limits({}) == Limits()
+    assert limits({}) == QueueLimits()
     assert limits({"GPUEXPLORE_LIMIT_WAITING": "7"}).waiting == 7
     with pytest.raises(InvalidInput, match="GPUEXPLORE_LIMIT_WAITING 'many': accepted are whole numbers from 1"):
         limits({"GPUEXPLORE_LIMIT_WAITING": "many"})

@@ -8,9 +8,8 @@ from sqlalchemy import func, select
 
 from gpuexplore.errors import NotFound
 from gpuexplore.model import RunState
-from gpuexplore.store import Description, open_store, space
-from gpuexplore.store.prune import Old, Pruned, prunable, prune
-from gpuexplore.store.space import give_back
+from gpuexplore.store import Description, open_store
+from gpuexplore.store.prune import Pruned, give_back, prunable, prune
 from gpuexplore.store.tables import DEVICE_SECONDS, RESULTS, RUNS
 
 DAY_S = 86_400
@@ -26,8 +25,8 @@ def recorded(store, experiment, failed):
 
 @pytest.fixture
 def before(store, clock):
-    """Return which runs are old: those before now."""
-    return lambda **marked: Old(store.now(), **marked)
+    """Return what tells before when runs are old: now."""
+    return store.now
 
 
 def ids(store):
@@ -64,7 +63,7 @@ def test_what_somebody_marked_stays_unless_that_is_asked_for(store, recorded, be
 
     assert of_runs(prune(store, before(), "root", no_pause)) == (1, 4, 2)
     assert ids(store) == {tagged, noted}
-    assert of_runs(prune(store, before(marked=True), "root", no_pause)) == (2, 8, 0)
+    assert of_runs(prune(store, before(), "root", no_pause, marked=True)) == (2, 8, 0)
     assert ids(store) == set()
 
 
@@ -80,7 +79,7 @@ def test_what_waits_or_is_measured_stays(store, experiment, claim, before):
     measured, waits = store.submit(experiment, "ada"), store.submit(experiment, "bob")
     claim()
 
-    assert of_runs(prune(store, before(marked=True), "root", no_pause)) == (0, 0, 0)
+    assert of_runs(prune(store, before(), "root", no_pause, marked=True)) == (0, 0, 0)
     assert ids(store) == {measured, waits}
 
 
@@ -119,7 +118,7 @@ def test_device_seconds_that_count_no_more_go(store, experiment, claim, before):
         connection.execute(DEVICE_SECONDS.insert().values(owner="ada", minute=1, device_s=2.0))
     store.finish(claimed, RunState.DONE)
 
-    prune(store, Old("2000"), "root", no_pause)
+    prune(store, "2000", "root", no_pause)
 
     with store.reading() as connection:
         assert connection.scalars(select(DEVICE_SECONDS.c.device_s)).all() == pytest.approx([3.0], abs=0.1)
@@ -134,7 +133,7 @@ def filled(home, clock, experiment, measured):
 
 
 def test_the_space_is_given_back_and_what_is_of_no_result_goes(filled, home):
-    prune(filled, Old(filled.now()), "root", no_pause)
+    prune(filled, filled.now(), "root", no_pause)
 
     found = give_back(filled, no_pause)
 
@@ -146,8 +145,8 @@ def test_the_space_is_given_back_and_what_is_of_no_result_goes(filled, home):
 
 
 def test_beside_others_a_new_database_gets_smaller_page_by_page(filled, home, monkeypatch):
-    monkeypatch.setattr(space, "PAGES", 5)
-    prune(filled, Old(filled.now()), "root", no_pause)
+    monkeypatch.setattr("gpuexplore.store.prune.PAGES", 5)
+    prune(filled, filled.now(), "root", no_pause)
     pauses = []
     with open_store() as other:
         other.history()
@@ -165,7 +164,7 @@ def test_beside_others_an_earlier_database_keeps_its_space_and_says_why(filled, 
     with closing(sqlite3.connect(home / "gpuexplore.sqlite3", isolation_level=None)) as raw:
         raw.execute("PRAGMA auto_vacuum = NONE")
         raw.execute("VACUUM")
-    prune(filled, Old(filled.now()), "root", no_pause)
+    prune(filled, filled.now(), "root", no_pause)
     with open_store() as other:
         other.history()
         found = give_back(filled, no_pause)
@@ -176,7 +175,7 @@ def test_beside_others_an_earlier_database_keeps_its_space_and_says_why(filled, 
 
 
 def test_rewriting_needs_room_and_says_how_much(filled, monkeypatch):
-    monkeypatch.setattr(space.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
+    monkeypatch.setattr("gpuexplore.store.prune.shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
 
     found = give_back(filled, no_pause)
 

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
-from gpuexplore.store import open_store, queue
+from gpuexplore.store import claims, open_store
 from gpuexplore.store.tables import OWNERS, RUNS
 
 
@@ -32,7 +32,7 @@ def _claim_all(database, start):
 
 
 def test_postgresql_skips_what_another_supervisor_is_claiming():
-    statement = str(queue.NEXT.compile(dialect=postgresql.dialect()))
+    statement = str(claims.NEXT.compile(dialect=postgresql.dialect()))
 
     assert statement.endswith("FOR UPDATE SKIP LOCKED")
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import update
 
 from gpuexplore.model import Device, RunState
-from gpuexplore.store import Instance, open_store
+from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import DEVICE_SECONDS
 from gpuexplore.store.turns import LEADER_S
 
@@ -266,7 +266,9 @@ def test_a_leaders_run_gives_way_to_nobody_it_would_go_before(present, experimen
 
 @pytest.mark.parametrize(("weight", "of_alone"), [(1, 4), (3, 2)])
 def test_those_in_a_room_get_as_much_of_a_device_as_it_weighs(present, experiment, weight, of_alone):
-    present.heartbeat(Instance("host", host="host", scope="host", pid=1, version="1"), state="measuring", devices=[CPU])
+    present.heartbeat(
+        Supervisor("host", host="host", scope="host", pid=1, version="1"), state="measuring", devices=[CPU]
+    )
     room, _ = present.open_room("lead", "GPU course", 2)
     present.set_weight(room, weight)
     ids = {}

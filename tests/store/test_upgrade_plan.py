@@ -1,15 +1,16 @@
 """What an upgrade would do is told without doing it, and one without room for it changes nothing."""
 
+import shutil
+
 import pytest
 from alembic import command
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.errors import StoreUnavailable
-from gpuexplore.store import open_store, upgrade
+from gpuexplore.store import open_store
 from gpuexplore.store.database import connect
 from gpuexplore.store.sqlite_connection import create
-from gpuexplore.store.upgrade import migration_config, newest_revision, revisions
-from gpuexplore.store.upgrade_plan import plan_upgrade
+from gpuexplore.store.upgrade import migration_config, newest_revision, plan_upgrade, revisions
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def file(home):
 
 
 def without_room(monkeypatch):
-    monkeypatch.setattr(upgrade.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
 
 
 def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
@@ -34,8 +35,8 @@ def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
     plan = plan_upgrade()
 
     assert (plan.found, plan.newest) == ("0008", newest_revision())
-    assert [step.revision for step in plan.steps] == [each for each in revisions() if each > "0008"]
-    assert all(step.about.endswith(".") for step in plan.steps)
+    assert list(plan.steps) == [each for each in revisions() if each > "0008"]
+    assert all(about.endswith(".") for about in plan.steps.values())
     assert plan.needed_bytes > plan.size_bytes == file.stat().st_size
     assert {path.name: path.read_bytes() for path in file.parent.iterdir() if path.is_file()} == before
 
@@ -43,14 +44,14 @@ def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
 def test_without_a_database_none_is_made(home):
     plan = plan_upgrade()
 
-    assert (plan.found, plan.steps) == (None, ())
+    assert (plan.found, plan.steps) == (None, {})
     assert not (home / "gpuexplore.sqlite3").exists()
 
 
 def test_a_database_of_this_version_needs_nothing(database, store):
     plan = plan_upgrade(database)
 
-    assert (plan.found, plan.steps) == (newest_revision(), ())
+    assert (plan.found, plan.steps) == (newest_revision(), {})
     assert not plan.needed_bytes
     assert plan.size_bytes > 0
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 import gpuexplore
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Device, Experiment, Shape
-from gpuexplore.store import Instance, open_store
+from gpuexplore.store import Supervisor, open_store
 from gpuexplore.ui import monitoring
 from gpuexplore.ui.monitoring import METRICS_ROUTE, count_error, exposition, metric
 from tests.ui.openmetrics_parser import parsed
@@ -84,7 +84,7 @@ def test_with_a_token_only_who_shows_it_is_answered(client, monkeypatch, shown, 
 
 def test_a_strict_reader_finds_queue_runs_use_supervisors_disk_and_errors(client, store, monkeypatch):
     set_to(monkeypatch, "on")
-    instance = Instance('lab"1\\', "lab", "scope", 1, "1")
+    instance = Supervisor('lab"1\\', "lab", "scope", 1, "1")
     store.heartbeat(instance, state="ready", devices=[Device("cpu", "cpu", "CPU")])
     for _ in range(3):
         store.submit(EXPERIMENT, "ada")

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from gpuexplore.rooms import MOST_OF_ONE, WrongCodes
 from gpuexplore.store import Wanted
-from gpuexplore.store.sent import owner_of_sender
+from gpuexplore.store.room_tasks import owner_of_sender
 from gpuexplore.ui import session
 from gpuexplore.ui.server import MIDDLEWARE, OWNER_COOKIE, sending
 from scripts.app_server import free_port

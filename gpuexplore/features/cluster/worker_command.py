@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuexplore.devices import discover
 from gpuexplore.features.cluster.dask import check_installed
-from gpuexplore.jobs.supervisor.identity import host_name
+from gpuexplore.jobs.heartbeat import host_name
 
 NODE = "gpuexplore.features.cluster.dask.node"
 SETTINGS: Mapping[str, str] = {  # what Dask does beside its tasks, and would disturb a measurement

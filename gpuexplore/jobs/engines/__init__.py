@@ -1,21 +1,14 @@
 """What measures cases, here or elsewhere: one interface for the supervisor."""
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
 from itertools import groupby
-from typing import Protocol
+from typing import Final, Literal, Protocol
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.model import Case, Device, Result
 
-
-class Stop(Enum):
-    """Why a measurement stops, where nobody gave it up."""
-
-    LEAVE_OFF = "leave off"  # others go first: what has a provisional result is finished another time
-
-
-IsCancelled = Callable[[], bool | Stop]
+LEAVE_OFF: Final = "leave off"  # others go first: what has a provisional result is finished another time
+IsCancelled = Callable[[], bool | Literal["leave off"]]
 
 
 class Engine(Protocol):

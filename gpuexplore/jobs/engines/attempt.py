@@ -1,28 +1,40 @@
-"""One attempt to carry out a task in a worker: follows its journal until it ends, or has to be ended."""
+"""One attempt to carry out a task in a worker: its journal is followed until it ends, or has to be ended, and why."""
 
 import logging
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED, InvalidInput
-from gpuexplore.jobs.engines import IsCancelled, Stop
+from gpuexplore.jobs.engines import LEAVE_OFF, IsCancelled
 from gpuexplore.jobs.engines.process import MAX_BYTES, Worker
-from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept
-from gpuexplore.jobs.turn import Turn, TurnWord
+from gpuexplore.jobs.journal import (
+    CANCEL,
+    LEAVE,
+    Begun,
+    Ended,
+    Event,
+    StandingResult,
+    Turn,
+    journal_reader,
+    read_turn,
+    turn_word,
+)
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.units import format_gigabytes, format_seconds, read_bytes, read_seconds
 
-# Why a worker had to be given up.
-
-
+LOG = logging.getLogger(__name__)
 VMSTAT = Path("/proc/vmstat")
+TICK_S = 0.02
+SHARE_OF_USERS = 0.5  # of the free memory, for code of users
+LONGEST_TICK_S = 1.0  # where more passes between two looks, this process stood still, and perhaps the worker with it
+PRINTED = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +82,8 @@ def oom_kills() -> int | None:
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
 
 
-LOG = logging.getLogger(__name__)
-TICK_S = 0.02
-SHARE_OF_USERS = 0.5  # of the free memory, for code of users
-LONGEST_TICK_S = 1.0  # where more passes between two looks, this process stood still, and perhaps the worker with it
-PRINTED = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
-
-
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkerLimits:
     """How long a worker may take, in seconds.
 
     Attributes:
@@ -106,7 +111,7 @@ class Limits:
         return self.build_s + self.per_budget * case.options.budget_s
 
 
-def limits_typed(memory: str, time: str) -> Limits:
+def limits_typed(memory: str, time: str) -> WorkerLimits:
     """Return the limits of a worker as they were typed, e.g. ``4GB`` and ``10s``; empty: the default.
 
     Args:
@@ -121,7 +126,7 @@ def limits_typed(memory: str, time: str) -> Limits:
         raise InvalidInput.of("memory limit", memory, "sizes like 500MB, 4GB or 8GiB")
     if time and not build_s:
         raise InvalidInput.of("time limit", time, "times like 500ms, 10s or 90s")
-    limits = Limits(memory_bytes=most)
+    limits = WorkerLimits(memory_bytes=most)
     return replace(limits, build_s=build_s) if build_s else limits
 
 
@@ -146,7 +151,7 @@ class Attempt:
         self,
         cases: Sequence[Case],
         on_event: Callable[[Case | Result], None],
-        limits: Limits,
+        limits: WorkerLimits,
         *,
         on_observation: Callable[[ActivityReport], None] = lambda _: None,
         hurries: Callable[[], bool] = lambda: False,
@@ -164,30 +169,30 @@ class Attempt:
         self._on_observation = on_observation
         self._observed = 0
         self._limits = limits
-        self._watch = _Stopwatch()
+        self._seconds_in = _stopwatch()
         self._begun = False
         self._last: Case | None = None  # whose turn it was when the worker ended
         self._cancelled_s: float | None = None
 
     def follow(self, worker: Worker, directory: Path, cancelled: IsCancelled) -> Failure | None:
         """Pass on what the journal in `directory` says until the task ends or must end; return why it failed."""
-        journal, turn, kills = JournalReader(directory), TurnWord(directory, create=True), oom_kills()
+        new_events, turn, kills = journal_reader(directory), turn_word(directory, create=True), oom_kills()
         most_bytes = self._limits.memory_bytes or self._share_of_memory(worker)
-        worker.output.attribute_to(lambda: self._at_work(turn.read()))
+        worker.attribute_output_to(lambda: self._at_work(read_turn(turn)))
         worker.begin(directory)
         while True:
             exit_code = worker.exit_code()  # first, so that all a process wrote before it ended is read
-            self._pass_on(journal, worker)
+            self._pass_on(new_events(), worker)
             if self.ended is not None:
                 return Failure(Status.ERROR, self.ended.error) if self.ended.error else None
             if exit_code is not None:
-                self._last = self._at_work(turn.read())
+                self._last = self._at_work(read_turn(turn))
                 return failure_of_exit(exit_code, kills)
             if not self.hurried and self._hurries():
                 (directory / CANCEL).touch()
                 self.hurried = True
-            failure = self._cancel(directory, cancelled) or self._timeout(turn.read())
-            if failure := failure or self._too_large(worker.resident_bytes(), most_bytes, turn.read()):
+            failure = self._cancel(directory, cancelled) or self._timeout(read_turn(turn))
+            if failure := failure or self._too_large(worker.resident_bytes(), most_bytes, read_turn(turn)):
                 return failure
             worker.wait(TICK_S)
 
@@ -216,8 +221,8 @@ class Attempt:
     def _at_work(self, turn: Turn) -> Case | None:
         return self._cases[turn.index] if turn.count else None
 
-    def _pass_on(self, journal: JournalReader, worker: Worker) -> None:
-        for event in journal.new():
+    def _pass_on(self, events: Iterable[Event], worker: Worker) -> None:
+        for event in events:
             if isinstance(event, Begun):
                 self._begun = True
             elif isinstance(event, Ended):
@@ -225,7 +230,7 @@ class Attempt:
             elif isinstance(event, ActivityReport):
                 self._observed += 1
                 self._on_observation(event)
-            elif isinstance(event, Kept):
+            elif isinstance(event, StandingResult):
                 self.kept[event.result.case] = event.result
             else:
                 self._note(event)
@@ -248,7 +253,7 @@ class Attempt:
     def _cancel(self, directory: Path, cancelled: IsCancelled) -> Failure | None:
         """Tell the worker of a cancellation; return it once the worker had its time to obey."""
         if self._cancelled_s is None and (stop := cancelled()):
-            (directory / (LEAVE if stop is Stop.LEAVE_OFF else CANCEL)).touch()
+            (directory / (LEAVE if stop == LEAVE_OFF else CANCEL)).touch()
             self._cancelled_s = time.monotonic()
         if self._cancelled_s is None or time.monotonic() - self._cancelled_s < self._limits.grace_s:
             return None
@@ -257,7 +262,7 @@ class Attempt:
     def _timeout(self, turn: Turn) -> Failure | None:
         case = self._at_work(turn)
         limit_s = self._limits.of_turn(case, turn.expected_s) if case else self._limits.start_s
-        if self._watch.seconds_in((self._begun, turn, self._observed)) <= limit_s:
+        if self._seconds_in((self._begun, turn, self._observed)) <= limit_s:
             return None
         what = "no result" if case else "nothing was reported" if self._begun else "the worker did not start"
         more = ": --time-limit sets another limit" if case and turn.expected_s is None else ""
@@ -278,23 +283,24 @@ class Attempt:
 
 
 def _with_output_flag(event: Case | Result, worker: Worker) -> Case | Result:
-    if isinstance(event, Result) and worker.output.was_cut(event.case):
+    if isinstance(event, Result) and worker.output_was_cut(event.case):
         return replace(event, flags=(*event.flags, PRINTED))
     return event
 
 
-class _Stopwatch:
-    """Tells for how long something has been as it is; leaves out seconds in which this process stood still."""
+def _stopwatch() -> Callable[[object], float]:
+    """Return what tells for how long a state has been the same, but for seconds in which this process stood still."""
+    last: object = None
+    seconds = 0.0
+    looked_s = time.monotonic()
 
-    def __init__(self) -> None:
-        self._state: object = None
-        self._seconds = 0.0
-        self._looked_s = time.monotonic()
-
-    def seconds_in(self, state: object) -> float:
-        """Return for how long `state` has been the same."""
+    def seconds_in(state: object) -> float:
+        nonlocal last, seconds, looked_s
         now_s = time.monotonic()
-        passed_s, self._looked_s = min(now_s - self._looked_s, LONGEST_TICK_S), now_s
-        self._seconds = self._seconds + passed_s if state == self._state else 0.0
-        self._state = state
-        return self._seconds
+        passed_s = min(now_s - looked_s, LONGEST_TICK_S)
+        seconds = seconds + passed_s if state == last else 0.0
+        last = state
+        looked_s = now_s
+        return seconds
+
+    return seconds_in

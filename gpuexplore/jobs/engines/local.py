@@ -20,9 +20,9 @@ from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines import IsCancelled
-from gpuexplore.jobs.engines.attempt import CANCELLATION, Attempt, Failure, Limits
+from gpuexplore.jobs.engines.attempt import CANCELLATION, Attempt, Failure, WorkerLimits
 from gpuexplore.jobs.engines.process import DeviceProcess
-from gpuexplore.jobs.journal import Task, write_task
+from gpuexplore.jobs.journal import WorkerTask, write_task
 from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock
 from gpuexplore.jobs.pooling import pooled
 from gpuexplore.measure.conditions.spread_log import note_results
@@ -51,13 +51,13 @@ class LocalEngine:
 
     side_by_side = False
 
-    def __init__(self, devices: Sequence[Device], *, runner: str = RUNNER, limits: Limits | None = None) -> None:
+    def __init__(self, devices: Sequence[Device], *, runner: str = RUNNER, limits: WorkerLimits | None = None) -> None:
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
         self._runner = runner
         self._processes = {
             device.id: DeviceProcess(device, self._runner_of(device), self._starter) for device in devices
         }
-        self._limits = limits or Limits()
+        self._limits = limits or WorkerLimits()
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self._asking = 0
         self._patience_s = MOST_COMPILING_S
@@ -144,7 +144,7 @@ class LocalEngine:
         process = able[activity.device]
         module = kind_named(activity.kind).module if self._runner == RUNNER else self._runner
         attempt = Attempt((), lambda _: None, self._limits, on_observation=on_observation)
-        task = Task(module, process.device, activity=activity)
+        task = WorkerTask(module, process.device, activity=activity)
         with self._asked(process.device, cancelled) as acquired:
             failure = self._try(process, task, attempt, cancelled) if acquired and not cancelled() else CANCELLATION
         if failure is not None and failure.status is not Status.CANCELLED:
@@ -262,13 +262,15 @@ class LocalEngine:
                 raise GpuExploreError(f"{failure.reason}, {false_starts} times before it took up a case")
             to_try = [cases for cases in to_try if cases]
 
-    def _task(self, device: Device, cases: Sequence[Case] = ()) -> Task:
-        return Task(self._runner_of(device), device, tuple(cases))
+    def _task(self, device: Device, cases: Sequence[Case] = ()) -> WorkerTask:
+        return WorkerTask(self._runner_of(device), device, tuple(cases))
 
     def _runner_of(self, device: Device) -> str:
         return RUNNER_OF_KIND.get(device.kind, self._runner)
 
-    def _try(self, process: DeviceProcess, task: Task, attempt: Attempt, cancelled: IsCancelled) -> Failure | None:
+    def _try(
+        self, process: DeviceProcess, task: WorkerTask, attempt: Attempt, cancelled: IsCancelled
+    ) -> Failure | None:
         """Let the worker work once; afterwards it is warm, or gone when it cannot be trusted any more."""
         healthy = False
         try:

@@ -28,48 +28,9 @@ from gpuexplore.measure import process_settings
 from gpuexplore.model import Case, Device
 from gpuexplore.typed_text import readable
 
-# What a worker prints goes to the log, and no more of it than a log can take.
-
-
-MAX_BYTES = 64_000  # of each case
-PIPE_BYTES = 4096  # a small pipe: so much at most of one case's output can be taken for the next one's
-
-
-class Output:
-    """Reads a worker's output all its life, so that it never waits; drops what a case prints beyond `MAX_BYTES`."""
-
-    def __init__(self, pipe: IO[bytes], worker: str) -> None:
-        self._worker = worker
-        self._printed_bytes: Counter[Case | None] = Counter()
-        self._at_work: Callable[[], Case | None] = lambda: None
-        Thread(target=self._read, args=(pipe,), name=f"output of {worker}", daemon=True).start()
-
-    def attribute_to(self, at_work: Callable[[], Case | None]) -> None:
-        """Count from now on what is printed as that of the case `at_work` returns."""
-        self._at_work = at_work
-        self._printed_bytes.clear()
-
-    def was_cut(self, case: Case) -> bool:
-        """Return whether `case` printed more than was kept."""
-        return self._printed_bytes[case] > MAX_BYTES
-
-    def _read(self, pipe: IO[bytes]) -> None:
-        with pipe:
-            while chunk := os.read(pipe.fileno(), PIPE_BYTES):
-                self._keep(chunk, self._at_work())
-
-    def _keep(self, chunk: bytes, case: Case | None) -> None:
-        before = self._printed_bytes[case]
-        self._printed_bytes[case] += len(chunk)
-        if before > MAX_BYTES:
-            return
-        name = f"{case.implementation} on {self._worker}" if case else f"the worker of {self._worker}"
-        LOG.warning("%s printed: %s", name, readable(chunk.decode(errors="replace")).rstrip())
-        if before + len(chunk) > MAX_BYTES:
-            LOG.warning("%s printed more than %d kB: the rest is dropped", name, MAX_BYTES // 1000)
-
-
 LOG = logging.getLogger(__name__)
+MAX_BYTES = 64_000  # of what each case prints: no more of it than a log can take
+PIPE_BYTES = 4096  # a small pipe: so much at most of one case's output can be taken for the next one's
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
 MARK = "GPUEXPLORE_WORKER"
 ELSEWHERE = (  # its priority, its end with ours and what it may use are the business of Linux alone
@@ -85,6 +46,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 class Worker:
     """A running worker process, the leader of a process group.
+
+    What it prints is read all its life, so that it never waits, and goes to the log, up to a limit.
 
     Args:
         device: what it measures on.
@@ -114,7 +77,10 @@ class Worker:
         assert self._process.stderr is not None
         self._tasks, self._done = self._process.stdin, self._process.stdout
         self._seen = psutil.Process(self._process.pid)
-        self.output = Output(self._process.stderr, device.id)
+        self._device_id = device.id
+        self._printed_bytes: Counter[Case | None] = Counter()
+        self._at_work: Callable[[], Case | None] = lambda: None
+        Thread(target=self._read, args=(self._process.stderr,), name=f"output of {device.id}", daemon=True).start()
 
     def begin(self, directory: Path) -> None:
         """Give it the task in `directory`."""
@@ -152,6 +118,30 @@ class Worker:
             for descendant in _marked(self._mark):
                 with suppress(psutil.NoSuchProcess):
                     descendant.kill()
+
+    def attribute_output_to(self, at_work: Callable[[], Case | None]) -> None:
+        """Count from now on what is printed as that of the case `at_work` returns."""
+        self._at_work = at_work
+        self._printed_bytes.clear()
+
+    def output_was_cut(self, case: Case) -> bool:
+        """Return whether `case` printed more than `MAX_BYTES`: the rest was dropped."""
+        return self._printed_bytes[case] > MAX_BYTES
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            while chunk := os.read(pipe.fileno(), PIPE_BYTES):
+                self._keep(chunk, self._at_work())
+
+    def _keep(self, chunk: bytes, case: Case | None) -> None:
+        before = self._printed_bytes[case]
+        self._printed_bytes[case] += len(chunk)
+        if before > MAX_BYTES:
+            return
+        name = f"{case.implementation} on {self._device_id}" if case else f"the worker of {self._device_id}"
+        LOG.warning("%s printed: %s", name, readable(chunk.decode(errors="replace")).rstrip())
+        if before + len(chunk) > MAX_BYTES:
+            LOG.warning("%s printed more than %d kB: the rest is dropped", name, MAX_BYTES // 1000)
 
 
 class DeviceProcess:

@@ -17,10 +17,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
-from gpuexplore.jobs.importing import keep_run, runs_in
+from gpuexplore.jobs.run_sources import keep_run, runs_in
 from gpuexplore.recorded.files import origin_of
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomState, name_key, read_code, read_name, spoken
-from gpuexplore.store.sent import owner_of_sender, sent_by, sent_to
+from gpuexplore.store.room_tasks import owner_of_sender, sent_by, sent_to
 from gpuexplore.ui.session import store
 
 FILE = "report.json"  # as which what is sent is read: an exported run

@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.features.cluster.worker_command import SETTINGS
 from gpuexplore.jobs.server_settings import SCHEDULER
-from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, main
+from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, main
 from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
 from tests.features.cluster.dask_cluster import Cluster

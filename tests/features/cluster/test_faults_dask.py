@@ -7,16 +7,16 @@ from threading import Event, Thread
 import pytest
 
 from gpuexplore.features.cluster.dask.engine import DaskEngine
-from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor.loop import serve
+from gpuexplore.jobs.heartbeat import Heartbeat
+from gpuexplore.jobs.supervisor import serve
 from gpuexplore.model import Experiment, RunState, Shape, Status
-from gpuexplore.store import Instance, open_store
+from gpuexplore.store import Supervisor, open_store
 from tests.features.cluster.dask_cluster import Cluster
 from tests.jobs.conftest import home
 from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.faults
-HEAD = Instance("head/1", host="head", scope="locks", pid=1, version="1")
+HEAD = Supervisor("head/1", host="head", scope="locks", pid=1, version="1")
 LOST = "node was lost: killed, frozen or cut off while this case was measured"
 
 

@@ -12,11 +12,11 @@ from tests.measure.evil.plant import BUILD_S
 catalogue.register(setattr, dict.__setitem__)
 
 from gpuexplore.cli import main, run_command  # noqa: E402 what knows the plants is imported after them
-from gpuexplore.jobs.engines.attempt import Limits  # noqa: E402
+from gpuexplore.jobs import supervisor  # noqa: E402
+from gpuexplore.jobs.engines.attempt import WorkerLimits  # noqa: E402
 from gpuexplore.jobs.engines.local import LocalEngine  # noqa: E402
-from gpuexplore.jobs.supervisor import __main__ as supervisor  # noqa: E402
 
-LIMITS = Limits(build_s=BUILD_S, per_budget=20, round_s=3.0)
+LIMITS = WorkerLimits(build_s=BUILD_S, per_budget=20, round_s=3.0)
 
 
 def execute(command: str, *arguments: str) -> int:

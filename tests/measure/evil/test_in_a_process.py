@@ -6,13 +6,13 @@ import pytest
 
 from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
-from gpuexplore.jobs.engines.attempt import Limits
+from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from tests.measure.fakes import CPU
 
 pytestmark = pytest.mark.slow
-LIMITS = Limits(start_s=120, build_s=60, per_budget=0, grace_s=0.3)
+LIMITS = WorkerLimits(start_s=120, build_s=60, per_budget=0, grace_s=0.3)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.features.selftest.suite.contract import Payload
 from gpuexplore.jobs.engines import batches_of
-from gpuexplore.jobs.engines.attempt import Limits
+from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.candidates.cuda_context import lost_reason
@@ -23,7 +23,7 @@ from gpuexplore.model import Case, Device, Result, Status
 
 WORKER = "gpuexplore.features.selftest.suite.worker"
 LONGEST_PROBE_S = 60.0
-LIMITS = Limits(start_s=60.0)
+LIMITS = WorkerLimits(start_s=60.0)
 MIN_LEFT_S = 0.5  # in less a worker carries nothing out
 DEFAULT_SOURCE = "selftest"
 

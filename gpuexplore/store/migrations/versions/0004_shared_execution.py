@@ -8,7 +8,7 @@ along, for `results` goes with `runs`.
 import sqlalchemy as sa
 from alembic import op
 
-from gpuexplore.store.environments import digest_of, row_of, take_out
+from gpuexplore.store.tolerant_decode import digest_of, row_of, take_out
 
 revision = "0004"
 down_revision = "0003"

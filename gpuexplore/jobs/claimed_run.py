@@ -8,32 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from threading import Event
+from typing import Literal
 
-from gpuexplore.activity import ActivityReport
-from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
-from gpuexplore.jobs.engines import Stop
+from gpuexplore.activity import Activity, ActivityReport
+from gpuexplore.errors import CANCELLED_BY_OWNER, GpuExploreError, StoreUnavailable
+from gpuexplore.jobs.engines import LEAVE_OFF
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.model import Case, Result, RunState, Status
-from gpuexplore.store import Claim, RunClaim, Store
-
-# Limits how often a costly question is asked.
-
-
-class Throttled:
-    """A question whose answer is reused for `every_s` seconds."""
-
-    def __init__(self, ask: Callable[[], bool], every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._ask, self._every_s, self._clock = ask, every_s, clock
-        self._due_s = clock()
-        self._answer = False
-
-    def __call__(self) -> bool:
-        """Return the answer, at most `every_s` seconds old."""
-        if self._clock() >= self._due_s:
-            self._answer = self._ask()
-            self._due_s = self._clock() + self._every_s
-        return self._answer
-
+from gpuexplore.store import Claim, Store
 
 DeviceIds = Callable[[], Collection[str]]
 
@@ -44,6 +26,7 @@ YIELD_POLL_S = 0.5
 BOOK_S = 5.0  # device seconds are booked so often
 RETRY_S = 1.0
 MOST_RETRY_S = 10.0
+MAX_CRASHES = 3
 
 
 class ClaimedRun:
@@ -70,18 +53,21 @@ class ClaimedRun:
         turn: Callable[[], None] = lambda: None,
         available: DeviceIds = frozenset,
     ) -> None:
-        self._turn, self._available = turn, available
-        self.store, self.claim, self.stop = store, claim, stop
+        self._turn = turn
+        self._available = available
+        self.store = store
+        self.claim = claim
+        self.stop = stop
         self.lost = self.cancelled = self.yields = False
         self.held_s = 0.0
         self._not_passed: dict[Case, None] = {}
         self._passed = False  # a first pass was made since the claim
         self._settled = 0
-        self._look = Throttled(self._gives_way, YIELD_POLL_S)
+        self._look = throttled(self._gives_way, YIELD_POLL_S)
         self._first_s: float | None = None
         self._writes: deque[Callable[[], bool]] = deque()
         self._retry_s = 0.0
-        self._ask = Throttled(self._cancel_requested, CANCEL_POLL_S)
+        self._ask = throttled(self._cancel_requested, CANCEL_POLL_S)
 
     def begin(self) -> None:
         """Note that a device works for it from now on, unless it does already."""
@@ -95,7 +81,6 @@ class ClaimedRun:
         """Store what the engine reports; what the database does not take now is stored later."""
         self.begin()
         claim = self.claim
-        assert isinstance(claim, RunClaim)
         if isinstance(event, Case):
             if not self._writes:
                 self._try(lambda: self.store.set_current(claim, event))
@@ -104,7 +89,7 @@ class ClaimedRun:
         self._not_passed.pop(event.case, None)
         if event.provisional and not self._passed and self._has_passed():
             self._passed = True
-            self._look = Throttled(self.must_yield, YIELD_POLL_S)  # at once
+            self._look = throttled(self.must_yield, YIELD_POLL_S)  # at once
         self._settled += not event.provisional
         if self.is_cut_short:
             self._keep_for_later(claim, event)
@@ -114,7 +99,7 @@ class ClaimedRun:
             self.book()
             self.begin()
 
-    def _keep_for_later(self, claim: RunClaim, result: Result) -> None:
+    def _keep_for_later(self, claim: Claim, result: Result) -> None:
         """Store what a measurement that was cut short has as provisional: whoever goes on measures the case again."""
         if result.status is Status.OK:
             self._write(lambda: self.store.add_result(claim, replace(result, provisional=True)))
@@ -135,14 +120,14 @@ class ClaimedRun:
         groups = groupby(self._not_passed, key=lambda case: case.group)
         return all(slow_cases.are_slow(tuple(group)) for _, group in groups)
 
-    def should_stop(self) -> bool | Stop:
+    def should_stop(self) -> bool | Literal["leave off"]:
         """Return whether this run need not be measured any further now."""
         self._turn()
         self._flush()
         self.cancelled = self.cancelled or self._ask()
         if self.lost or self.stop.is_set() or self.cancelled:
             return True
-        return Stop.LEAVE_OFF if self.yields or self._look() else False
+        return LEAVE_OFF if self.yields or self._look() else False
 
     def book(self) -> None:
         """Note the seconds a device has worked since the last time."""
@@ -160,7 +145,7 @@ class ClaimedRun:
         turn brings it nearer to its end.
         """
         claim, since_s = self.claim, time.monotonic() - self._first_s if self._first_s else 0.0
-        if not isinstance(claim, RunClaim) or not self._has_passed():
+        if isinstance(claim.work, Activity) or not self._has_passed():
             return False
         if self._settled == len(claim.remaining) or (claim.passed and not self._settled):
             return False
@@ -176,7 +161,7 @@ class ClaimedRun:
 
     def _gives_way(self) -> bool:
         """Return whether it stops now to go on later: its device was paused, or another owner's run waits."""
-        if not isinstance(self.claim, RunClaim):
+        if isinstance(self.claim.work, Activity):
             return False
         with suppress(StoreUnavailable):
             if self.store.is_paused(self.claim.devices, self._available()):
@@ -240,3 +225,48 @@ class ClaimedRun:
             return self.store.cancel_requested(self.claim.run_id)
         except StoreUnavailable:
             return False  # the next write tells of it in the log
+
+
+def throttled(
+    ask: Callable[[], bool], every_s: float, clock: Callable[[], float] = time.monotonic
+) -> Callable[[], bool]:
+    """Return `ask`, a costly question, so that its answer is reused for `every_s` seconds."""
+    due_s = clock()
+    answer = False
+
+    def asked() -> bool:
+        nonlocal due_s, answer
+        if clock() >= due_s:
+            answer = ask()
+            due_s = clock() + every_s
+        return answer
+
+    return asked
+
+
+def crash_limit(on_event: Callable[[Case | Result], None]) -> Callable[[Case | Result], None]:
+    """Return what passes on the reports on one run, and raises out of `Engine.measure` at the third crash in a row.
+
+    What is wrong where cases crash one after the other is not the next case: the GpuExploreError names the three.
+
+    Args:
+        on_event: gets every event first, so that the results are kept, the last crash's too.
+    """
+    crashed: list[Case] = []
+    passed: set[Case] = set()
+
+    def take(event: Case | Result) -> None:
+        on_event(event)
+        if isinstance(event, Result) and event.status is Status.CRASHED:
+            crashed.append(event.case)
+        elif isinstance(event, Result) and not (event.provisional and event.case in passed):
+            crashed.clear()  # what is measured again after a crash tells nothing new
+            passed.add(event.case)
+        if len(crashed) == MAX_CRASHES:
+            raise GpuExploreError(f"{MAX_CRASHES} crashes in a row: {'; '.join(map(_name, crashed))}")
+
+    return take
+
+
+def _name(case: Case) -> str:
+    return f"{case.operation} {case.implementation} {case.dtype} {case.shape} on {case.device}"

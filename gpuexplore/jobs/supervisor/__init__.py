@@ -1,1 +1,0 @@
-"""The process that measures what is queued, one per host: ``python -m gpuexplore.jobs.supervisor``."""
