@@ -170,7 +170,7 @@ def bandwidth_of(accelerator: Accelerator) -> Bandwidth | None:
 
 def native_dtypes(accelerator: Accelerator) -> tuple[str, ...]:
     """Return the dtypes this device has arithmetic units for."""
-    native = {row.dtype for row in PEAK_FIELDS if row.field in accelerator.rates}
+    native = {dtype for (dtype, _), field in PEAK_FIELDS.items() if field in accelerator.rates}
     return tuple(name for name in FORMATS if name in native)
 
 

@@ -5,7 +5,8 @@ without matrix units for it runs on the vector units, so these are its peak. No 
 substitute: bf16 on a device without bf16 units is emulated and has no peak.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuexplore.dtypes import format_named
@@ -28,26 +29,20 @@ RATE_FIELDS = (
 )
 
 
-class PeakField(NamedTuple):
-    """The column of one dtype on one unit, and the vector column a product falls back to."""
-
-    dtype: str
-    unit: Unit
-    field: str
-    fallback: str | None = None
-
-
-PEAK_FIELDS = (
-    PeakField("fp64", "matrix", "fp64_tensor", "fp64"),
-    PeakField("fp32", "matrix", "fp32_matrix", "fp32"),
-    PeakField("tf32", "matrix", "tf32_tensor"),
-    PeakField("bf16", "matrix", "bf16_tensor"),
-    PeakField("fp16", "matrix", "fp16_tensor"),
-    PeakField("fp8", "matrix", "fp8_tensor"),
-    PeakField("fp64", "vector", "fp64"),
-    PeakField("fp32", "vector", "fp32"),
-    PeakField("fp16", "vector", "fp16_vector"),
+PEAK_FIELDS: Mapping[tuple[str, Unit], str] = MappingProxyType(
+    {
+        ("fp64", "matrix"): "fp64_tensor",
+        ("fp32", "matrix"): "fp32_matrix",
+        ("tf32", "matrix"): "tf32_tensor",
+        ("bf16", "matrix"): "bf16_tensor",
+        ("fp16", "matrix"): "fp16_tensor",
+        ("fp8", "matrix"): "fp8_tensor",
+        ("fp64", "vector"): "fp64",
+        ("fp32", "vector"): "fp32",
+        ("fp16", "vector"): "fp16_vector",
+    }
 )
+ON_VECTOR_UNITS = ("fp64", "fp32")  # products too, where there are no matrix units for them
 VECTOR_UNITS_DO_IT = "no matrix unit for this dtype: the vector unit's peak"
 
 
@@ -66,18 +61,16 @@ def peaks_from(rate_of: Callable[[str], Rate | None], absent: Callable[[str], bo
         rate_of: the rate of a column, None where it is unknown or no such unit exists.
         absent: whether the unit of a column is known not to exist, so that its fallback counts.
     """
-    found = (_peak(row, rate_of, absent) for row in PEAK_FIELDS)
-    return tuple(peak for peak in found if peak is not None)
-
-
-def _peak(row: PeakField, rate_of: Callable[[str], Rate | None], absent: Callable[[str], bool]) -> Peak | None:
-    rate, unit, source_note = rate_of(row.field), row.unit, ""
-    if rate is None and row.fallback is not None and absent(row.field):
-        rate, unit, source_note = rate_of(row.fallback), "vector", f" ({VECTOR_UNITS_DO_IT})"
-    if rate is None:
-        return None
-    source = f"{_conditions(row.dtype, unit)}: {rate.source}{source_note}"
-    return Peak(row.dtype, row.unit, rate.flop_per_s, rate.kind, source)
+    peaks: list[Peak] = []
+    for (dtype, unit), field in PEAK_FIELDS.items():
+        rate = rate_of(field)
+        source = rate and f"{_conditions(dtype, unit)}: {rate.source}"
+        if rate is None and unit == "matrix" and dtype in ON_VECTOR_UNITS and absent(field):
+            rate = rate_of(PEAK_FIELDS[dtype, "vector"])
+            source = rate and f"{_conditions(dtype, 'vector')}: {rate.source} ({VECTOR_UNITS_DO_IT})"
+        if rate and source:
+            peaks.append(Peak(dtype, unit, rate.flop_per_s, rate.kind, source))
+    return tuple(peaks)
 
 
 def _conditions(dtype: str, unit: Unit) -> str:

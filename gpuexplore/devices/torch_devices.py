@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,25 +40,18 @@ VISIBLE = (
 )
 
 Answer = Sequence[Mapping[str, Any]]
+Build = Mapping[str, str]  # what torch.version sets, by its names
 Ask = Callable[[str], Answer | None]
 
 
-@dataclass(frozen=True, slots=True)
-class TorchBuild:
-    """The torch that is installed: its version, and the names in torch.version that it sets."""
-
-    version: str
-    built_for: frozenset[str]
-
-
 def torch_devices(
-    host: Host | None = None, *, build: Callable[[], TorchBuild | None] | None = None, ask: Ask | None = None
+    host: Host | None = None, *, build: Callable[[], Build | None] | None = None, ask: Ask | None = None
 ) -> tuple[Device, ...]:
     """Return the devices of torch's other kinds; on most machines this looks whether a few files exist.
 
     Args:
         host: where to look for hints; None: this machine.
-        build: returns the torch that is installed; None: reads its file.
+        build: returns what torch.version of the installed one sets; None: reads its file.
         ask: returns what torch says of a kind, None where it does not answer; None: a process that loads it.
     """
     place = host or Host()
@@ -69,13 +62,13 @@ def torch_devices(
     return tuple(
         device
         for kind, hints in hinted
-        if kind.build is None or kind.build in torch.built_for
+        if kind.build is None or kind.build in torch
         for device in _devices(kind, _kept(kind, torch, hints, ask or ask_torch))
     )
 
 
-def installed_build() -> TorchBuild | None:
-    """Return the torch that is installed, by the file with its version; None without one. This does not load it."""
+def installed_build() -> Build | None:
+    """Return the texts that torch.version of the installed torch sets; None without one. This does not load it."""
     try:
         found = find_spec("torch")
     except ValueError:  # something else is loaded under this name
@@ -86,8 +79,7 @@ def installed_build() -> TorchBuild | None:
         text = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
     except OSError:
         return None
-    said = dict(re.findall(r"""^(\w+)(?:\s*:[^=\n]*)?\s*=\s*['"]([^'"\n]+)['"]""", text, re.MULTILINE))
-    return TorchBuild(said.get("__version__", ""), frozenset(said))
+    return dict(re.findall(r"""^(\w+)(?:\s*:[^=\n]*)?\s*=\s*['"]([^'"\n]+)['"]""", text, re.MULTILINE))
 
 
 def ask_torch(kind: str, command: Sequence[str] = COMMAND, limit_s: float = LIMIT_S) -> Answer | None:
@@ -108,7 +100,7 @@ def _is_answer(answer: object) -> bool:
     return isinstance(answer, list) and all(isinstance(facts, dict) for facts in answer)
 
 
-def _kept(kind: TorchKind, torch: TorchBuild, hints: Sequence[str], ask: Ask) -> Answer:
+def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answer:
     """Return what torch says of a kind, from a file where it was asked before under the same circumstances."""
     try:
         path = cache_directory() / f"torch-{kind.name}-{_circumstances(torch, hints)}.json"
@@ -121,10 +113,17 @@ def _kept(kind: TorchKind, torch: TorchBuild, hints: Sequence[str], ask: Ask) ->
     return saved
 
 
-def _circumstances(torch: TorchBuild, hints: Sequence[str]) -> str:
+def _circumstances(torch: Build, hints: Sequence[str]) -> str:
     """Return a short text that changes with torch, this Python, the driver's nodes and what is to be visible."""
     loaded = [_changed(Path(hint)) for hint in hints]
-    told = (VERSION, torch.version, sys.prefix, *hints, *loaded, *(os.environ.get(name) for name in VISIBLE))
+    told = (
+        VERSION,
+        torch.get("__version__", ""),
+        sys.prefix,
+        *hints,
+        *loaded,
+        *(os.environ.get(name) for name in VISIBLE),
+    )
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 

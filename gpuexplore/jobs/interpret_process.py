@@ -14,7 +14,7 @@ NICENESS = 10  # nobody who measures or serves pages shall wait for a picture
 
 
 def main() -> None:
-    """Answer a `Request` with a `BlockRun`, or with the error that says why there is none."""
+    """Answer a `KernelLaunch` with a `BlockRun`, or with the error that says why there is none."""
     os.nice(NICENESS)
     request = pickle.load(sys.stdin.buffer)
     try:

@@ -8,7 +8,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.measure.candidates.candidate import cache_mode, flush_bytes
 from gpuexplore.measure.check.guard import element_count
 from gpuexplore.measure.conditions.contention import contention
-from gpuexplore.measure.conditions.core_speeds import SLOW_BELOW, Look
+from gpuexplore.measure.conditions.core_speeds import SLOW_BELOW, is_slow
 from gpuexplore.model import ONE_SAMPLE, CacheRoof, Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
@@ -26,7 +26,7 @@ FAR_ABOVE_A_CEILING = 1.25  # a loop of ours, measured again when it is passed: 
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredCase:
     """A measurement and the conditions it was taken under.
 
     Attributes:
@@ -36,7 +36,7 @@ class Measured:
         overhead_s: seconds of a call on one element; None when it was not measured.
         losses: what others took of the CPU meanwhile, by window; none where nobody looked.
         grown_bytes: by which the process grew during the samples.
-        looks: at the slowest core, one for each round of samples; none where nothing is known.
+        looks: how fast the slowest core ran, of its usual rate, after each round; none where nothing is known.
         is_restless: whether threads of this process kept a core busy when nothing was asked of them.
         waited_share: of the rounds, in which it waited for a core that others had; None is unknown.
         weakness: the inputs on which a user's implementation is wrong, beside the timed ones; None: none is known.
@@ -49,14 +49,14 @@ class Measured:
     overhead_s: float | None = None
     losses: tuple[CpuLoss, ...] = ()
     grown_bytes: int = 0
-    looks: tuple[Look, ...] = ()
+    looks: tuple[float, ...] = ()
     is_restless: bool = False
     waited_share: float | None = None
     weakness: str | None = None
     cores: float | None = None
 
 
-def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
+def find_flags(measured: MeasuredCase, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
     """Return every flag that applies to this measurement of `operation` in `dtype`."""
     case, measurement, environment = measured.case, measured.measurement, measured.environment
     device, implementation = environment.device, operation.implementation_named(case.implementation)
@@ -109,7 +109,7 @@ def _noisy(measurement: Measurement) -> Flag | None:
     return Flag("noisy", f"the middle half of the samples spreads over {format_percent(share)} of the median", share)
 
 
-def _restless(measured: Measured) -> Flag | None:
+def _restless(measured: MeasuredCase) -> Flag | None:
     if not measured.is_restless:
         return None
     return Flag("contended", "threads of this process kept a core busy when nothing was asked of them")
@@ -126,9 +126,9 @@ def _throttled(environment: Environment) -> Flag | None:
     return Flag("throttled", f"the clock fell to {format_percent(held_hz / boost_hz)} of the boost clock", slower)
 
 
-def _drifted(environment: Environment, looks: Sequence[Look]) -> Flag | None:
+def _drifted(environment: Environment, looks: Sequence[float]) -> Flag | None:
     """Return the flag of cores that were slow in many rounds, or of one that ran otherwise after the samples."""
-    slow = [look.share for look in looks if look.is_slow]
+    slow = [share for share in looks if is_slow(share)]
     longer = sum(1 / share - 1 for share in slow if share)
     if len(slow) > SLOW_ROUNDS * len(looks):
         return Flag(
@@ -183,7 +183,7 @@ def _over_peak(flop_per_s: float, implementation: Implementation, dtype: DType, 
     )
 
 
-def _over_physical_peak(measured: Measured, operation: Operation, dtype: DType) -> Flag | None:
+def _over_physical_peak(measured: MeasuredCase, operation: Operation, dtype: DType) -> Flag | None:
     """Return the flag of a rate that a CPU cannot reach, whatever its clock: not all of the work was done, or timed."""
     device, median_s = measured.environment.device, measured.measurement.median_s
     implementation = operation.implementation_named(measured.case.implementation)
@@ -206,7 +206,7 @@ def fastest_cache(device: Device) -> CacheRoof | None:
     return max(device.caches, key=lambda cache: cache.bandwidth.bytes_per_s, default=None)
 
 
-def _leaks(measured: Measured, arrays_bytes: int) -> Flag | None:
+def _leaks(measured: MeasuredCase, arrays_bytes: int) -> Flag | None:
     """Return the flag of a process that grew by more than once and again what a call could keep for the next one."""
     if measured.grown_bytes <= LEAK_BYTES + 2 * arrays_bytes:
         return None

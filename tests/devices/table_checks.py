@@ -96,12 +96,11 @@ def printed_elsewhere(rows):
 
 def wrong_kinds(rows):
     """Return the peaks and bandwidths whose kind says other than the row's derivations."""
-    columns = {(found.dtype, found.unit): found for found in PEAK_FIELDS}
     wrong = set()
     for row in rows:
         for peak in peaks_of(row):
-            column = columns[peak.dtype, peak.unit]
-            name = column.field if column.field in row.rates else column.fallback
+            column = PEAK_FIELDS[peak.dtype, peak.unit]
+            name = column if column in row.rates else PEAK_FIELDS[peak.dtype, "vector"]
             wrong |= {(row.key, name)} if (peak.kind == "formula") != (name in row.derived) else set()
         bandwidth = bandwidth_of(row)
         if bandwidth and (bandwidth.kind == "formula") != (BANDWIDTH_FIELD in row.derived):

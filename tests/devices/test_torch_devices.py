@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpuexplore.devices import read, torch_devices, torch_probe
-from gpuexplore.devices.torch_devices import AGAIN_S, TorchBuild, ask_torch, installed_build
+from gpuexplore.devices.torch_devices import AGAIN_S, ask_torch, installed_build
 from gpuexplore.devices.torch_kinds import TORCH_KINDS, Host, check_measured_on
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Telemetry
@@ -42,7 +42,7 @@ def test_a_hint_without_torch_or_with_a_build_for_others_starts_no_process(tmp_p
 
     assert find(host, build=lambda: None, ask=never) == ()
     if kind != "mps":  # builds for macOS do not say
-        assert find(host, build=lambda: TorchBuild("2.13.0", frozenset({"cuda"})), ask=never) == ()
+        assert find(host, build=lambda: {"__version__": "2.13.0", "cuda": "13.0"}, ask=never) == ()
 
 
 @EACH
@@ -103,7 +103,7 @@ def test_torch_is_asked_once_and_again_for_another_torch_or_other_visible_device
         return ANSWERS[kind]
 
     def look(version="2.13.0"):
-        return find(host, build=lambda: TorchBuild(version, frozenset({"hip"})), ask=ask)
+        return find(host, build=lambda: {"__version__": version, "hip": "6.4"}, ask=ask)
 
     assert look() == look()
     assert asked == ["rocm"]

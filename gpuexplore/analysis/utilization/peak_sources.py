@@ -303,7 +303,7 @@ def rated_clock_hz(device: Device, peak: Peak) -> float | None:
     """
     if device.clock_hz is None:
         return None
-    field = next(row.field for row in PEAK_FIELDS if (row.dtype, row.unit) == (peak.dtype, peak.unit))
+    field = PEAK_FIELDS[peak.dtype, peak.unit]
     row = row_of(device)
     if row is None:
         return device.clock_hz * tensor_clock_share(device.compute_capability, device.name, field)

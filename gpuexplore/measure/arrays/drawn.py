@@ -24,7 +24,7 @@ CONSTANTS: dict[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnInput:
     """An input that is nowhere until a block of it is made.
 
     Attributes:
@@ -56,15 +56,15 @@ class Drawn:
             flat[some] = table[numbers_of(wanted[some] + self.first, self.keys)]
         return found
 
-    def part(self, shape: tuple[int, ...], start: int) -> "Drawn":
+    def part(self, shape: tuple[int, ...], start: int) -> "DrawnInput":
         """Return the numbers from flat place `start` on."""
         return replace(self, shape=shape, first=self.first + start)
 
 
-def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, number: int) -> Drawn:
+def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, number: int) -> DrawnInput:
     """Return input `number` of a case, which `seed` decides."""
     first, second = map(int, np.random.SeedSequence((seed, number)).generate_state(2))
-    return Drawn(shape, dtype, data, (first, second))
+    return DrawnInput(shape, dtype, data, (first, second))
 
 
 def numbers_of(places: Any, keys: tuple[int, int]) -> Any:

@@ -15,7 +15,7 @@ Lengths = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """How the output of a large case is cut, by `Operation.cut`: along its leading axes, which count as one.
 
     Attributes:
@@ -59,13 +59,13 @@ class Layout:
         yield from (slice(start, min(start + step, self.count)) for start in range(0, self.count, step))
 
 
-def layout(operation: Operation, shape: Shape) -> Layout:
+def layout(operation: Operation, shape: Shape) -> BlockLayout:
     """Return how a large case of an operation that can be cut is cut."""
     if operation.cut is None:
         raise ValueError(f"{operation.name} is not cut")
     cut, output, inputs = operation.cut(shape), operation.output(shape), operation.inputs(shape)
     axes = max(cut.leading)
-    return Layout(
+    return BlockLayout(
         leading=output[:axes],
         inputs=tuple(array[leading:] for array, leading in zip(inputs, cut.leading, strict=True)),
         is_cut=tuple(leading > 0 for leading in cut.leading),

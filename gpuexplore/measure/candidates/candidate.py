@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.devices import GPU_KINDS, is_cut_into_instances
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
-from gpuexplore.measure.arrays.drawn import Drawn
+from gpuexplore.measure.arrays.drawn import DrawnInput
 from gpuexplore.measure.arrays.on_device import device_arrays
 from gpuexplore.model import Accuracy, CacheState, Case, Device
 from gpuexplore.operations import load_build
@@ -27,30 +27,19 @@ GPU_PREFIX = "GPU-"  # of the UUID of a whole GPU; what CUDA says of an instance
 
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
 
-Inputs = tuple[Any, ...]  # `Stored` on the host, or `Drawn`, which a device makes itself
-
-
-class Accepted(NamedTuple):
-    """An output that was found right for some inputs: the same bits are right again.
-
-    Attributes:
-        reference: for these inputs; kept, so that no other has its identity.
-    """
-
-    reference: object
-    stored: Stored
-    accuracy: Accuracy
+Inputs = tuple[Any, ...]  # `Stored` on the host, or `DrawnInput`, which a device makes itself
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A `run` with its output, its timer and its flush; `run` alone is what is timed.
 
-    `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
-    can be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, by
-    the identity of their reference; `threads` are those of a CPU that it computes on; `by_columns`: which inputs lie
-    in memory by columns, and are in `inputs` as they lie, with their last two axes exchanged; `stays_there`: inputs and
-    output are too large to be moved, so they are made and looked at where they are.
+    `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that can
+    be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, and so
+    are the same bits, by the identity of their reference, which is kept so that no other has it; `threads` are those of
+    a CPU that it computes on; `by_columns`: which inputs lie in memory by columns, and are in `inputs` as they lie,
+    with their last two axes exchanged; `stays_there`: inputs and output are too large to be moved, so they are made and
+    looked at where they are.
     """
 
     case: Case
@@ -63,7 +52,7 @@ class Candidate:
     flush: Call | None
     phases: Mapping[PhaseName, Call] = field(default_factory=dict)
     inputs: tuple[Any, ...] = ()
-    accepted: dict[int, Accepted] = field(default_factory=dict)
+    accepted: dict[int, tuple[object, Stored, Accuracy]] = field(default_factory=dict)
     threads: int = 1
     by_columns: tuple[bool, ...] = ()
     stays_there: bool = False
@@ -92,7 +81,7 @@ class Candidate:
     def load(self, values: Inputs) -> None:
         """Overwrite the inputs with `values`: what was built on them computes with others from now on."""
         for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True):
-            if isinstance(wanted, Drawn):
+            if isinstance(wanted, DrawnInput):
                 device_arrays().fill(array, wanted, turned)
             else:
                 self.backend.load(array, _as_it_lies(wanted, turned))
@@ -102,7 +91,7 @@ class Candidate:
         """Return whether the inputs still hold `values`, bit by bit."""
         return all(
             device_arrays().holds(array, wanted, turned)
-            if isinstance(wanted, Drawn)
+            if isinstance(wanted, DrawnInput)
             else np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(_as_it_lies(wanted, turned)))
             for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True)
         )
@@ -159,14 +148,14 @@ def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, 
     timer = backend.timer(case.device, clock)
     call, phases = (run.run, run.phases) if isinstance(run, Phased) else (run, {})
     held: Any = {"phases": phases, "inputs": there, "threads": threads, "by_columns": by_columns}
-    held["stays_there"] = any(isinstance(array, Drawn) for array in inputs)
+    held["stays_there"] = any(isinstance(array, DrawnInput) for array in inputs)
     return Candidate(case, device, backend, dtype, call, out, timer, flush, **held)
 
 
-def _placed(values: Stored | Drawn, turned: bool, backend: Backend, case: Case) -> Any:
+def _placed(values: Stored | DrawnInput, turned: bool, backend: Backend, case: Case) -> Any:
     """Return an input on the device as it lies in memory."""
     dtype = dtype_named(case.dtype)
-    if not isinstance(values, Drawn):
+    if not isinstance(values, DrawnInput):
         return backend.to_device(_as_it_lies(values, turned), dtype, case.device)
     lengths = (*values.shape[:-2], *values.shape[:-3:-1]) if turned else values.shape
     array = backend.empty(lengths, dtype, case.device)

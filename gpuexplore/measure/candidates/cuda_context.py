@@ -21,14 +21,6 @@ BREAKS_CONTEXT = re.compile(
 _broken: dict[str, str] = {}  # by device: what broke its context
 
 
-class ContextBroken(Cancelled):
-    """An earlier case broke the CUDA context, so this one was not measured."""
-
-
-class GpuLost(GpuExploreError):
-    """The driver cannot reach the GPU any more."""
-
-
 def breaks_context(reason: str, device: Device) -> bool:
     """Return whether an error with this text leaves no usable context of `device` in its process."""
     return device.kind in GPU_KINDS and BREAKS_CONTEXT.search(reason.replace("_", " ")) is not None
@@ -40,8 +32,14 @@ def is_broken(device: Device) -> bool:
 
 
 def check_context(device: Device) -> None:
-    """Raise ContextBroken when a case broke the context of `device` in this process, GpuLost when nobody reaches it."""
-    _check_reachable(device)
+    """Check that calls on `device` can succeed in this process.
+
+    Raises:
+        Cancelled: an earlier case broke the context, so this one is not measured.
+        GpuExploreError: the driver cannot reach the GPU any more.
+    """
+    if reason := lost_reason(device):
+        raise GpuExploreError(reason)
     if earlier := _broken_earlier(device):
         raise earlier
 
@@ -51,10 +49,8 @@ def cause_of(error: Exception, case: Case, device: Device) -> Exception:
 
     Where the GPU is lost, that is why.
     """
-    try:
-        _check_reachable(device)
-    except GpuLost as lost:
-        return lost
+    if reason := lost_reason(device):
+        return GpuExploreError(reason)
     if earlier := _broken_earlier(device):
         return earlier
     if breaks_context(describe_error(error), device):
@@ -73,12 +69,7 @@ def lost_reason(device: Device) -> str | None:
     )
 
 
-def _check_reachable(device: Device) -> None:
-    if reason := lost_reason(device):
-        raise GpuLost(reason)
-
-
-def _broken_earlier(device: Device) -> ContextBroken | None:
+def _broken_earlier(device: Device) -> Cancelled | None:
     if not is_broken(device):
         return None
-    return ContextBroken(f"not measured: {_broken[device.id]}, and no call on {device.id} succeeds afterwards")
+    return Cancelled(f"not measured: {_broken[device.id]}, and no call on {device.id} succeeds afterwards")

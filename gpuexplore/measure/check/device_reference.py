@@ -24,17 +24,13 @@ PROVED_ROWS, PROVED_SUMS = 8, 4  # on the host, of each reference
 PROVED_TO = 64 * 2.0**-53  # of √Σt², for the square root of the length: what float64 sums differ by, and no more
 
 
-class WrongReference(GpuExploreError):
-    """What the device expects of an output is not what the host computes."""
-
-
 @dataclass(frozen=True)
 class DeviceReference:
     """What `inputs.Reference` tells of a product (m, k) @ (k, n), made on `place` by torch."""
 
     operation: Operation
     dtype: DType
-    inputs: tuple[Any, ...]  # two that are `Drawn`
+    inputs: tuple[Any, ...]  # two that are `DrawnInput`
     seed: int
     place: str
 
@@ -57,15 +53,11 @@ class DeviceReference:
     def sums(self) -> Sums:
         """What checks all other elements."""
         signs = np.random.default_rng((self.seed, TOGETHER)).choice((-1.0, 1.0), self.inputs[1].shape[1])
-        expected, rows, columns = self._product.sums(signs)
+        expected, rows, columns = device_arrays().sums_of_product(self.inputs, signs, self.place)
         scale = rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns
         made = Sums(1, signs, expected, scale)
         self._prove_sums(made)
         return made
-
-    @cached_property
-    def _product(self) -> Any:
-        return device_arrays().DeviceProduct(self.inputs, self.place)
 
     @cached_property
     def _rows(self) -> npt.NDArray[np.int64]:
@@ -73,7 +65,7 @@ class DeviceReference:
 
     @cached_property
     def _expected(self) -> tuple[Array, npt.NDArray[np.float32]]:
-        expected, rows, columns = self._product.rows(self._rows)
+        expected, rows, columns = device_arrays().rows_of_product(self.inputs, self._rows, self.place)
         scale = np.asarray(rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns, np.float32)
         chosen, columns_chosen = self._chosen(len(self._rows)), self._chosen(len(columns))
         right = self._on_host(self._rows[chosen], columns_chosen)
@@ -106,12 +98,12 @@ def believe(reference: Any, found: Array, right: Array, scale: Any) -> None:
     """Believe the device of a reference what it computed: the host computes what is `right` of some of it.
 
     Raises:
-        WrongReference: they differ by more than float64 rounds, relative to what was summed: `scale`.
+        GpuExploreError: they differ by more than float64 rounds, relative to what was summed: `scale`.
     """
     length = reference.inputs[0].shape[-1]  # no sum is longer
     allowed = PROVED_TO * np.sqrt(length) * (np.abs(right) + scale * TOGETHER)
     if not np.all(np.abs(found - right) <= allowed):
-        raise WrongReference(
+        raise GpuExploreError(
             f"torch's float64 {reference.operation.name} on {reference.place} is not what the host computes from the "
             f"same inputs: off by {float(np.nanmax(np.abs(found - right))):.2g}; nothing can be checked with it"
         )

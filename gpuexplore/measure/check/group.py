@@ -9,7 +9,7 @@ from math import sqrt
 from threading import active_count
 
 from gpuexplore.dtypes import DType, dtype_named
-from gpuexplore.measure.arrays.drawn import Drawn, drawn
+from gpuexplore.measure.arrays.drawn import DrawnInput, drawn
 from gpuexplore.measure.arrays.large import is_large, layout
 from gpuexplore.measure.arrays.on_device import place_for
 from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate
@@ -127,7 +127,7 @@ class Group:
         longest = max((product.k for product in products if min(product.m, product.n) > 1), default=0)
         return growth._replace(element=max(growth.element, min(MOST_GROWTH, sqrt(longest) / 16)))
 
-    def _drawn(self, shape: Shape, data: DataMode, seed: int) -> tuple[Drawn, ...]:
+    def _drawn(self, shape: Shape, data: DataMode, seed: int) -> tuple[DrawnInput, ...]:
         return tuple(
             drawn(lengths, self.dtype, data, seed=seed, number=number)
             for number, lengths in enumerate(self.operation.inputs(shape))

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.dtypes import DType
-from gpuexplore.measure.arrays.drawn import Drawn
-from gpuexplore.measure.arrays.large import Layout, Lengths, layout
+from gpuexplore.measure.arrays.drawn import DrawnInput
+from gpuexplore.measure.arrays.large import BlockLayout, Lengths, layout
 from gpuexplore.measure.arrays.on_device import device_arrays
 from gpuexplore.measure.check.device_reference import DeviceReference, believe
 from gpuexplore.measure.check.inputs import Reference
@@ -28,14 +28,14 @@ PROVED_PLACES, PROVED_ELEMENTS = 8, 2**20  # on the host, of a reference: one pl
 Place = tuple[Any, ...]
 
 
-class Block(NamedTuple):
+class OutputBlock(NamedTuple):
     """A part of an output that stays on its device.
 
     Attributes:
         out: what it holds.
         reference: what it has to hold.
         in_output: tells from the place of an element in it that in the whole output.
-        prove: lets the host compute some of the reference, before an output is called wrong; raises WrongReference.
+        prove: lets the host compute some of the reference, before an output is called wrong; raises as `believe` does.
     """
 
     out: Any
@@ -51,15 +51,15 @@ class BlockedReference:
     operation: Operation
     shape: Shape
     dtype: DType
-    inputs: tuple[Any, ...]  # `Drawn`
+    inputs: tuple[Any, ...]  # `DrawnInput`
     seed: int
     place: str
 
-    def blocks(self, out: Any) -> Iterator[Block]:
+    def blocks(self, out: Any) -> Iterator[OutputBlock]:
         """Yield the blocks of `out`, of which there are more than memory has room for at once.
 
         Raises:
-            WrongReference: the device computes something else than the host.
+            GpuExploreError: the device computes something else than the host.
         """
         if self._cut.by_lines:
             yield from (self._product(out, number) for number in range(self._cut.count))
@@ -72,7 +72,7 @@ class BlockedReference:
             reference = Reference(self.operation, self.dtype, inputs, self.seed + places.start)
             prove = partial(self._prove, reference, places.start)
             prove(proved[(places.start <= proved) & (proved < places.stop)])
-            yield Block(
+            yield OutputBlock(
                 out.block(places, self._cut.output),
                 reference,
                 partial(_in_block, self._cut.leading, places.start),
@@ -80,32 +80,32 @@ class BlockedReference:
             )
 
     @cached_property
-    def _cut(self) -> Layout:
+    def _cut(self) -> BlockLayout:
         return layout(self.operation, self.shape)
 
     @property
-    def _sources(self) -> Iterator[tuple[Drawn, bool]]:
+    def _sources(self) -> Iterator[tuple[DrawnInput, bool]]:
         return zip(self.inputs, self._cut.is_cut, strict=True)
 
-    def _product(self, out: Any, number: int) -> Block:
+    def _product(self, out: Any, number: int) -> OutputBlock:
         inputs = tuple(
             source.part(lengths, number * prod(lengths)) if is_cut else source
             for (source, is_cut), lengths in zip(self._sources, self._cut.inputs, strict=True)
         )
         reference = DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.place)
-        return Block(
+        return OutputBlock(
             out.product(number, self._cut.output),
             reference,
             partial(_in_product, self._cut.leading, number),
             prove=lambda: None,  # it proves all that it tells
         )
 
-    def _part(self, source: Drawn, places: slice) -> Drawn:
+    def _part(self, source: DrawnInput, places: slice) -> DrawnInput:
         """Return what is at `places` along the leading axes of an input that is cut."""
         lengths = source.shape[len(self._cut.leading) :]
         return source.part((places.stop - places.start, *lengths), places.start * prod(lengths))
 
-    def _made(self, source: Drawn) -> Any:
+    def _made(self, source: DrawnInput) -> Any:
         return device_arrays().made(source, self.place)
 
     def _prove(self, reference: Reference, start: int, places: npt.NDArray[np.int64]) -> None:
@@ -121,7 +121,7 @@ class BlockedReference:
             found, of = _on_host(sums.expected[places - start]), sums.of(right)
             believe(self, found, of, _on_host(sums.scale[places - start]))
 
-    def _on_host(self, source: Drawn, places: npt.NDArray[np.int64] | None) -> Array:
+    def _on_host(self, source: DrawnInput, places: npt.NDArray[np.int64] | None) -> Array:
         """Return an input, or what is at `places` along its leading axes, as the host draws it."""
         if places is None:
             return self.dtype.widen(source.at(np.arange(source.size)).reshape(source.shape))

@@ -28,7 +28,7 @@ _OF_EACH, _OF_AXIS = 5, 2  # numbers that numba-cuda passes for an array, and fo
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class KernelLaunch:
     """What is to be run: a kernel in PTX, on inputs of a shape, in a grid.
 
     Attributes:
@@ -88,7 +88,7 @@ class BlockRun:
         accuracy: of the output beside the float64 reference.
     """
 
-    request: Request
+    request: KernelLaunch
     arrays: tuple[RunArray, ...]
     steps: tuple[TraceStep, ...]
     step_count: int
@@ -123,7 +123,7 @@ def check_size(operation: Operation, shape: Shape, dtype: str) -> None:
         raise TooLarge(f"arrays of {size_bytes:,} bytes are more than the {MOST_BYTES:,} that are run here")
 
 
-def interpreted(request: Request) -> BlockRun:
+def interpreted(request: KernelLaunch) -> BlockRun:
     """Return what running a kernel tells.
 
     Raises:

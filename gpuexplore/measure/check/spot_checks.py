@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuexplore.dtypes import Stored
 from gpuexplore.measure.arrays.on_device import device_arrays
-from gpuexplore.measure.candidates.candidate import Accepted, Candidate, Inputs, bits
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs, bits
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.candidates.waking import wake_briefly
 from gpuexplore.measure.check.correctness import Output, describe
@@ -255,12 +255,14 @@ def checked(candidate: Candidate, group: Group, reference: AnyReference) -> Accu
     group.untouched.check()
     if candidate.stays_there:
         return _accepted(candidate, group, reference, device_arrays().DeviceOutput(candidate.out, group.dtype))
-    stored, known = candidate.stored(), candidate.accepted.get(id(reference))
-    if known is not None and np.array_equal(bits(stored), bits(known.stored)):
-        return known.accuracy
+    stored = candidate.stored()
+    if known := candidate.accepted.get(id(reference)):
+        _, right, accuracy = known
+        if np.array_equal(bits(stored), bits(right)):
+            return accuracy
     accuracy = _accepted(candidate, group, reference, group.dtype.widen(stored))
     if stored.nbytes <= KEPT_BYTES:
-        candidate.accepted[id(reference)] = Accepted(reference, stored.copy(), accuracy)
+        candidate.accepted[id(reference)] = (reference, stored.copy(), accuracy)
     return accuracy
 
 

@@ -8,7 +8,6 @@ come for milliseconds or for seconds; waiting for them to go bought nothing, so 
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
 from gpuexplore.backends.timer import Call
@@ -21,20 +20,9 @@ MOST_CORES = 8  # that are looked at, at once
 FRESH_S = 0.1  # the rounds of a turn, and of the next one
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How fast the slowest core ran.
-
-    Attributes:
-        share: of what it usually reaches.
-    """
-
-    share: float
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether what runs there now takes longer than it should."""
-        return self.share < SLOW_BELOW
+def is_slow(share: float) -> bool:
+    """Return whether what runs on a core at this share of its usual rate takes longer than it should."""
+    return share < SLOW_BELOW
 
 
 class CoreSpeeds:
@@ -52,7 +40,7 @@ class CoreSpeeds:
     ) -> None:
         self._rates, self._clock = rates, clock
         self._seen: dict[tuple[int, int], deque[float]] = {}  # of a core, among so many that are looked at
-        self._last: tuple[float, int, Look | None] = (-FRESH_S, 0, None)
+        self._last: tuple[float, int, float | None] = (-FRESH_S, 0, None)
 
     def prepare(self) -> None:
         """See each core once, unless it was, which starts what it is seen by."""
@@ -61,8 +49,10 @@ class CoreSpeeds:
         for threads in (1, len(_cores())):
             self.look(threads, lambda: None)
 
-    def look(self, threads: int, wait: Call) -> Look | None:
-        """Wait until pool threads sleep; return how fast the cores run then, None where that is unknown.
+    def look(self, threads: int, wait: Call) -> float | None:
+        """Wait until pool threads sleep; return how fast the slowest core runs then, of its usual rate.
+
+        None where that is unknown.
 
         Args:
             threads: that compute. Those of fewer than there are cores may be on any: the first one is looked at, which
@@ -71,14 +61,14 @@ class CoreSpeeds:
         """
         cores = _cores()
         cores = cores[: MOST_CORES if 1 < len(cores) <= threads else 1]
-        seen_s, same, look = self._last
+        seen_s, same, slowest = self._last
         if self._clock() - seen_s < FRESH_S and same == len(cores):
-            return look
+            return slowest
         wait()
         shares = [self._share((core, len(cores)), rate) for core, rate in zip(cores, self._rates(cores), strict=False)]
-        look = Look(min(shares)) if shares else None
-        self._last = (self._clock(), len(cores), look)
-        return look
+        slowest = min(shares, default=None)
+        self._last = (self._clock(), len(cores), slowest)
+        return slowest
 
     def _share(self, place: tuple[int, int], rate: float) -> float:
         seen = self._seen.setdefault(place, deque(maxlen=KEPT))

@@ -87,7 +87,7 @@ MOST_PROBES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CaseHistory:
     """What processes found of one case.
 
     Attributes:
@@ -106,7 +106,7 @@ class Seen:
 class SpreadLog:
     """The file of one machine; what was seen last comes last."""
 
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[CaseHistory, ...] = ()
     probes_flop_per_s: tuple[float, ...] = ()
 
 
@@ -124,7 +124,7 @@ def _with(log: SpreadLog, process: str, results: Iterable[Result], device: Devic
         if result.measurement is None:
             continue
         key = case_key(result)
-        before = seen.pop(key, Seen(key, _hashed(_group(result)), threads_of(result.case, device)))
+        before = seen.pop(key, CaseHistory(key, _hashed(_group(result)), threads_of(result.case, device)))
         others = {name: value for name, value in before.medians_s.items() if name != process}
         latest = list(others.items())[1 - MOST_PROCESSES :]
         seen[key] = replace(before, medians_s=dict(latest) | {process: result.measurement.median_s})

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.untouched import ChangedProcess
-from gpuexplore.measure.conditions.core_speeds import Look
+from gpuexplore.measure.conditions.core_speeds import is_slow
 from gpuexplore.measure.sample.timing import sample_alone, warm_up
 from gpuexplore.model import Case, Shape
 from gpuexplore.statistics import median
@@ -33,9 +33,9 @@ def call_overhead_s(case: Case, group: Group, *, before: Callable[[], object] = 
         before()
         group.time.begin_turn(case, EXPECTED_S)
         try:
-            looks: list[Look] = []
+            looks: list[float] = []
             overhead_s = _measured_s(case, group, looks)
-            if any(look.is_slow for look in looks):
+            if any(map(is_slow, looks)):
                 return overhead_s  # the next case measures it again
             _known[key] = overhead_s
         except ChangedProcess:
@@ -46,7 +46,7 @@ def call_overhead_s(case: Case, group: Group, *, before: Callable[[], object] = 
     return _known[key]
 
 
-def _measured_s(case: Case, group: Group, looks: list[Look]) -> float:
+def _measured_s(case: Case, group: Group, looks: list[float]) -> float:
     smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
     brief = replace(case, options=replace(case.options, budget_s=min(BUDGET_S, case.options.budget_s)))
     candidate = replace(group.build(brief, smallest, group.inputs(smallest)), flush=None)

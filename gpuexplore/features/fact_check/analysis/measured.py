@@ -38,7 +38,7 @@ class Variant:
 
     def peak_flop_per_s(self, dtype: str) -> float | None:
         """Return the largest rate it has for `dtype`; None where its units for that are unknown or absent."""
-        columns = (column.field for column in PEAK_FIELDS if column.dtype == dtype)
+        columns = (column for (name, _), column in PEAK_FIELDS.items() if name == dtype)
         known = [self.row.rates[column] for column in columns if column in self.row.rates]
         if not known:
             return None
