@@ -8,8 +8,7 @@ used on which all classes of that compute capability agree.
 import re
 from dataclasses import dataclass
 
-from gpuexplore.devices.accelerators import read_table
-from gpuexplore.devices.peaks import RATE_FIELDS, Rate, peaks_from
+from gpuexplore.devices.accelerators import RATE_FIELDS, Rate, peaks_from, read_table
 from gpuexplore.model import Bandwidth, Peak
 
 

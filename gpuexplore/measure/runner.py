@@ -16,11 +16,8 @@ from random import Random
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure.candidates import first_call_cost
 from gpuexplore.measure.candidates.candidate import Candidate, unsupported
-from gpuexplore.measure.candidates.cuda_context import check_context, is_broken
-from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.ceiling import with_fair_ceiling
+from gpuexplore.measure.candidates.failure import IncorrectOutput, check_context, is_broken
 from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, checked, on_other_values
@@ -28,12 +25,10 @@ from gpuexplore.measure.check.stress import check_often, weakness
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
-from gpuexplore.measure.flags import MeasuredCase, find_flags
+from gpuexplore.measure.flags import MeasuredCase, find_flags, with_fair_ceiling
 from gpuexplore.measure.sample import slow_cases
-from gpuexplore.measure.sample.contrast import SHORT_CALL_S, take_contrasts
+from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, take_contrasts, take_phases
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
-from gpuexplore.measure.sample.overhead import call_overhead_s
-from gpuexplore.measure.sample.phases import take_phases
 from gpuexplore.measure.sample.prepare import prepare
 from gpuexplore.measure.sample.timing import Sampling, check_seals, plan_rounds, sealed, take_turn
 from gpuexplore.model import Case, Device, Result, Status
@@ -332,7 +327,9 @@ def warm_up(device: Device, hurried: IsCancelled = lambda: False) -> None:
             return
         group = open_group([case], device, TIMEKEEPER)
         candidate = group.build(case, case.shape, group.inputs(case.shape))
-        first_call_cost.note(case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock))
+        slow_cases.note_first_calls(
+            case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock)
+        )
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:

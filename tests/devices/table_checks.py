@@ -8,6 +8,7 @@ from itertools import pairwise
 from gpuexplore.devices.accelerators import (
     BANDWIDTH_FIELD,
     DERIVATIONS,
+    PEAK_FIELDS,
     Accelerator,
     bandwidth_of,
     native_dtypes,
@@ -15,7 +16,6 @@ from gpuexplore.devices.accelerators import (
     read_table,
 )
 from gpuexplore.devices.formula import RATE_CLASSES, SLOWED_FIELDS, classes_of, formula_peaks
-from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.dtypes import FORMATS
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from gpuexplore.devices import read, torch_devices, torch_probe
-from gpuexplore.devices.torch_devices import AGAIN_S, ask_torch, installed_build
-from gpuexplore.devices.torch_kinds import TORCH_KINDS, Host, check_measured_on
+from gpuexplore.devices.torch_devices import AGAIN_S, TORCH_KINDS, Host, ask_torch, check_measured_on, installed_build
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Telemetry
 from tests.devices.torch_answers import ANSWERS, ARC, EVERY_BUILD, M3_MAX, MI300X, add, found_on, host_with
@@ -174,8 +173,8 @@ def test_the_torch_that_is_here_is_asked_in_a_process_of_its_own():
 def test_the_file_of_the_installed_torch_tells_its_version_and_what_it_is_built_for():
     build = installed_build()
 
-    assert build.version == torch.__version__
-    assert {name for name in ("cuda", "hip", "xpu") if name in build.built_for} == {
+    assert build["__version__"] == torch.__version__
+    assert {name for name in ("cuda", "hip", "xpu") if name in build} == {
         name for name in ("cuda", "hip", "xpu") if getattr(torch.version, name, None)
     }
 
@@ -187,7 +186,7 @@ def test_a_build_for_rocm_is_known_by_that_file(tmp_path, monkeypatch):
 
     build = installed_build()
 
-    assert (build.version, "hip" in build.built_for, "cuda" in build.built_for) == ("2.13.0+rocm6.4", True, False)
+    assert (build["__version__"], "hip" in build, "cuda" in build) == ("2.13.0+rocm6.4", True, False)
 
 
 def amd(architecture):

@@ -21,8 +21,8 @@ from gpuexplore.analysis.utilization.utilization import (
     measured_clock_hz,
 )
 from gpuexplore.devices import Accelerator, formula_peaks, row_of
+from gpuexplore.devices.accelerators import PEAK_FIELDS
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
-from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.operations import operation_named

@@ -19,8 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.devices.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
-from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
-from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, CachePlan, plan_caches
+from gpuexplore.devices.cpu_ceiling.ceiling import (
+    ASSUMED_CACHE_BYTES,
+    CACHES_OVERFLOWN,
+    CachePlan,
+    Ceiling,
+    plan_caches,
+)
 from gpuexplore.devices.cpu_ceiling.loops import (
     CACHED_TRIAD_VECTORS,
     MultiplyAddLoop,

@@ -14,7 +14,7 @@ from gpuexplore.jobs.engines.process import MAX_BYTES, Worker
 from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept
 from gpuexplore.jobs.turn import Turn, TurnWord
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
-from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
+from gpuexplore.measure.conditions.environment import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.units import format_gigabytes, format_seconds, read_bytes, read_seconds

@@ -16,7 +16,7 @@ from torch import Tensor, arange, as_tensor, cat, empty, equal, from_numpy, isfi
 from gpuexplore.backends import torch as torch_backend
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.arrays import large
-from gpuexplore.measure.arrays.drawn import DrawnInput, numbers_of, quantiles
+from gpuexplore.measure.arrays.large import DrawnInput, numbers_of, quantiles
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 from gpuexplore.measure.arrays.wide import Wide, neighbours
 from gpuexplore.model import DataMode, Device

@@ -9,14 +9,10 @@ from math import sqrt
 from threading import active_count
 
 from gpuexplore.dtypes import DType, dtype_named
-from gpuexplore.measure.arrays.drawn import DrawnInput, drawn
-from gpuexplore.measure.arrays.large import is_large, layout
-from gpuexplore.measure.arrays.on_device import place_for
-from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate
-from gpuexplore.measure.candidates.cuda_context import cause_of
-from gpuexplore.measure.candidates.failure import failed
-from gpuexplore.measure.check.device_reference import DeviceReference
-from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference
+from gpuexplore.measure.arrays.large import DrawnInput, drawn, is_large, layout
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate, place_for
+from gpuexplore.measure.candidates.failure import cause_of, failed
+from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference
 from gpuexplore.measure.check.inputs import SEED, Reference, make_inputs
 from gpuexplore.measure.check.shared_state import allow_tf32
 from gpuexplore.measure.check.untouched import Untouched

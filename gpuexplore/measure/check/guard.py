@@ -12,9 +12,8 @@ from gpuexplore.errors import TooLarge, TooSlow
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import is_large, layout
 from gpuexplore.measure.arrays.sums import TOGETHER
-from gpuexplore.measure.check.device_reference import PROVED_ROWS
-from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES
-from gpuexplore.measure.conditions.memory import free_bytes
+from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES, PROVED_ROWS
+from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation

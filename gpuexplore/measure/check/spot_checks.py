@@ -18,10 +18,8 @@ from itertools import islice
 import numpy as np
 
 from gpuexplore.dtypes import Stored
-from gpuexplore.measure.arrays.on_device import device_arrays
-from gpuexplore.measure.candidates.candidate import Candidate, Inputs, bits
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs, bits, device_arrays, wake_briefly
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.candidates.waking import wake_briefly
 from gpuexplore.measure.check.correctness import Output, describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import log, sqrt
 from statistics import fmean
 
-from gpuexplore.devices.machine import machine_kind
+from gpuexplore.devices.cpu import machine_kind
 from gpuexplore.hardware import MachineKind
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.measure.conditions.spread_log import (

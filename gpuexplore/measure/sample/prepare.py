@@ -1,19 +1,18 @@
-"""From a case to something that can be sampled: guard, build, first call, check, warm up.
+"""From a case, or another candidate, to something that can be sampled: guard, build, first call, check, warm up.
 
 Every step that finds a case impossible raises. Of the times taken here only the first call is reported, as a
 figure of its own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 from math import inf
+from random import Random
 
-from gpuexplore.errors import Unsupported
-from gpuexplore.measure.candidates import first_call_cost
-from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes, unsupported
-from gpuexplore.measure.candidates.waking import WAKING_CALL_S
+from gpuexplore.errors import Cancelled, Unsupported
+from gpuexplore.measure.candidates.candidate import WAKING_CALL_S, Candidate, cache_mode, flush_bytes, unsupported
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import (
     MIN_CALLS,
@@ -27,9 +26,19 @@ from gpuexplore.measure.check.guard import (
 )
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.spot_checks import check_inputs, checked
-from gpuexplore.measure.conditions.memory import free_bytes
-from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
-from gpuexplore.model import Case, Device, Shape
+from gpuexplore.measure.conditions.environment import free_bytes
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.spread import with_spread_of_calls
+from gpuexplore.measure.sample.slow_cases import take_first_calls_s
+from gpuexplore.measure.sample.timing import (
+    WARM_UP_IDLE_GPU_S,
+    WARM_UP_S,
+    Sampling,
+    plan_rounds,
+    sample_in_rounds,
+    warm_up,
+)
+from gpuexplore.model import Case, Device, Measurement, Shape
 
 FLUSHED = 2  # buffers: one is overwritten, the other one read
 HOST = Device("cpu", "cpu", "the host of a GPU")
@@ -50,7 +59,7 @@ def prepare(case: Case, group: Group) -> Sampling:
     group.time.wait_for_idle_threads()
     once_s = candidate.first_call_s(group.time.clock)
     first_calls_s = probed_s + once_s
-    first_call_s = first_call_cost.take_s(case) + first_calls_s
+    first_call_s = take_first_calls_s(case) + first_calls_s
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
@@ -160,3 +169,47 @@ def _probed_s(case: Case, group: Group, costs_s: list[float], shape: Shape) -> f
             call_s = min(call_s, *(candidate.first_call_s(time.clock) for _ in range(2)))
     costs_s.append(max(0.0, first_s - call_s))
     return call_s
+
+
+# Candidates that are no cases of an operation, timed in turns by the rules of all others.
+
+
+def warmed(candidate: Candidate, check: Callable[[], None], time: Timekeeper) -> Sampling:
+    """Return a candidate that was called, checked and warmed up.
+
+    Args:
+        check: raises where the call did not do what it should.
+    """
+    time.wait_for_idle_threads()
+    first_call_s = candidate.first_call_s(time.clock)
+    check()
+    at_least_s = WARM_UP_S if candidate.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
+    with time.undisturbed(at_least_s), time.isolate_core():
+        call_s, _ = warm_up(candidate, time.clock, at_least_s)
+    return Sampling(candidate, call_s, first_call_s)
+
+
+def sample_all(samplings: Sequence[Sampling], cancelled: Callable[[], bool], time: Timekeeper) -> None:
+    """Take rounds of all until each has settled.
+
+    Raises:
+        Cancelled: the user asked to stop; or whatever a call raised.
+    """
+    plan_rounds(samplings)
+    errors: list[Exception] = []
+    sample_in_rounds(
+        {sampling.candidate.case: sampling for sampling in samplings},
+        time=time,
+        random=Random(len(samplings)),
+        cancelled=lambda: cancelled() or bool(errors),
+        settle=lambda _, error: errors.append(error) if error else None,
+    )
+    if errors:
+        raise errors[0]
+    if cancelled():
+        raise Cancelled("cancelled while it was being measured")
+
+
+def measurement_of(sampling: Sampling) -> Measurement:
+    """Return what was sampled, with how far processes lie apart."""
+    return with_spread_of_calls(sampling.measurement(), sampling.candidate.device)

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from gpuexplore.backends.timer import Clock
-from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.candidates.waking import LEAST_S, WAKING_CALL_S, wake
+from gpuexplore.measure.conditions.environment import resident_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper, longest_wait_s
-from gpuexplore.measure.conditions.memory import resident_bytes
 from gpuexplore.model import Accuracy, Case, Measurement
 from gpuexplore.statistics import median, median_interval
 

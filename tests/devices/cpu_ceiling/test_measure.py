@@ -19,7 +19,7 @@ from gpuexplore.devices.cpu_ceiling.cache import (
     with_ceiling,
     with_saved,
 )
-from gpuexplore.devices.cpu_ceiling.levels import CachePlan, plan_caches
+from gpuexplore.devices.cpu_ceiling.ceiling import CachePlan, plan_caches
 from gpuexplore.devices.cpu_ceiling.loops import loops_for, tile_dtypes, unreached_dtypes
 from gpuexplore.devices.cpu_ceiling.measure import host_features, host_machine, measure_ceiling, parsed_loops
 from gpuexplore.devices.identity import device_key

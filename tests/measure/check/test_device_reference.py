@@ -13,15 +13,14 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure.arrays import device_arrays, large
 from gpuexplore.measure.arrays.device_arrays import DeviceOutput
-from gpuexplore.measure.arrays.drawn import drawn
-from gpuexplore.measure.arrays.large import is_large
-from gpuexplore.measure.arrays.on_device import place_for
+from gpuexplore.measure.arrays.large import drawn, is_large
+from gpuexplore.measure.candidates.candidate import place_for
 from gpuexplore.measure.check import guard
-from gpuexplore.measure.check.device_reference import DeviceReference
 from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.in_blocks import DeviceReference
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.check.untouched import ChangedProcess, Untouched
-from gpuexplore.measure.conditions import memory
+from gpuexplore.measure.conditions import environment
 from gpuexplore.model import Shape, Status
 from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import CPU, GPU, case
@@ -243,7 +242,7 @@ def test_large_product_is_measured_without_an_input_or_an_output_on_the_host(gpu
 
 
 def test_product_that_does_not_fit_says_what_it_needs_and_what_is_free(gpu, monkeypatch):
-    monkeypatch.setattr(memory, "free_gpu_bytes", lambda uuid: 500_000_000)
+    monkeypatch.setattr(environment, "free_gpu_bytes", lambda uuid: 500_000_000)
 
     result = measured(replace(gpu, uuid="GPU-0", cache_bytes=2**27), "numpy")
 
@@ -252,7 +251,7 @@ def test_product_that_does_not_fit_says_what_it_needs_and_what_is_free(gpu, monk
 
 
 def test_product_that_the_host_would_make_needs_memory_there(gpu, monkeypatch):
-    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(environment, "free_host_bytes", lambda: 1_000_000)
     assert measured(gpu, "numpy").status is Status.OK
 
     monkeypatch.setattr(device_arrays, "place_of", lambda device: None)

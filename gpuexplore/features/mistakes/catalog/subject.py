@@ -7,8 +7,7 @@ from typing import Any
 
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Stage
 from gpuexplore.features.mistakes.catalog.turns import Procedure
-from gpuexplore.measure.candidates.candidate import Candidate
-from gpuexplore.measure.candidates.waking import wake
+from gpuexplore.measure.candidates.candidate import Candidate, wake
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group, open_group

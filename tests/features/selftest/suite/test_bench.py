@@ -10,7 +10,7 @@ from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.selftest.suite.bench import Bench
 from gpuexplore.features.selftest.suite.probes import flush
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, device_lock
-from gpuexplore.measure.candidates.cuda_context import check_context
+from gpuexplore.measure.candidates.failure import check_context
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.fakes import CPU, GPU
 

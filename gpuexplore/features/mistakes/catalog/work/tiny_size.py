@@ -6,7 +6,7 @@ from gpuexplore.features.mistakes.catalog.contract import Mistake, Observation, 
 from gpuexplore.features.mistakes.catalog.observing import from_pairs
 from gpuexplore.features.mistakes.catalog.subject import Subject, flag_of, open_subject, round_median
 from gpuexplore.features.mistakes.catalog.turns import take_turns
-from gpuexplore.measure.sample.overhead import call_overhead_s
+from gpuexplore.measure.sample.contrast import call_overhead_s
 from gpuexplore.model import Shape
 
 TINY = 8
