@@ -1,4 +1,4 @@
-"""What this machine can measure on, and how fast each device could be at most.
+"""The devices that this machine can measure on, and how fast each could be at most.
 
 A peak comes from the table of accelerators (`datasheet`), from rate x multiprocessors x clock
 (`formula`) or from a short loop measured here (`measured_ceiling`), and always says which.

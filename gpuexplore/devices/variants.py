@@ -1,4 +1,4 @@
-"""Which of the cards of one driver name a device is: the RTX 3080 was sold with 10 and with 12 GB.
+"""The card, of those with one driver name, that a device is: the RTX 3080 was sold with 10 and with 12 GB.
 
 Multiprocessors, memory, PCI id and the memory's bandwidth decide, as far as the driver states them; where several rows
 are left, the device is none of them for certain. Drivers call early and special boards by the board's code, like

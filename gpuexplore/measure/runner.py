@@ -1,4 +1,4 @@
-"""How cases become results: the one path every measurement takes, in whatever process.
+"""From cases to results: the one path every measurement takes, in whatever process.
 
 `measure_cases` takes the cases of one device. First each gets a round of samples and a provisional result, so that the
 whole chart stands early; then rounds go to the groups that need them most, until nothing more is to be decided or the

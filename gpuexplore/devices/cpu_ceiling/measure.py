@@ -1,4 +1,4 @@
-"""How fast this CPU really computes and reads memory: measured, because no file says it.
+"""The speed at which this CPU really computes and reads memory: measured, because no file says it.
 
 /proc/cpuinfo can state 2.6 GHz where the cores run at 4.2, and no table knows how many vector units
 there are. A ceiling is a maximum, so it is the best of many short trials; every other figure of

@@ -1,4 +1,4 @@
-"""How fast one core computes right now: the loop of the fp32 ceiling for a few milliseconds.
+"""The speed of one core right now: the loop of the fp32 ceiling for a few milliseconds.
 
 Run before and after samples it shows a clock that changed, and neighbours that no account of this machine knows, as
 the other thread of a core that two virtual machines share.

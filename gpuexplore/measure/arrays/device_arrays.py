@@ -137,8 +137,9 @@ def rows_of_product(
 def sums_of_product(inputs: tuple[DrawnInput, DrawnInput], signs: Array, place: str) -> tuple[Array, Array, Array]:
     """Return the product with the sums of neighbouring columns, and the norms of rows and of these sums."""
     left, right = inputs
-    there, length = from_numpy(signs).to(place), arange(right.shape[0], device=place)
-    parts = [neighbours(_lines(right, length, columns) * there[columns], TOGETHER) for columns in _columns(right)]
+    there = from_numpy(signs).to(place)
+    height = arange(right.shape[0], device=place)
+    parts = [neighbours(_lines(right, height, columns) * there[columns], TOGETHER) for columns in _columns(right)]
     together = cat(parts, dim=1)
     products, norms = [], []
     for rows in _blocks(*left.shape):

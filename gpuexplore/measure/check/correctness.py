@@ -1,4 +1,4 @@
-"""Whether an output is correct: norm(out - reference) / norm(reference) against a tolerance.
+"""The correctness of an output: norm(out - reference) / norm(reference) against a tolerance.
 
 An exact comparison, or a fixed tolerance, rejects correct outputs: the notebooks' `allclose` did, on
 a sum of 1000 fp32 terms in another order. The tolerance here grows with the square root of the sum's

@@ -1,4 +1,4 @@
-"""What the cases of one group share: operation, dtype, device, inputs and reference."""
+"""A group of cases that are measured in turns, and what they share: operation, dtype, device, inputs and reference."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

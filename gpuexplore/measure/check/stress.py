@@ -1,4 +1,4 @@
-"""What breaks kernels that are right for usual inputs: a short list for every operation, outside what is timed.
+"""Inputs that break kernels which are right for usual ones: a short list for every operation, outside what is timed.
 
 Softmax without the maximum taken off, a variance in one pass, a clamp, a kernel for square shapes or aligned arrays
 are right on normal numbers at the shape that is timed. A kernel that is wrong on one of these is fragile. Further

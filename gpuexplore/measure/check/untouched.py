@@ -1,4 +1,4 @@
-"""Whether an implementation left the process it is measured in as it was: what checks and times it, and its settings.
+"""The process an implementation is measured in, left as it was: what checks and times it, and its settings.
 
 Kernels run in the process of the checks. One that replaces `numpy.linalg.norm`, a clock or a check, or sets another
 library's threads, would be believed, or would spoil what is measured beside it. So a group notes how the process is

@@ -1,4 +1,4 @@
-"""How far the median of one process lies from that of many, and its ratio to another: known from the first day.
+"""The distance of one process's median from that of many, and of its ratio to another: known from the first day.
 
 What is assumed of a kind of machine counts as much as eight medians; those that earlier processes left in the log of
 this machine join it, first for all cases whose calls are as long and use as many threads, then for the case itself. A

@@ -1,4 +1,4 @@
-"""What earlier processes found on this machine: the medians of their cases, and their clock probes, in a small file.
+"""Findings of earlier processes on this machine: the medians of their cases, and their clock probes, in a small file.
 
 Every run adds to it, which costs nothing; so the spread between processes is known better with each one.
 """

@@ -129,7 +129,7 @@ def _timed(wanted: tuple[PhaseName, ...], sampling: Sampling, group: Group) -> I
         yield Phase(name, sample_alone(alone, call_s, group.time, sampling.looks))
 
 
-# The fixed cost of a call, of the same implementation on one element. It is sampled like any case: a single batch, taken
+# The fixed cost of a call, of the same implementation on one element, sampled like any case: a single batch, taken
 # while another library's threads spin, took a hundred times too long.
 
 
