@@ -72,14 +72,16 @@ def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:
 
 
 def _other_multiprocessors(row: Accelerator, facts: GpuFacts) -> str | None:
-    counted, known = facts.multiprocessors, row.multiprocessors
+    counted = facts.multiprocessors
+    known = row.multiprocessors
     if counted is None or known is None or counted == known:
         return None
     return f"the driver counts {counted} multiprocessors, the table {known}"
 
 
 def _other_memory(row: Accelerator, facts: GpuFacts) -> str | None:
-    seen, size = facts.memory_bytes, row.memory_bytes
+    seen = facts.memory_bytes
+    size = row.memory_bytes
     if seen is None or size is None or abs(seen - size) <= MEMORY_TOLERANCE * size:
         return None
     return f"the driver sees {seen / 2**30:.1f} GiB of memory, the table {size / 2**30:.0f} GiB"
@@ -93,7 +95,8 @@ def _other_pci_id(row: Accelerator, facts: GpuFacts) -> str | None:
 
 def _other_bandwidth(row: Accelerator, facts: GpuFacts) -> str | None:
     """Tell memories of one size apart: the GTX 1650 was sold with GDDR5 and with GDDR6."""
-    stated, known = formula_bandwidth(facts.memory_clock_hz, facts.bus_bits), row.bandwidth_bytes_per_s
+    stated = formula_bandwidth(facts.memory_clock_hz, facts.bus_bits)
+    known = row.bandwidth_bytes_per_s
     if stated is None or known is None or (row.memory_type or "").startswith(SHARED_MEMORY):
         return None
     if abs(stated.bytes_per_s - known) <= BANDWIDTH_TOLERANCE * known:

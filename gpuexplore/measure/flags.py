@@ -128,7 +128,8 @@ def _throttled(environment: Environment) -> Flag | None:
     reasons = environment.after.throttle_reasons
     if reasons:
         return Flag("throttled", f"the driver reports: {', '.join(reasons)}")
-    boost_hz, held_hz = environment.device.clock_hz, environment.after.clock_hz
+    boost_hz = environment.device.clock_hz
+    held_hz = environment.after.clock_hz
     if environment.device.kind == "cpu" or not boost_hz or not held_hz or held_hz >= THROTTLED_BELOW * boost_hz:
         return None
     slower = boost_hz / held_hz - 1
@@ -233,7 +234,8 @@ def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | 
 
 def with_fair_ceiling(candidate: Candidate, measurement: Measurement) -> Device:
     """Return the candidate's device, its ceiling measured again while `measurement` is above it."""
-    case, device = candidate.case, candidate.device
+    case = candidate.case
+    device = candidate.device
     operation = operation_named(case.operation)
     implementation = operation.implementation_named(case.implementation)
     flop_per_s = operation.flop_count(case.shape) / measurement.median_s

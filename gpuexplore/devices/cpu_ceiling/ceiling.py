@@ -39,7 +39,8 @@ def plan_caches(
     Args:
         cores_of: physical cores behind logical CPUs.
     """
-    plans, below_bytes = [], 0
+    plans = []
+    below_bytes = 0
     for level in levels:
         share_bytes = level.size_bytes // max(1, min(threads, cores_of(level.cpus)))
         wanted = max(int(FILLED * share_bytes), PASSES_BY * below_bytes)

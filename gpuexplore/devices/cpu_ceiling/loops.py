@@ -121,7 +121,8 @@ exit:
 
 
 def _arguments(loop: MultiplyAddLoop, number: int) -> str:
-    accumulator, factors = f"{loop.vector} %a{number}", f"{loop.operand} %x, {loop.operand} %y"
+    accumulator = f"{loop.vector} %a{number}"
+    factors = f"{loop.operand} %x, {loop.operand} %y"
     return f"{accumulator}, {factors}" if loop.accumulator_first else f"{factors}, {accumulator}"
 
 

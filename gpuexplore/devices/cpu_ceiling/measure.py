@@ -117,7 +117,8 @@ def measure_ceiling(threads: int) -> Ceiling:
 
     No more threads run than there are cores: two that take turns on one core would count it twice.
     """
-    features, before = host_features(), read_cpu_times()
+    features = host_features()
+    before = read_cpu_times()
     loops = loops_for(features)
     functions = compile_loops(loops, features)
     used = min(threads, physical_cores(affinity()))
@@ -167,7 +168,8 @@ def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team:
 
 
 def _best_seconds(function: Callable[..., None], turns: int, dtype: str, trials: int) -> float:
-    sums, factors = np.zeros(SCRATCH_BYTES, dtype=np.uint8), _factors(dtype)
+    sums = np.zeros(SCRATCH_BYTES, dtype=np.uint8)
+    factors = _factors(dtype)
     return min(_seconds(lambda: function(turns, sums.ctypes.data, factors.ctypes.data)) for _ in range(trials))
 
 
@@ -201,7 +203,8 @@ def _stream_rate(function: Callable[..., None], team: ThreadTeam, arrays: Arrays
 
 
 def _stream_seconds(function: Callable[..., None], team: ThreadTeam, arrays: Arrays) -> float:
-    pointers, share = [array.ctypes.data for array in arrays], arrays[0].size // team.threads
+    pointers = [array.ctypes.data for array in arrays]
+    share = arrays[0].size // team.threads
     return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
 
 
@@ -213,7 +216,8 @@ def _cache_roofs(function: Callable[..., None], team: ThreadTeam) -> tuple[Cache
 
 def _cache_roof(function: Callable[..., None], plan: CachePlan, team: ThreadTeam) -> CacheRoof:
     length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
-    best_s, together = [0.0] * team.threads, Barrier(team.threads)
+    best_s = [0.0] * team.threads
+    together = Barrier(team.threads)
     turns = max(1, round(TRIAL_S / _turn_seconds(function, length)))
 
     def part(number: int) -> None:

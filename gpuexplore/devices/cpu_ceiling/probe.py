@@ -70,7 +70,8 @@ def _rate_on(core: int, trial: Callable[[], float], together: Barrier) -> float:
 
 def _best(trial: Callable[[], float]) -> float:
     """Return the rate of the fastest trial, once it has not risen for a while."""
-    best, steady = 0.0, 0
+    best = 0.0
+    steady = 0
     for number in range(MOST_TRIALS):
         rate = trial()
         steady = 0 if rate > FASTER * best else steady + 1

@@ -53,7 +53,8 @@ class DrawnInput:
         """Return the numbers at flat `places`, in the storage of the dtype."""
         table = quantiles(self.dtype, self.data)
         found = np.empty(places.shape, table.dtype)
-        flat, wanted = found.reshape(-1), places.reshape(-1)
+        flat = found.reshape(-1)
+        wanted = places.reshape(-1)
         for start in range(0, flat.size, AT_A_TIME):
             some = slice(start, start + AT_A_TIME)
             flat[some] = table[numbers_of(wanted[some] + self.first, self.keys)]
@@ -144,7 +145,9 @@ def layout(operation: Operation, shape: Shape) -> BlockLayout:
     """Return how a large case of an operation that can be cut is cut."""
     if operation.cut is None:
         raise ValueError(f"{operation.name} is not cut")
-    cut, output, inputs = operation.cut(shape), operation.output(shape), operation.inputs(shape)
+    cut = operation.cut(shape)
+    output = operation.output(shape)
+    inputs = operation.inputs(shape)
     axes = max(cut.leading)
     return BlockLayout(
         leading=output[:axes],

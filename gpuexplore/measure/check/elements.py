@@ -121,7 +121,8 @@ def widest_tolerance(reference: Reference, shape: Shape) -> float:
 
 def _underflow(expected: Array, dtype: DType) -> float:
     """Return the norm of the errors that numbers below the normal ones may have, where most are: else 0."""
-    most, root = dtype.smallest_normal, sqrt(expected.size)
+    most = dtype.smallest_normal
+    root = sqrt(expected.size)
     return dtype.underflow * root if float(np.linalg.norm(expected)) < most * root else 0.0
 
 

@@ -158,11 +158,13 @@ def open_at_once(groups: Sequence[Sequence[Case]], device: Device) -> Iterator[l
     together: list[Sequence[Case]] = []
     held = 0
     for group in groups:
-        operation, dtype = operation_named(group[0].operation), dtype_named(group[0].dtype)
+        operation = operation_named(group[0].operation)
+        dtype = dtype_named(group[0].dtype)
         needed = len(group) * needed_bytes(operation, group[0].shape, dtype.itemsize_bytes, device.kind)
         if together and held + needed > most:
             yield together
-            together, held = [], 0
+            together = []
+            held = 0
         together.append(group)
         held += needed
     if together:

@@ -26,7 +26,10 @@ from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.sampling import EVERY, lines
 
-PROVED_ROWS, PROVED_SUMS = 8, 4  # on the host, of each reference
+PROVED_ROWS = 8  # on the host, of each reference to a product
+PROVED_SUMS = 4
+PROVED_PLACES = 8  # of another reference: one place at least
+PROVED_ELEMENTS = 2**20
 PROVED_TO = 64 * 2.0**-53  # of √Σt², for the square root of the length: what float64 sums differ by, and no more
 
 
@@ -73,7 +76,8 @@ class DeviceReference:
     def _expected(self) -> tuple[Array, npt.NDArray[np.float32]]:
         expected, rows, columns = device_arrays().rows_of_product(self.inputs, self._rows, self.place)
         scale = np.asarray(rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns, np.float32)
-        chosen, columns_chosen = self._chosen(len(self._rows)), self._chosen(len(columns))
+        chosen = self._chosen(len(self._rows))
+        columns_chosen = self._chosen(len(columns))
         right = self._on_host(self._rows[chosen], columns_chosen)
         believe(self, expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
         return expected, scale
@@ -115,7 +119,6 @@ def believe(reference: Any, found: Array, right: Array, scale: Any) -> None:
         )
 
 
-PROVED_PLACES, PROVED_ELEMENTS = 8, 2**20  # on the host, of a reference: one place at least
 Place = tuple[Any, ...]
 
 
@@ -209,7 +212,8 @@ class BlockedReference:
         for index, expected in reference.parts:
             believe(self, _on_host(expected[places - start]), right[index], scale[index])
         if sums := reference.sums:
-            found, of = _on_host(sums.expected[places - start]), sums.of(right)
+            found = _on_host(sums.expected[places - start])
+            of = sums.of(right)
             believe(self, found, of, _on_host(sums.scale[places - start]))
 
     def _on_host(self, source: DrawnInput, places: npt.NDArray[np.int64] | None) -> Array:

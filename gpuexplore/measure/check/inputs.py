@@ -62,7 +62,8 @@ class Reference:
 
     @cached_property
     def _computed(self) -> tuple[list[Expected], Sums | None]:
-        operation, wide = self.operation, self._wide
+        operation = self.operation
+        wide = self._wide
         if operation.samples is None:
             whole = operation.reference(*wide)
             scale = _scale(operation, whole, wide)

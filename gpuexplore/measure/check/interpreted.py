@@ -24,7 +24,8 @@ MOST_BYTES = 2**22  # of arrays
 MOST_WORK = 20_000_000  # thread instructions: some ten seconds
 MOST_STEPS = 8000  # of a block that are kept
 NAMES = "ABCDEFG"
-_OF_EACH, _OF_AXIS = 5, 2  # numbers that numba-cuda passes for an array, and for each of its axes
+_OF_EACH = 5  # numbers that numba-cuda passes for an array
+_OF_AXIS = 2  # and for each of its axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +133,14 @@ def interpreted(request: KernelLaunch) -> BlockRun:
         TooSlow: it would execute, or has executed, more instructions than are allowed here.
         Unsupported: an instruction is not known to the interpreter.
     """
-    operation, dtype, shape = operation_named(request.operation), DTYPES[request.dtype], request.shape
+    operation = operation_named(request.operation)
+    dtype = DTYPES[request.dtype]
+    shape = request.shape
     check_size(operation, shape, request.dtype)
     inputs = make_inputs(operation, shape, dtype, "normal")
     out = np.zeros(operation.output(shape), dtype.storage)
-    program, shaped = parse(request.ptx), (*inputs, out)
+    program = parse(request.ptx)
+    shaped = (*inputs, out)
     arrays = _as_passed(shaped, len(program.parameters))
     trace = Trace(request.block, MOST_STEPS)
     options = Options(unwritten=(len(inputs),), most_work=MOST_WORK, observer=trace)

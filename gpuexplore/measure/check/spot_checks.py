@@ -41,7 +41,8 @@ GLIMPSED = 64  # elements that are looked at as a call returns
 NEVER_S = 1000.0
 ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
 FEW_PAIRS = (1, 3)  # of the first tries on a GPU
-REPEATS, LONG_S = 3, 1e-3  # calls that repeat one, where they are shorter: one that was interrupted excuses nobody
+REPEATS = 3  # calls that repeat one, where they are shorter than LONG_S: one that was interrupted excuses nobody
+LONG_S = 1e-3
 PAIRS = {40e-3: 1, 1e-3: 3, 0.0: 7}  # by seconds of a call, at least
 
 

@@ -42,7 +42,8 @@ class CoreSpeeds:
         rates: Callable[[Sequence[int]], Sequence[float]],
         clock: Callable[[], float] = perf_counter,
     ) -> None:
-        self._rates, self._clock = rates, clock
+        self._rates = rates
+        self._clock = clock
         self._seen: dict[tuple[int, int], deque[float]] = {}  # of a core, among so many that are looked at
         self._last: tuple[float, int, float | None] = (-FRESH_S, 0, None)
 

@@ -165,6 +165,7 @@ def _of_ratios(group: Sequence[CaseHistory]) -> Mapping[str, _Scatter]:
         return {}
     logs = [[log(each.medians_s[name]) for name in shared] for each in group]
     of_process = [fmean(column) for column in zip(*logs, strict=True)]
-    grand, freedom = fmean(of_process), (len(shared) - 1) * (1 - 1 / len(group))
+    grand = fmean(of_process)
+    freedom = (len(shared) - 1) * (1 - 1 / len(group))
     left = [[value - mean - fmean(row) + grand for value, mean in zip(row, of_process, strict=True)] for row in logs]
     return {each.key: _Scatter(tuple(row), freedom) for each, row in zip(group, left, strict=True)}

@@ -76,7 +76,8 @@ def prior(kind: MachineKind | None, length: Length, threads: Threads) -> Deviati
     """Return what is assumed of a class on a kind of CPU; None is a GPU."""
     if kind is None:
         return OF_GPUS
-    shared, fraction = SHARED[length, threads], OF_SHARED[kind]
+    shared = SHARED[length, threads]
+    fraction = OF_SHARED[kind]
     return Deviation(shared.times * fraction, shared.ratios * fraction)
 
 
@@ -119,7 +120,8 @@ def note_results(device: Device, process: str, results: Iterable[Result]) -> Non
 
 
 def _with(log: SpreadLog, process: str, results: Iterable[Result], device: Device) -> SpreadLog:
-    seen, probes = {each.key: each for each in log.seen}, list(log.probes_flop_per_s)
+    seen = {each.key: each for each in log.seen}
+    probes = list(log.probes_flop_per_s)
     for result in results:
         if result.measurement is None:
             continue

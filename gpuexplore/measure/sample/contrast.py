@@ -123,7 +123,8 @@ def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
 
 
 def _timed(wanted: tuple[PhaseName, ...], sampling: Sampling, group: Group) -> Iterator[Phase]:
-    candidate, call_s = sampling.candidate, sampling.call_s / len(wanted)
+    candidate = sampling.candidate
+    call_s = sampling.call_s / len(wanted)
     for name in wanted:
         alone = replace(candidate, run=candidate.phases[name])
         yield Phase(name, sample_alone(alone, call_s, group.time, sampling.looks))

@@ -79,7 +79,8 @@ def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling |
     Waking threads does not show in such a call, so each timed one computes with values of its own and is checked. Two
     are, before it is believed: beside others some calls wait as long for a core, and one sample tells nothing.
     """
-    references, samples_s = _references(group), list[float]()
+    references = _references(group)
+    samples_s = list[float]()
     take: Callable[[], float] = lambda: _checked_call_s(candidate, group, references)  # noqa: E731
     while len(samples_s) < SLOW_AT_LEAST:
         samples_s.append(take())
@@ -107,7 +108,8 @@ def _references(group: Group) -> Iterator[AnyReference]:
 
 def _checked_call_s(candidate: Candidate, group: Group, references: Iterator[AnyReference]) -> float:
     """Return seconds of a call on the next values, over a poisoned output, which is checked afterwards."""
-    reference, time = next(references), group.time
+    reference = next(references)
+    time = group.time
     time.begin_turn(candidate.case, None)
     candidate.load(reference.inputs)
     candidate.poison()
@@ -127,7 +129,8 @@ def _check_limits(case: Case, group: Group) -> float:
         raise Unsupported(reason)
     _check_memory(case, group)
     costs_s: list[float] = []
-    enough_s, call_s = limit_s(case) / MIN_CALLS, inf
+    enough_s = limit_s(case) / MIN_CALLS
+    call_s = inf
     for _ in range(ESTIMATES):
         call_s = min(
             call_s, estimate_call_s(group.operation, case.shape, partial(_probed_s, case, group, costs_s), enough_s)
