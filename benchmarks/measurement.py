@@ -262,9 +262,9 @@ def _by_perfplot(runs: Runs) -> Times:
 def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
     """Measure with gpuexplore's core; what it keeps for the process is forgotten first, so that every turn pays."""
     from gpuexplore.measure.runner import measure_group
-    from gpuexplore.measure.sample import overhead
+    from gpuexplore.measure.sample import contrast
 
-    overhead._known.clear()
+    contrast._known.clear()
     results: list[Result] = []
     measure_group(some, device, report=lambda event: results.append(event) if isinstance(event, Result) else None)
     return {result.case: result.measurement.median_s for result in results if result.measurement}

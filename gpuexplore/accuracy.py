@@ -1,4 +1,4 @@
-"""How far an output is from the reference: by its norm, and at its worst element."""
+"""The distance of an output from the reference: by its norm, and at its worst element."""
 
 from dataclasses import dataclass
 from math import inf

@@ -13,7 +13,7 @@ from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json, readings
-from gpuexplore.devices.first_dtypes import first_dtypes
+from gpuexplore.devices.discovery import first_dtypes
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep

@@ -9,8 +9,7 @@ GpuExploreError
 ├── Cancelled           the user asked to stop: becomes Status.CANCELLED
 ├── NotFound            no such run, device or accelerator
 ├── DeviceLost          the device's node is gone: what is left of a run waits for it in the queue
-├── StoreUnavailable    the database cannot be used now: its text says why, and what helps
-└── NotStarted          the app that a notebook shows did not start: its text says why
+└── StoreUnavailable    the database cannot be used now: its text says why, and what helps
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,10 +97,6 @@ class DeviceLost(GpuExploreError):
 
 class StoreUnavailable(GpuExploreError):
     """The database cannot be used now; the text is one sentence that says why and what helps."""
-
-
-class NotStarted(GpuExploreError):
-    """The app did not start beside a notebook; the text says why, and where its log lies."""
 
 
 def not_installed(error: ImportError) -> str:

@@ -1,4 +1,4 @@
-"""What is timed of a case, and beside it: the same call under another condition, and the parts of a call."""
+"""Times of a case and beside it: the same call under another condition, and the parts of a call."""
 
 from dataclasses import dataclass, field
 from itertools import accumulate

@@ -5,7 +5,7 @@ from contextlib import suppress
 import streamlit as st
 
 from gpuexplore.charts import peaks
-from gpuexplore.devices.first_dtypes import first_dtypes
+from gpuexplore.devices.discovery import first_dtypes
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Run
 from gpuexplore.request import Request, with_defaults

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuexplore.devices import accelerator_named, native_dtypes
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.candidates.support import support_matrix
+from gpuexplore.measure.candidates.candidate import support_matrix
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpuexplore.backends import load_backend
 from gpuexplore.cli import _parser
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.devices.first_dtypes import first_dtypes
+from gpuexplore.devices.discovery import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import (

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuexplore.backends import host, host_memory, torch_place
 from gpuexplore.backends.timer import Call
-from gpuexplore.devices.torch_kinds import TORCH_KINDS
+from gpuexplore.devices.torch_devices import TORCH_KINDS
 from gpuexplore.dtypes import DTYPES, DType, Stored
 from gpuexplore.model import Device, Environment
 

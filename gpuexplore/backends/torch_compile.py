@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from gpuexplore.backends import host
 from gpuexplore.backends import torch as torch_backend
-from gpuexplore.devices.torch_kinds import TORCH_KINDS
+from gpuexplore.devices.torch_devices import TORCH_KINDS
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Device
 

@@ -7,7 +7,7 @@ from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import SPIN_HZ, AwaitedTimer, Clock, EventTimer, HostTimer, Stream, Timer
-from gpuexplore.devices.torch_kinds import TORCH_KINDS
+from gpuexplore.devices.torch_devices import TORCH_KINDS
 
 CPU = "cpu"
 CUDA = "cuda"

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable
 
-from gpuexplore.devices.first_dtypes import first_dtypes
+from gpuexplore.devices.discovery import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device

@@ -6,7 +6,7 @@ from typing import Any
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices import discover
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.candidates.support import support_matrix
+from gpuexplore.measure.candidates.candidate import support_matrix
 from gpuexplore.operations import OPERATIONS
 
 

@@ -1,4 +1,4 @@
-"""What this machine can measure on, and how fast each device could be at most.
+"""The devices that this machine can measure on, and how fast each could be at most.
 
 A peak comes from the table of accelerators (`datasheet`), from rate x multiprocessors x clock
 (`formula`) or from a short loop measured here (`measured_ceiling`), and always says which.
@@ -17,8 +17,7 @@ from gpuexplore.devices.accelerators import (
 )
 from gpuexplore.devices.cpu import memory_by_sysconf
 from gpuexplore.devices.cpu_ceiling.cache import ensure_ceiling
-from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
-from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.devices.cpu_ceiling.ceiling import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, Ceiling
 from gpuexplore.devices.cpu_times import (
     CpuLoss,
     CpuTimes,
@@ -42,7 +41,7 @@ from gpuexplore.devices.specs import (
     target_named,
 )
 from gpuexplore.devices.telemetry import free_gpu_bytes, governor, read
-from gpuexplore.devices.torch_kinds import GPU_KINDS, TORCH_KINDS, check_measured_on
+from gpuexplore.devices.torch_devices import GPU_KINDS, TORCH_KINDS, check_measured_on
 
 __all__ = [
     "ACCELERATORS",

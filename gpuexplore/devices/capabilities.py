@@ -1,4 +1,4 @@
-"""What a CUDA multiprocessor can hold, by compute capability: one row of compute_capabilities.csv each.
+"""The limits of a CUDA multiprocessor, by compute capability: one row of compute_capabilities.csv each.
 
 Sizes are NVIDIA's technical specifications, linked in each row. The units in which registers, warps and shared
 memory are handed out are documented nowhere but in cuda_occupancy.h, a header of the CUDA runtime:

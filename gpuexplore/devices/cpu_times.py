@@ -1,4 +1,4 @@
-"""Who used the CPU between two moments: this process, or others.
+"""The use of the CPU between two moments: by this process, or by others.
 
 Time is lost to others where the CPUs were neither idle nor at work for this process. Idle time is what Linux accounts
 finest: on a kernel without ticks on idle CPUs it is exact when it is read, and /proc/stat rounds it to 10 ms, whereas

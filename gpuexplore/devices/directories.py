@@ -1,4 +1,4 @@
-"""Where gpuexplore keeps what outlives a process: one directory for data, one for what can be made again."""
+"""The directories of what outlives a process: one for data, one for what can be made again."""
 
 import os
 from pathlib import Path

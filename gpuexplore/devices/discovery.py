@@ -10,14 +10,16 @@ from typing import Any
 from gpuexplore.devices.accelerators import with_row
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.devices.cpu_ceiling.cache import load_ceiling, with_ceiling
-from gpuexplore.devices.cuda_visible_devices import visible_uuids
 from gpuexplore.devices.formula import formula_bandwidth, formula_peaks, native_since
-from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of
+from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of, visible_uuids
 from gpuexplore.devices.nvml import load_nvml, read_gpus
 from gpuexplore.devices.torch_devices import torch_devices
 from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device, Identity
+
+USUAL_DTYPES = ("fp32", "bf16", "fp16")
+CONTRAST = "bf16"  # where no device computes in it: emulated, it costs conversions; fp16 in a loop costs seconds a call
 
 VARIABLE = "GPUEXPLORE_SIMULATED_DEVICES"
 MOST = 64
@@ -205,3 +207,19 @@ def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:
     note = f"Peaks are rate x multiprocessors x maximum clock: {doubt}; dtypes whose rate is uncertain have none."
     bandwidth = None if facts.sliced else formula_bandwidth(facts.memory_clock_hz, facts.bus_bits)
     return replace(device, peaks=peaks, bandwidth=bandwidth, notes=(note,))
+
+
+# The number formats of whoever asks for none.
+
+
+def first_dtypes(devices: Iterable[Device], chosen_ids: str = "") -> str:
+    """Return the dtypes of whoever asks for none: what `devices` compute natively, and bf16, even if emulated.
+
+    Args:
+        devices: of this machine.
+        chosen_ids: of them, separated by commas; empty: all.
+    """
+    ids = chosen_ids.split(",") if chosen_ids else []
+    native = [set(device.native) for device in devices if device.id in ids or not ids]
+    chosen = [name for name in USUAL_DTYPES if name in ("fp32", CONTRAST) or all(name in formats for formats in native)]
+    return ",".join(chosen if len(chosen) == len(USUAL_DTYPES) else ["fp64", *chosen])

@@ -8,8 +8,7 @@ used on which all classes of that compute capability agree.
 import re
 from dataclasses import dataclass
 
-from gpuexplore.devices.accelerators import read_table
-from gpuexplore.devices.peaks import RATE_FIELDS, Rate, peaks_from
+from gpuexplore.devices.accelerators import RATE_FIELDS, Rate, peaks_from, read_table
 from gpuexplore.model import Bandwidth, Peak
 
 
@@ -106,7 +105,8 @@ def _clock_share(rate_class: RateClass, field: str) -> float:
 
 
 def _source(classes: tuple[RateClass, ...], multiprocessors: int, clock_hz: float, field: str) -> str:
-    names, share = " and ".join(class_.name for class_ in classes), _clock_share(classes[0], field)
+    names = " and ".join(class_.name for class_ in classes)
+    share = _clock_share(classes[0], field)
     slowed = f"{share:g} x " if share != 1.0 else ""
     return f"{names} rate x {multiprocessors} multiprocessors x {slowed}{clock_hz / 1e6:.0f} MHz (highest stated)"
 

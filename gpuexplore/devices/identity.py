@@ -1,4 +1,4 @@
-"""Whether a result of one device says something about another: the only place that decides it."""
+"""The identity of devices, by which a result of one says something about another or not: only here is it decided."""
 
 import hashlib
 from collections.abc import Mapping

@@ -182,7 +182,8 @@ def _labels(rows: Sequence[Accelerator]) -> list[str]:
 @lru_cache(maxsize=1024)
 def _meant(query: str) -> tuple[Accelerator, ...]:
     """Return the rows a name can mean, the usual one first: one, or the variants of one model; else none."""
-    literal, fitting = _literal(query.strip()), _fitting(_words(query))
+    literal = _literal(query.strip())
+    fitting = _fitting(_words(query))
     if not literal:
         return fitting if len({row.architecture for row in fitting}) == 1 else ()
     first = literal[0]

@@ -1,13 +1,15 @@
-"""The devices of torch's other kinds, where something on the machine speaks for one and torch is built for it.
+"""The devices that torch alone finds and computes on, beside NVIDIA's: their kinds, and those of this machine.
 
-Torch is asked in a process of its own, which takes seconds, and its answer is kept; a machine without a hint is asked
-nothing. What fails there is no device.
+The table of kinds is all that the program knows of them. Nothing in it was tried on such hardware. Torch is asked only
+where something on the machine speaks for a kind and torch is built for it, in a process of its own, which takes
+seconds, and its answer is kept; a machine without a hint is asked nothing. What fails there is no device.
 """
 
 import hashlib
 import json
 import logging
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -16,15 +18,133 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 from gpuexplore.devices.accelerators import with_row
+from gpuexplore.devices.cpu import ROOT, read_line
 from gpuexplore.devices.directories import cache_directory
 from gpuexplore.devices.gpu_facts import GpuFacts
-from gpuexplore.devices.torch_kinds import TORCH_KINDS, Host, TorchKind
 from gpuexplore.devices.variants import choose
-from gpuexplore.errors import InvalidInput
+from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.model import Device
+
+INTEL = "0x8086"  # the PCI vendor
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The machine in which devices are looked for: system and processor by Python's names, and where its files are."""
+
+    system: str = sys.platform
+    processor: str = platform.machine()
+    root: Path = ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class TorchKind:
+    """A kind of device that torch alone finds.
+
+    Attributes:
+        name: the part of a device's id before the colon.
+        title: maker and software, for a reader.
+        torch_type: what torch calls its devices; those of ROCm it calls as NVIDIA's.
+        build: the name in torch.version that is set where torch is built for it; None: builds do not tell.
+        hints: what on a host speaks for such a device; without any torch is not asked.
+        timed_by: events of its own, or the host's clock around calls and a wait.
+        about_times: what that does to times, a sentence.
+        absent: dtypes that torch does not have there.
+        has_workers: whether its system has what measuring in a process of its own needs.
+        compiled_by_triton: whether torch.compile makes kernels there, with Triton.
+    """
+
+    name: str
+    title: str
+    torch_type: str
+    build: str | None
+    hints: Callable[[Host], tuple[str, ...]]
+    timed_by: Literal["events", "host"]
+    about_times: str
+    absent: tuple[str, ...] = ()
+    has_workers: bool = True
+    compiled_by_triton: bool = False
+
+    def untried(self, device: str) -> str:
+        """Return the sentence that stands wherever `device` is shown, with what would change it."""
+        check = f"`gpuexplore selftest --device {device}` checks what it can there, and its report would help"
+        if not self.has_workers:
+            check = "the self-test needs Linux, so what `gpuexplore.run(...)` does there in Python would help to know"
+        return f"Nothing of gpuexplore was tried on {self.title}; {check}."
+
+
+def _kfd(host: Host) -> tuple[str, ...]:
+    """Return the node of AMD's driver for computing."""
+    node = host.root / "dev/kfd"
+    return (str(node),) if host.system == "linux" and node.exists() else ()
+
+
+def _metal(host: Host) -> tuple[str, ...]:
+    return (host.processor,) if (host.system, host.processor) == ("darwin", "arm64") else ()
+
+
+def _intel_nodes(host: Host) -> tuple[str, ...]:
+    """Return the nodes of Intel's GPUs; every processor of Intel with graphics has one."""
+    nodes = host.root / "dev/dri"
+    if host.system != "linux" or not nodes.exists():
+        return ()
+    vendors = {
+        node: read_line(host.root / "sys/class/drm" / node.name / "device/vendor")
+        for node in sorted(nodes.glob("renderD*"))
+    }
+    return tuple(str(node) for node, vendor in vendors.items() if vendor == INTEL)
+
+
+_BY_EVENTS = (
+    "Times are those of torch's events; the device is not kept busy before them, so that a launch may be inside a time."
+)
+_ROWS = (
+    # torch.cuda._sleep counts another clock on each generation: 100 MHz on gfx11, the shader's on others
+    # (https://github.com/pytorch/pytorch/pull/197541), so what fills the queue on NVIDIA's would take seconds
+    TorchKind("rocm", "AMD ROCm", "cuda", "hip", _kfd, "events", _BY_EVENTS, compiled_by_triton=True),
+    # an event of MPS has the time at which the host was told of it (aten/src/ATen/mps/MPSEvent.mm)
+    TorchKind(
+        name="mps",
+        title="Apple MPS",
+        torch_type="mps",
+        build=None,
+        hints=_metal,
+        timed_by="host",
+        about_times=(
+            "Times are the host's, around calls and one wait for the device, which are inside them: torch's events of "
+            "MPS hold the time at which the host was told."
+        ),
+        absent=("fp64",),
+        has_workers=False,
+    ),
+    TorchKind("xpu", "Intel XPU", "xpu", "xpu", _intel_nodes, "events", _BY_EVENTS, compiled_by_triton=True),
+)
+TORCH_KINDS: Mapping[str, TorchKind] = MappingProxyType({row.name: row for row in _ROWS})
+
+GPU_KINDS = ("cuda", *TORCH_KINDS)
+
+
+def check_measured_on(device: str, what: str, needed: str = "a CPU or an NVIDIA GPU") -> None:
+    """Raise Unsupported where `device` is of this table, and what is asked is not done on such a one.
+
+    Args:
+        device: the id.
+        what: is asked, e.g. ``a training``.
+        needed: by what.
+
+    Raises:
+        Unsupported: says what runs there.
+    """
+    kind = TORCH_KINDS.get(device.rpartition("/")[2].partition(":")[0])
+    if kind is not None:
+        raise Unsupported(
+            f"{what} needs {needed}, and {device} is {kind.title}: there gpuexplore measures operations, with torch"
+        )
+
 
 LOG = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.devices.torch_probe")
@@ -40,25 +160,18 @@ VISIBLE = (
 )
 
 Answer = Sequence[Mapping[str, Any]]
+Build = Mapping[str, str]  # what torch.version sets, by its names
 Ask = Callable[[str], Answer | None]
 
 
-@dataclass(frozen=True, slots=True)
-class TorchBuild:
-    """The torch that is installed: its version, and the names in torch.version that it sets."""
-
-    version: str
-    built_for: frozenset[str]
-
-
 def torch_devices(
-    host: Host | None = None, *, build: Callable[[], TorchBuild | None] | None = None, ask: Ask | None = None
+    host: Host | None = None, *, build: Callable[[], Build | None] | None = None, ask: Ask | None = None
 ) -> tuple[Device, ...]:
     """Return the devices of torch's other kinds; on most machines this looks whether a few files exist.
 
     Args:
         host: where to look for hints; None: this machine.
-        build: returns the torch that is installed; None: reads its file.
+        build: returns what torch.version of the installed one sets; None: reads its file.
         ask: returns what torch says of a kind, None where it does not answer; None: a process that loads it.
     """
     place = host or Host()
@@ -69,13 +182,13 @@ def torch_devices(
     return tuple(
         device
         for kind, hints in hinted
-        if kind.build is None or kind.build in torch.built_for
+        if kind.build is None or kind.build in torch
         for device in _devices(kind, _kept(kind, torch, hints, ask or ask_torch))
     )
 
 
-def installed_build() -> TorchBuild | None:
-    """Return the torch that is installed, by the file with its version; None without one. This does not load it."""
+def installed_build() -> Build | None:
+    """Return the texts that torch.version of the installed torch sets; None without one. This does not load it."""
     try:
         found = find_spec("torch")
     except ValueError:  # something else is loaded under this name
@@ -86,8 +199,7 @@ def installed_build() -> TorchBuild | None:
         text = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
     except OSError:
         return None
-    said = dict(re.findall(r"""^(\w+)(?:\s*:[^=\n]*)?\s*=\s*['"]([^'"\n]+)['"]""", text, re.MULTILINE))
-    return TorchBuild(said.get("__version__", ""), frozenset(said))
+    return dict(re.findall(r"""^(\w+)(?:\s*:[^=\n]*)?\s*=\s*['"]([^'"\n]+)['"]""", text, re.MULTILINE))
 
 
 def ask_torch(kind: str, command: Sequence[str] = COMMAND, limit_s: float = LIMIT_S) -> Answer | None:
@@ -108,7 +220,7 @@ def _is_answer(answer: object) -> bool:
     return isinstance(answer, list) and all(isinstance(facts, dict) for facts in answer)
 
 
-def _kept(kind: TorchKind, torch: TorchBuild, hints: Sequence[str], ask: Ask) -> Answer:
+def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answer:
     """Return what torch says of a kind, from a file where it was asked before under the same circumstances."""
     try:
         path = cache_directory() / f"torch-{kind.name}-{_circumstances(torch, hints)}.json"
@@ -121,10 +233,17 @@ def _kept(kind: TorchKind, torch: TorchBuild, hints: Sequence[str], ask: Ask) ->
     return saved
 
 
-def _circumstances(torch: TorchBuild, hints: Sequence[str]) -> str:
+def _circumstances(torch: Build, hints: Sequence[str]) -> str:
     """Return a short text that changes with torch, this Python, the driver's nodes and what is to be visible."""
     loaded = [_changed(Path(hint)) for hint in hints]
-    told = (VERSION, torch.version, sys.prefix, *hints, *loaded, *(os.environ.get(name) for name in VISIBLE))
+    told = (
+        VERSION,
+        torch.get("__version__", ""),
+        sys.prefix,
+        *hints,
+        *loaded,
+        *(os.environ.get(name) for name in VISIBLE),
+    )
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 

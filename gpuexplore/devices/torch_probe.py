@@ -1,4 +1,4 @@
-"""What torch says of the devices of one kind, as JSON: run in a process of its own, so that no other one loads torch.
+"""Torch's words on the devices of one kind, as JSON: run in a process of its own, so that no other one loads torch.
 
 Usage: python -m gpuexplore.devices.torch_probe rocm | mps | xpu
 """

@@ -1,4 +1,4 @@
-"""Which of the cards of one driver name a device is: the RTX 3080 was sold with 10 and with 12 GB.
+"""The card, of those with one driver name, that a device is: the RTX 3080 was sold with 10 and with 12 GB.
 
 Multiprocessors, memory, PCI id and the memory's bandwidth decide, as far as the driver states them; where several rows
 are left, the device is none of them for certain. Drivers call early and special boards by the board's code, like
@@ -6,7 +6,6 @@ A100-PG509-200, or "Graphics Device": these are told by multiprocessors, compute
 """
 
 import re
-from typing import NamedTuple
 
 from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator, rows_named
 from gpuexplore.devices.formula import formula_bandwidth
@@ -23,31 +22,27 @@ SHARED_MEMORY = "LPDDR"  # of a CPU and its GPU: drivers state another clock or 
 _OF_A_BOARD = re.compile(r"nvidia|amd|tesla|radeon|instinct|graphics|device|gpu|oam|pg\d{3}|p\d{4}|\d{3}")
 
 
-class Choice(NamedTuple):
-    """The row that describes a device, or why none does; of a board without a known name both: what tells the row."""
+def choose(facts: GpuFacts) -> tuple[Accelerator | None, str | None]:
+    """Return the one row of this driver name that nothing the driver states contradicts, or else why there is none.
 
-    row: Accelerator | None
-    doubt: str | None
-
-
-def choose(facts: GpuFacts) -> Choice:
-    """Return the one row of this driver name that nothing the driver states contradicts."""
+    Of a board without a known name it is both: the row, and what tells it.
+    """
     rows = rows_named(facts.name)
     if facts.sliced and rows:
-        return Choice(None, "the GPU is cut into MIG instances")
+        return None, "the GPU is cut into MIG instances"
     if not rows:
-        return _of_board(facts) or Choice(None, f"no row is called {facts.name!r}")
+        return _of_board(facts) or (None, f"no row is called {facts.name!r}")
     contradictions = [(row, contradiction(row, facts)) for row in rows]
     left = [row for row, contradicted in contradictions if contradicted is None]
     if len(left) == 1:
-        return Choice(left[0], None)
+        return left[0], None
     if left:
         keys = ", ".join(row.key for row in left)
-        return Choice(None, f"the name is ambiguous, and the driver does not tell which of {keys} it is")
-    return Choice(None, "; ".join(f"{row.key}: {why}" for row, why in contradictions))
+        return None, f"the name is ambiguous, and the driver does not tell which of {keys} it is"
+    return None, "; ".join(f"{row.key}: {why}" for row, why in contradictions)
 
 
-def _of_board(facts: GpuFacts) -> Choice | None:
+def _of_board(facts: GpuFacts) -> tuple[Accelerator, str] | None:
     """Return the usual variant of the one model that a board without a known name can be; None without one."""
     if facts.sliced or facts.multiprocessors is None or facts.memory_bytes is None:
         return None
@@ -57,7 +52,7 @@ def _of_board(facts: GpuFacts) -> Choice | None:
     told = f"{facts.multiprocessors} multiprocessors and {format_bytes(facts.memory_bytes)}"
     capability = f"compute capability {facts.compute_capability}, " if facts.compute_capability else ""
     also = f"; it may be {' or '.join(row.name for row in rows[1:])}" if rows[1:] else ""
-    return Choice(rows[0], f"{facts.name} is told to be {rows[0].name} by {capability}{told}{also}")
+    return rows[0], f"{facts.name} is told to be {rows[0].name} by {capability}{told}{also}"
 
 
 def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
@@ -77,14 +72,16 @@ def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:
 
 
 def _other_multiprocessors(row: Accelerator, facts: GpuFacts) -> str | None:
-    counted, known = facts.multiprocessors, row.multiprocessors
+    counted = facts.multiprocessors
+    known = row.multiprocessors
     if counted is None or known is None or counted == known:
         return None
     return f"the driver counts {counted} multiprocessors, the table {known}"
 
 
 def _other_memory(row: Accelerator, facts: GpuFacts) -> str | None:
-    seen, size = facts.memory_bytes, row.memory_bytes
+    seen = facts.memory_bytes
+    size = row.memory_bytes
     if seen is None or size is None or abs(seen - size) <= MEMORY_TOLERANCE * size:
         return None
     return f"the driver sees {seen / 2**30:.1f} GiB of memory, the table {size / 2**30:.0f} GiB"
@@ -98,7 +95,8 @@ def _other_pci_id(row: Accelerator, facts: GpuFacts) -> str | None:
 
 def _other_bandwidth(row: Accelerator, facts: GpuFacts) -> str | None:
     """Tell memories of one size apart: the GTX 1650 was sold with GDDR5 and with GDDR6."""
-    stated, known = formula_bandwidth(facts.memory_clock_hz, facts.bus_bits), row.bandwidth_bytes_per_s
+    stated = formula_bandwidth(facts.memory_clock_hz, facts.bus_bits)
+    known = row.bandwidth_bytes_per_s
     if stated is None or known is None or (row.memory_type or "").startswith(SHARED_MEMORY):
         return None
     if abs(stated.bytes_per_s - known) <= BANDWIDTH_TOLERANCE * known:

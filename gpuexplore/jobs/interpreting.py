@@ -14,7 +14,7 @@ from gpuexplore.devices import cache_directory
 from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
 from gpuexplore.jobs.compiling import fingerprint, in_turn, run_beside
 from gpuexplore.jobs.locks import HostLock
-from gpuexplore.measure.check.interpreted import BlockRun, Request
+from gpuexplore.measure.check.interpreted import BlockRun, KernelLaunch
 from gpuexplore.units import format_seconds
 
 LIMIT_S = 60.0
@@ -23,7 +23,7 @@ SOURCES = ("operations", "kernels", "measure")
 MOST_KEPT = 200  # at most a megabyte each
 
 
-def interpret(request: Request) -> BlockRun:
+def interpret(request: KernelLaunch) -> BlockRun:
     """Return what running a kernel tells.
 
     Raises:
@@ -40,7 +40,7 @@ def interpret(request: Request) -> BlockRun:
     return answer
 
 
-def kept_block(request: Request) -> BlockRun | None:
+def kept_block(request: KernelLaunch) -> BlockRun | None:
     """Return what this kernel told whoever asked before; None where nobody has."""
     try:
         found: BlockRun = pickle.loads(_path(request).read_bytes())
@@ -49,7 +49,7 @@ def kept_block(request: Request) -> BlockRun | None:
     return found
 
 
-def _keep(request: Request, run: BlockRun) -> None:
+def _keep(request: KernelLaunch, run: BlockRun) -> None:
     path = _path(request)
     with suppress(OSError):  # a full disk: then it is run again
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,12 +58,12 @@ def _keep(request: Request, run: BlockRun) -> None:
             old.unlink(missing_ok=True)
 
 
-def _path(request: Request) -> Path:
+def _path(request: KernelLaunch) -> Path:
     digest = sha256(repr((request, fingerprint(SOURCES))).encode()).hexdigest()[:24]
     return cache_directory() / "interpreted" / f"{digest}.pickle"
 
 
-def _run(request: Request, cpu: HostLock) -> BlockRun | GpuExploreError:
+def _run(request: KernelLaunch, cpu: HostLock) -> BlockRun | GpuExploreError:
     command = [sys.executable, "-m", PROCESS, "interpret"]
     try:
         done = run_beside(command, input=pickle.dumps(request), timeout=LIMIT_S, cpu=cpu)

@@ -50,8 +50,7 @@ from gpuexplore.jobs.journal import (
 )
 from gpuexplore.jobs.pooling import with_fewer_samples
 from gpuexplore.jobs.quiet import Rounds
-from gpuexplore.measure.candidates.cuda_context import breaks_context
-from gpuexplore.measure.candidates.failure import describe_error, failed
+from gpuexplore.measure.candidates.failure import breaks_context, describe_error, failed
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.watch import SPEEDS
 from gpuexplore.model import Case, Result, Status

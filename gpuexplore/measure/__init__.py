@@ -1,4 +1,4 @@
-"""How one case becomes one result: build, guard, check, warm up, sample in rounds, flag."""
+"""The way from one case to one result: build, guard, check, warm up, sample in rounds, flag."""
 
 import os
 import sys

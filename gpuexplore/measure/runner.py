@@ -1,4 +1,4 @@
-"""How cases become results: the one path every measurement takes, in whatever process.
+"""From cases to results: the one path every measurement takes, in whatever process.
 
 `measure_cases` takes the cases of one device. First each gets a round of samples and a provisional result, so that the
 whole chart stands early; then rounds go to the groups that need them most, until nothing more is to be decided or the
@@ -16,11 +16,8 @@ from random import Random
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure.candidates import first_call_cost
 from gpuexplore.measure.candidates.candidate import Candidate, unsupported
-from gpuexplore.measure.candidates.cuda_context import check_context, is_broken
-from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.ceiling import with_fair_ceiling
+from gpuexplore.measure.candidates.failure import IncorrectOutput, check_context, is_broken
 from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, checked, on_other_values
@@ -28,14 +25,12 @@ from gpuexplore.measure.check.stress import check_often, weakness
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
-from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.flags import MeasuredCase, find_flags, with_fair_ceiling
 from gpuexplore.measure.sample import slow_cases
-from gpuexplore.measure.sample.contrast import SHORT_CALL_S, take_contrasts
+from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, take_contrasts, take_phases
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
-from gpuexplore.measure.sample.overhead import call_overhead_s
-from gpuexplore.measure.sample.phases import take_phases
-from gpuexplore.measure.sample.prepare import Prepared, prepare
-from gpuexplore.measure.sample.timing import Sampling, Seal, check_seals, plan_rounds, take_turn
+from gpuexplore.measure.sample.prepare import prepare
+from gpuexplore.measure.sample.timing import Sampling, check_seals, plan_rounds, sealed, take_turn
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.operations.first_visit import first_kernels
 
@@ -58,50 +53,46 @@ class _Open:
     watch: Watch
     report: Report
     random: Random
-    ready: dict[Case, Prepared] = field(default_factory=dict)
-
-    def samplings(self) -> dict[Case, Sampling]:
-        """Return those of the cases that are ready."""
-        return {case: prepared.sampling for case, prepared in self.ready.items()}
+    ready: dict[Case, Sampling] = field(default_factory=dict)
 
     def need(self) -> tuple[int, float]:
         """Return how much it needs rounds; (0, 0.0) is not at all."""
-        return need(tuple(self.samplings().values()))
+        return need(tuple(self.ready.values()))
 
     def budget_s(self) -> float:
         """Return the seconds it may take, with what first calls took."""
-        return sum(case.options.budget_s + prepared.first_calls_s for case, prepared in self.ready.items())
+        return sum(case.options.budget_s + sampling.first_calls_s for case, sampling in self.ready.items())
 
     def finishing_s(self) -> float:
         """Return about how many seconds its last checks take."""
-        calls = (sampling for sampling in self.samplings().values() if sampling.checked_call is None)
+        calls = (sampling for sampling in self.ready.values() if sampling.checked_call is None)
         return sum(FINISHING_S + FINISHING_CALLS * sampling.call_s for sampling in calls)
 
     def begin(self) -> None:
         """Plan the rounds, and note how things stand."""
-        plan_rounds(list(self.samplings().values()))
+        plan_rounds(list(self.ready.values()))
         self.watch.begin_samples()
 
     def turn(self, gets_one: Callable[[Sampling], bool]) -> None:
         """Take a round of each case that gets one; no call can tell why it does."""
         self.group.resume()
-        active = {case: sampling for case, sampling in self.samplings().items() if gets_one(sampling)}
+        active = {case: sampling for case, sampling in self.ready.items() if gets_one(sampling)}
         take_turn(active, self.group.time, self.random, self._fail)
 
     def report_provisional(self) -> None:
         """Report what is known of each case so far."""
-        for prepared in self.ready.values():
-            result = _provisional(prepared, self.group)
+        for sampling in self.ready.values():
+            result = _provisional(sampling, self.group)
             slow_cases.note(result)
             self.report(result)
 
     def finish(self) -> None:
         """Check each case once more, and report its result."""
         self.group.resume()
-        for case, prepared in self.ready.items():
+        for case, sampling in self.ready.items():
             self.group.time.begin_turn(case, None)
-            seals = [Seal.of(sampling) for sampling in self.samplings().values()]
-            result = _finish(case, prepared, self.group, self.watch)
+            seals = sealed(self.ready.values())
+            result = _finish(case, sampling, self.group, self.watch)
             try:
                 check_seals(seals)
             except IncorrectOutput as error:
@@ -232,13 +223,13 @@ def _first_pass(
     opened = _Open(group, watch, report, Random(group.seed))
     for case in cases:
         report(case)
-        seals = [Seal.of(sampling) for sampling in opened.samplings().values()]
+        seals = sealed(opened.ready.values())
         try:
-            prepared = _prepared(case, group, cancelled)
+            sampling = _prepared(case, group, cancelled)
             check_seals(seals)
-            watch.look_at_busy(prepared.sampling.candidate.timer)
-            _plan_other_values(prepared.sampling, group, opened.random)
-            opened.ready[case] = prepared
+            watch.look_at_busy(sampling.candidate.timer)
+            _plan_other_values(sampling, group, opened.random)
+            opened.ready[case] = sampling
         except Exception as error:
             report(group.failed(case, error))
     opened.begin()
@@ -247,7 +238,7 @@ def _first_pass(
     return opened
 
 
-def _prepared(case: Case, group: Group, cancelled: IsCancelled) -> Prepared:
+def _prepared(case: Case, group: Group, cancelled: IsCancelled) -> Sampling:
     check_context(group.device)
     if cancelled():
         raise Cancelled("cancelled before it was measured")
@@ -261,15 +252,13 @@ def _plan_other_values(sampling: Sampling, group: Group, random: Random) -> None
         sampling.rounds_before_other_values = random.randrange(1, ENOUGH_ROUNDS)
 
 
-def _provisional(prepared: Prepared, group: Group) -> Result:
-    sampling, case = prepared.sampling, prepared.sampling.candidate.case
-    measured = Measured(case, sampling.measurement(), group.environment)
-    return replace(_result(measured, prepared, group), provisional=True)
+def _provisional(sampling: Sampling, group: Group) -> Result:
+    measured = MeasuredCase(sampling.candidate.case, sampling.measurement(), group.environment)
+    return replace(_result(measured, sampling, group), provisional=True)
 
 
-def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Result:
+def _finish(case: Case, sampling: Sampling, group: Group, watch: Watch) -> Result:
     """Return the result of a case; the output of its timed calls is checked once more."""
-    sampling = prepared.sampling
     try:
         after = watch.state()
         contrasts = take_contrasts(sampling, group)
@@ -283,7 +272,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
             check_reuse(sampling.candidate, group, min(measurement.samples_s))
         weak_on, cores = _stressed(case, sampling.candidate, group, measurement.median_s)
         device = with_fair_ceiling(sampling.candidate, measurement)
-        measured = Measured(
+        measured = MeasuredCase(
             case,
             measurement,
             watch.described(group.environment, device, after),
@@ -296,9 +285,9 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
             cores=cores,
         )
         if measurement.median_s < SHORT_CALL_S:
-            keep = partial(_keep, measured, prepared, group)
+            keep = partial(_keep, measured, sampling, group)
             measured = replace(measured, overhead_s=call_overhead_s(case, group, before=keep))
-        return _result(measured, prepared, group)
+        return _result(measured, sampling, group)
     except Exception as error:
         return group.failed(case, error)
 
@@ -312,14 +301,16 @@ def _stressed(case: Case, candidate: Candidate, group: Group, call_s: float) -> 
     return weakness(case, group), cores
 
 
-def _keep(measured: Measured, prepared: Prepared, group: Group) -> None:
-    group.time.keep(_result(measured, prepared, group))
+def _keep(measured: MeasuredCase, sampling: Sampling, group: Group) -> None:
+    group.time.keep(_result(measured, sampling, group))
 
 
-def _result(measured: Measured, prepared: Prepared, group: Group) -> Result:
+def _result(measured: MeasuredCase, sampling: Sampling, group: Group) -> Result:
     flags = find_flags(measured, group.operation, group.dtype)
-    accuracy, environment = prepared.accuracy, measured.environment
-    result = Result(measured.case, Status.OK, None, measured.measurement, accuracy, flags, environment, group.seed)
+    environment = measured.environment
+    result = Result(
+        measured.case, Status.OK, None, measured.measurement, sampling.accuracy, flags, environment, group.seed
+    )
     return with_spread(result)
 
 
@@ -336,7 +327,9 @@ def warm_up(device: Device, hurried: IsCancelled = lambda: False) -> None:
             return
         group = open_group([case], device, TIMEKEEPER)
         candidate = group.build(case, case.shape, group.inputs(case.shape))
-        first_call_cost.note(case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock))
+        slow_cases.note_first_calls(
+            case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock)
+        )
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from gpuexplore.devices.directories import data_directory
-from gpuexplore.errors import InvalidInput, NotStarted
+from gpuexplore.errors import GpuExploreError, InvalidInput
 
 # Where a notebook runs: what its browser can reach and how files leave it differ.
 
@@ -114,7 +114,7 @@ def show_app(port: int | None = None) -> App:
 
     Raises:
         InvalidInput: the port is none, or something else listens on it.
-        NotStarted: the server ended, or did not answer in time; says why.
+        GpuExploreError: the server ended, or did not answer in time; says why.
     """
     here = platform()
     if here == "kaggle":
@@ -174,7 +174,7 @@ def served(port: int, here: Platform, address: str) -> subprocess.Popen[bytes]:
         address: under which browsers reach the port.
 
     Raises:
-        NotStarted: it ended, or took too long; says why.
+        GpuExploreError: it ended, or took too long; says why.
     """
     command = [sys.executable, "-m", "gpuexplore", "app", "--port", str(port)]
     if here == "colab":
@@ -205,9 +205,9 @@ def _wait_until_served(process: subprocess.Popen[bytes], port: int, log: Path) -
     while not _answers(port):
         if process.poll() is not None:
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise NotStarted(f"The app did not start: {said[-1] if said else 'it said nothing'}")
+            raise GpuExploreError(f"The app did not start: {said[-1] if said else 'it said nothing'}")
         if time.monotonic() > latest_s:
-            raise NotStarted(f"The app did not start: it did not answer in {START_S} s; its log is {log}")
+            raise GpuExploreError(f"The app did not start: it did not answer in {START_S} s; its log is {log}")
         time.sleep(LOOK_S)
 
 

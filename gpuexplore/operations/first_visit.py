@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
-from gpuexplore.devices.first_dtypes import USUAL_DTYPES, first_dtypes
+from gpuexplore.devices.discovery import USUAL_DTYPES, first_dtypes
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation

@@ -8,6 +8,7 @@ from itertools import pairwise
 from gpuexplore.devices.accelerators import (
     BANDWIDTH_FIELD,
     DERIVATIONS,
+    PEAK_FIELDS,
     Accelerator,
     bandwidth_of,
     native_dtypes,
@@ -15,7 +16,6 @@ from gpuexplore.devices.accelerators import (
     read_table,
 )
 from gpuexplore.devices.formula import RATE_CLASSES, SLOWED_FIELDS, classes_of, formula_peaks
-from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.dtypes import FORMATS
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
@@ -96,12 +96,11 @@ def printed_elsewhere(rows):
 
 def wrong_kinds(rows):
     """Return the peaks and bandwidths whose kind says other than the row's derivations."""
-    columns = {(found.dtype, found.unit): found for found in PEAK_FIELDS}
     wrong = set()
     for row in rows:
         for peak in peaks_of(row):
-            column = columns[peak.dtype, peak.unit]
-            name = column.field if column.field in row.rates else column.fallback
+            column = PEAK_FIELDS[peak.dtype, peak.unit]
+            name = column if column in row.rates else PEAK_FIELDS[peak.dtype, "vector"]
             wrong |= {(row.key, name)} if (peak.kind == "formula") != (name in row.derived) else set()
         bandwidth = bandwidth_of(row)
         if bandwidth and (bandwidth.kind == "formula") != (BANDWIDTH_FIELD in row.derived):

@@ -32,7 +32,7 @@ BY_MEMORY = [(key, name) for key, name in SHARED if not ROWS[key].pci_ids]
 
 
 def test_every_card_of_the_table_gets_its_own_row():
-    chosen = {(key, name): choose(facts_of(ROWS[key], name)).row for key, name in NAMED}
+    chosen = {(key, name): choose(facts_of(ROWS[key], name))[0] for key, name in NAMED}
 
     assert {named: row.key if row else None for named, row in chosen.items() if row is not ROWS[named[0]]} == {}
 
@@ -43,7 +43,7 @@ def test_cards_sold_with_two_sizes_of_memory_are_told_apart_by_it_alone():
         *("rtx-4060-ti", "rtx-4060-ti-16gb", "rtx-5060-ti", "rtx-5060-ti-8gb"),
     }
     for key, name in BY_MEMORY:
-        assert choose(GpuFacts(name, memory_bytes=ROWS[key].memory_bytes)).row is ROWS[key]
+        assert choose(GpuFacts(name, memory_bytes=ROWS[key].memory_bytes))[0] is ROWS[key]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_cards_sold_with_two_sizes_of_memory_are_told_apart_by_it_alone():
     ],
 )
 def test_cards_whose_driver_says_the_size_are_known_by_their_name(name, key):
-    assert choose(GpuFacts(name)).row is ROWS[key]
+    assert choose(GpuFacts(name))[0] is ROWS[key]
 
 
 @pytest.mark.parametrize(("key", "name"), SHARED)
@@ -88,7 +88,7 @@ GTX_1650 = GpuFacts("NVIDIA GeForce GTX 1650", memory_bytes=4 * 2**30, multiproc
     ],
 )
 def test_memory_clock_and_pci_id_tell_the_gtx_1650_apart(memory_clock_hz, pci_id, key):
-    assert choose(replace(GTX_1650, memory_clock_hz=memory_clock_hz, pci_id=pci_id)).row is ROWS[key]
+    assert choose(replace(GTX_1650, memory_clock_hz=memory_clock_hz, pci_id=pci_id))[0] is ROWS[key]
 
 
 def test_gtx_1650_of_an_unknown_chip_is_none_of_the_three_for_certain():
@@ -100,8 +100,8 @@ def test_gtx_1650_of_an_unknown_chip_is_none_of_the_three_for_certain():
 def test_card_with_slower_memory_of_the_same_size_is_not_the_row():
     gddr6 = GpuFacts("NVIDIA GeForce RTX 4070", memory_clock_hz=10_001e6, bus_bits=192)
 
-    assert choose(replace(gddr6, memory_clock_hz=10_501e6)).row is ROWS["rtx-4070"]
-    assert choose(gddr6).doubt == "rtx-4070: memory clock and bus width give 480 GB/s, the table 504 GB/s"
+    assert choose(replace(gddr6, memory_clock_hz=10_501e6))[0] is ROWS["rtx-4070"]
+    assert choose(gddr6)[1] == "rtx-4070: memory clock and bus width give 480 GB/s, the table 504 GB/s"
 
 
 def test_a_row_is_believed_when_the_driver_agrees_or_says_nothing():
@@ -114,14 +114,14 @@ def test_a_row_is_believed_when_the_driver_agrees_or_says_nothing():
 def test_memory_kept_by_ecc_costs_no_row_and_half_the_memory_does():
     a10g = GpuFacts("NVIDIA A10G", memory_bytes=23_028 * 2**20, multiprocessors=80)
 
-    assert choose(a10g).row is ROWS["a10g"]
-    assert "11.2 GiB of memory, the table 24 GiB" in choose(replace(a10g, memory_bytes=11_514 * 2**20)).doubt
+    assert choose(a10g)[0] is ROWS["a10g"]
+    assert "11.2 GiB of memory, the table 24 GiB" in choose(replace(a10g, memory_bytes=11_514 * 2**20))[1]
 
 
 def test_memory_that_a_cpu_shares_is_not_judged_by_its_clock():
     orin = GpuFacts("Orin", multiprocessors=16, memory_clock_hz=1e9, bus_bits=64)
 
-    assert choose(orin).row is ROWS["jetson-agx-orin-64gb"]
+    assert choose(orin)[0] is ROWS["jetson-agx-orin-64gb"]
     assert BANDWIDTH_TOLERANCE < 1 - 480 / 504
 
 
@@ -170,5 +170,5 @@ def test_a_board_without_a_known_name_is_told_by_its_facts_or_not_at_all(
 
 def test_a_board_that_was_cut_into_instances_is_not_told():
     facts = GpuFacts("A100-PG506-232", None, 80 * GIB, 108, "8.0")
-    assert choose(facts).row is ROWS["a100-sxm4-80gb"]
-    assert choose(replace(facts, sliced=True)).row is None
+    assert choose(facts)[0] is ROWS["a100-sxm4-80gb"]
+    assert choose(replace(facts, sliced=True))[0] is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.devices.machine import FEWEST_PROBES, machine_kind
+from gpuexplore.devices.cpu import FEWEST_PROBES, machine_kind
 
 STEADY = (1e9, 1.01e9) * FEWEST_PROBES
 RESTLESS = (1e9, 0.6e9) * FEWEST_PROBES

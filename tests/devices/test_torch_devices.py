@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from gpuexplore.devices import read, torch_devices, torch_probe
-from gpuexplore.devices.torch_devices import AGAIN_S, TorchBuild, ask_torch, installed_build
-from gpuexplore.devices.torch_kinds import TORCH_KINDS, Host, check_measured_on
+from gpuexplore.devices.torch_devices import AGAIN_S, TORCH_KINDS, Host, ask_torch, check_measured_on, installed_build
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Telemetry
 from tests.devices.torch_answers import ANSWERS, ARC, EVERY_BUILD, M3_MAX, MI300X, add, found_on, host_with
@@ -42,7 +41,7 @@ def test_a_hint_without_torch_or_with_a_build_for_others_starts_no_process(tmp_p
 
     assert find(host, build=lambda: None, ask=never) == ()
     if kind != "mps":  # builds for macOS do not say
-        assert find(host, build=lambda: TorchBuild("2.13.0", frozenset({"cuda"})), ask=never) == ()
+        assert find(host, build=lambda: {"__version__": "2.13.0", "cuda": "13.0"}, ask=never) == ()
 
 
 @EACH
@@ -103,7 +102,7 @@ def test_torch_is_asked_once_and_again_for_another_torch_or_other_visible_device
         return ANSWERS[kind]
 
     def look(version="2.13.0"):
-        return find(host, build=lambda: TorchBuild(version, frozenset({"hip"})), ask=ask)
+        return find(host, build=lambda: {"__version__": version, "hip": "6.4"}, ask=ask)
 
     assert look() == look()
     assert asked == ["rocm"]
@@ -174,8 +173,8 @@ def test_the_torch_that_is_here_is_asked_in_a_process_of_its_own():
 def test_the_file_of_the_installed_torch_tells_its_version_and_what_it_is_built_for():
     build = installed_build()
 
-    assert build.version == torch.__version__
-    assert {name for name in ("cuda", "hip", "xpu") if name in build.built_for} == {
+    assert build["__version__"] == torch.__version__
+    assert {name for name in ("cuda", "hip", "xpu") if name in build} == {
         name for name in ("cuda", "hip", "xpu") if getattr(torch.version, name, None)
     }
 
@@ -187,7 +186,7 @@ def test_a_build_for_rocm_is_known_by_that_file(tmp_path, monkeypatch):
 
     build = installed_build()
 
-    assert (build.version, "hip" in build.built_for, "cuda" in build.built_for) == ("2.13.0+rocm6.4", True, False)
+    assert (build["__version__"], "hip" in build, "cuda" in build) == ("2.13.0+rocm6.4", True, False)
 
 
 def amd(architecture):

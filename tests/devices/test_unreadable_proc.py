@@ -8,7 +8,7 @@ from gpuexplore.devices.cpu_ceiling.cache import with_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.cpu_times import read_cpu_times
 from gpuexplore.jobs.engines import process
-from gpuexplore.measure.conditions import memory
+from gpuexplore.measure.conditions import environment
 
 
 def unreadable(*_):
@@ -39,7 +39,7 @@ def test_device_of_a_readable_system_says_nothing_of_the_kind():
 def test_memory_is_what_the_c_library_states():
     device = cpu_device()
 
-    assert 2**20 < memory.free_bytes(device) < device.memory_bytes
+    assert 2**20 < environment.free_bytes(device) < device.memory_bytes
 
 
 @pytest.mark.usefixtures("_no_proc")
@@ -47,7 +47,7 @@ def test_memory_is_unknown_where_nothing_states_it(monkeypatch):
     monkeypatch.setattr("os.sysconf", lambda name: 4096 if name == "SC_PAGE_SIZE" else -1)
 
     assert cpu_device().memory_bytes is None
-    assert memory.free_bytes(cpu_device()) is None
+    assert environment.free_bytes(cpu_device()) is None
 
 
 @pytest.mark.usefixtures("_no_proc")

@@ -1,9 +1,8 @@
 """What torch says of devices that nobody here has, and the devices that come of it."""
 
-from gpuexplore.devices.torch_devices import TorchBuild, torch_devices
-from gpuexplore.devices.torch_kinds import Host
+from gpuexplore.devices.torch_devices import Host, torch_devices
 
-EVERY_BUILD = TorchBuild("2.13.0", frozenset({"__version__", "hip", "xpu"}))
+EVERY_BUILD = {"__version__": "2.13.0", "hip": "6.4", "xpu": "20250302"}
 MI300X = {
     "name": "AMD Instinct MI300X",
     "memory_bytes": 206_141_652_992,

@@ -6,8 +6,8 @@ import pytest
 
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.measure.arrays import device_arrays, large
-from gpuexplore.measure.candidates import cuda_context
-from gpuexplore.measure.sample import overhead
+from gpuexplore.measure.candidates import failure
+from gpuexplore.measure.sample import contrast
 from tests.measure.evil import catalogue
 from tests.measure.fakes import GPU
 
@@ -16,8 +16,8 @@ from tests.measure.fakes import GPU
 def gpu(monkeypatch):
     """Return a GPU where all cases of more than 32768 elements stay."""
     catalogue.register(monkeypatch.setattr, monkeypatch.setitem)
-    monkeypatch.setattr(cuda_context, "_broken", {})
-    monkeypatch.setattr(overhead, "_known", {})
+    monkeypatch.setattr(failure, "_broken", {})
+    monkeypatch.setattr(contrast, "_known", {})
     monkeypatch.setattr(numpy_backend, "DEVICE_KINDS", ("cpu", "cuda"))
     monkeypatch.setattr(large, "LARGE", 2**15)
     monkeypatch.setattr(device_arrays, "place_of", lambda device: "cpu")

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from gpuexplore.measure.check.interpreted import Request, interpreted
+from gpuexplore.measure.check.interpreted import KernelLaunch, interpreted
 from gpuexplore.model import Shape
 from tests.kernels.ptx.snippets import PARTS, kernel
 
@@ -31,7 +31,7 @@ def adding(pitch=4, sum_="add.f32", last="", stride=4):
 def request(ptx, blocks=2, n=None, operation="vector_add", **given):
     """Return the request to run a kernel on a vector for each thread."""
     shape = Shape.of(n=n or blocks * THREADS)
-    return Request(
+    return KernelLaunch(
         ptx, operation, "fp32", **{"shape": shape, "grid": (blocks, 1, 1), "threads": (THREADS, 1, 1)} | given
     )
 

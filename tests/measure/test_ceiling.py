@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.measure import ceiling
+from gpuexplore.measure import flags
 from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Shape, ThreadRoofs
 from tests.measure.fakes import CPU, case, measurement
 
@@ -28,9 +28,9 @@ def fair(monkeypatch):
             given = left.pop(0)
             return given if isinstance(given, Device) else with_peak(given)
 
-        monkeypatch.setattr(ceiling, "ensure_ceiling", again)
-        monkeypatch.setattr(ceiling, "_STILL_EXCEEDED", set())
-        return ceiling.with_fair_ceiling(SimpleNamespace(case=asks, device=device), measurement(1.0)), asked
+        monkeypatch.setattr(flags, "ensure_ceiling", again)
+        monkeypatch.setattr(flags, "_STILL_EXCEEDED", set())
+        return flags.with_fair_ceiling(SimpleNamespace(case=asks, device=device), measurement(1.0)), asked
 
     return ask
 
@@ -46,7 +46,7 @@ def test_ceiling_below_the_result_is_measured_again_until_it_is_above(fair):
 def test_ceiling_that_stays_below_is_given_up_and_will_be_flagged(fair):
     device, asked = fair(with_peak(1000.0), 1100.0, 1200.0, 1300.0)
 
-    assert (device, len(asked)) == (with_peak(1300.0), ceiling.ATTEMPTS)
+    assert (device, len(asked)) == (with_peak(1300.0), flags.ATTEMPTS)
 
 
 @pytest.mark.parametrize("kind", ["datasheet", "formula", "own"])
@@ -97,7 +97,7 @@ def test_bandwidth_that_stays_below_is_measured_once(fair):
     low = with_roofs(1000.0, 5000.0, 300)
 
     assert fair(low, low) == (low, [True])
-    assert (low.id, None) in ceiling._STILL_EXCEEDED
+    assert (low.id, None) in flags._STILL_EXCEEDED
 
 
 def test_printed_bandwidth_is_never_measured(fair):

@@ -6,8 +6,7 @@ import pytest
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.conditions.core_speeds import Look
-from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry, ThreadRoofs
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, case, environment, measurement
@@ -28,7 +27,7 @@ def raised(
     """Return each flag of a measurement."""
     options, looks, is_restless = about.pop("options", {}), about.pop("looks", ()), about.pop("is_restless", False)
     one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
-    measured = Measured(
+    measured = MeasuredCase(
         one,
         measurement(*samples_s),
         environment(device, **about),
@@ -46,7 +45,7 @@ def raised(
         ({"samples_s": (0.8, 0.8, 1.0, 1.2, 1.2)}, {"noisy": 0.4}),
         ({"losses": (CpuLoss(1.0, 0.25), CpuLoss(1.0, 0.5))}, {"contended": 0.5}),
         ({"losses": (CpuLoss(1.0, 0.0, waited_share=0.3),)}, {"contended": 0.3}),
-        ({"looks": (Look(0.5),) * 5 + (Look(1.0),) * 5}, {"drifted": 0.5}),
+        ({"looks": (0.5,) * 5 + (1.0,) * 5}, {"drifted": 0.5}),
         ({"is_restless": True}, {"contended": None}),
         (
             {"before": Telemetry(probe_flop_per_s=1e9), "after": Telemetry(probe_flop_per_s=2e9)},
@@ -135,7 +134,7 @@ def test_contended_by_threads_of_its_own_that_never_rest():
     ],
 )
 def test_drifted_where_cores_were_slow_in_many_rounds(shares, text):
-    found = flags(looks=tuple(map(Look, shares)))
+    found = flags(looks=tuple(shares))
 
     assert ("drifted" in found) is (text is not None)
     assert text is None or found["drifted"].startswith(text)

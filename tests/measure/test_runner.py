@@ -9,14 +9,13 @@ import pytest
 from gpuexplore.backends import load_backend
 from gpuexplore.hardware import MachineKind
 from gpuexplore.measure import runner
-from gpuexplore.measure.candidates import first_call_cost
 from gpuexplore.measure.check import guard
 from gpuexplore.measure.check.group import open_group
-from gpuexplore.measure.conditions import memory, watch
+from gpuexplore.measure.conditions import environment, watch
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.measure.sample import overhead, prepare, slow_cases, timing
+from gpuexplore.measure.sample import contrast, prepare, slow_cases, timing
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.model import Case, Measurement, Options, Result, Shape, Status, Telemetry
@@ -34,7 +33,7 @@ SMALL = Shape.of(n=257)
 @pytest.fixture(autouse=True)
 def _evil(monkeypatch):
     catalogue.register(monkeypatch.setattr, monkeypatch.setitem)
-    monkeypatch.setattr(overhead, "_known", {})
+    monkeypatch.setattr(contrast, "_known", {})
 
 
 def cases(*names, shape=SMALL, dtype="fp32", device="cpu", **options):
@@ -294,7 +293,7 @@ def test_implementation_that_is_slow_only_at_this_size_is_skipped_after_its_warm
 
 
 def test_case_larger_than_the_memory_is_out_of_memory_with_both_figures(monkeypatch):
-    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1000)
+    monkeypatch.setattr(environment, "free_host_bytes", lambda: 1000)
 
     result = result_of("fine", shape=Shape.of(n=1000))
 
@@ -422,7 +421,7 @@ def test_cost_of_a_call_is_not_measured_for_long_ones(monkeypatch):
     monkeypatch.setattr(runner, "SHORT_CALL_S", 0.0)
 
     assert result_of("fine").status is Status.OK
-    assert overhead._known == {}
+    assert contrast._known == {}
 
 
 def test_cost_of_a_call_that_cannot_be_taken_stains_no_good_result(monkeypatch):
@@ -432,7 +431,7 @@ def test_cost_of_a_call_that_cannot_be_taken_stains_no_good_result(monkeypatch):
         tried.append(case)
         raise ValueError("one element has no meaning")
 
-    monkeypatch.setattr(overhead, "_measured_s", failing)
+    monkeypatch.setattr(contrast, "_measured_s", failing)
 
     assert result_of("fine").status is Status.OK
     assert result_of("fine", shape=Shape.of(n=300)).status is Status.OK
@@ -441,11 +440,11 @@ def test_cost_of_a_call_that_cannot_be_taken_stains_no_good_result(monkeypatch):
 
 def test_cost_of_a_call_is_measured_once_for_a_process():
     result_of("fine")
-    known = dict(overhead._known)
+    known = dict(contrast._known)
     result_of("fine", shape=Shape.of(n=300))
 
     assert list(known) == [("vector_add", "fine", "fp32", "cpu", None)]
-    assert overhead._known == known
+    assert contrast._known == known
 
 
 class JumpingClock(FakeClock):
@@ -465,7 +464,7 @@ def test_cost_of_a_call_is_not_what_one_disturbed_batch_says(at):
     (case,) = cases("fine")
     group = open_group([case], CPU, Timekeeper(JumpingClock(at), lambda: None, thread_waits=dict))
 
-    assert overhead.call_overhead_s(case, group) <= CALL_NS * 1e-9
+    assert contrast.call_overhead_s(case, group) <= CALL_NS * 1e-9
 
 
 def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch):
@@ -496,7 +495,7 @@ class FirstCall:
 
 def test_what_the_warm_up_spent_on_compiling_is_told_once_with_the_first_case(monkeypatch):
     (case,) = cases("fine")
-    first_call_cost.note(case, 3.0, 1.0)
+    slow_cases.note_first_calls(case, 3.0, 1.0)
 
     assert result_of("fine").measurement.first_call_s == pytest.approx(2.0 + CALL_NS * 1e-9)
     assert result_of("fine").measurement.first_call_s == pytest.approx(CALL_NS * 1e-9)
@@ -504,12 +503,12 @@ def test_what_the_warm_up_spent_on_compiling_is_told_once_with_the_first_case(mo
 
 def test_what_the_warm_up_spent_on_compiling_is_no_budget_of_a_run():
     (case,) = cases("fine")
-    first_call_cost.note(case, 3.0, 1.0)
+    slow_cases.note_first_calls(case, 3.0, 1.0)
     steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
     opened = runner._first_pass([case], CPU, report=lambda event: None, cancelled=lambda: False, time=steady)
 
     assert case.options.budget_s < opened.budget_s() < case.options.budget_s + 0.1
-    assert opened.samplings()[case].first_call_s > 2.0
+    assert opened.ready[case].first_call_s > 2.0
 
 
 def test_catalogue_leaves_the_real_operations_alone():

@@ -9,7 +9,7 @@ import pytest
 
 from gpuexplore import notebook
 from gpuexplore import notebook as module
-from gpuexplore.errors import InvalidInput, NotStarted
+from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.notebook import show_app
 
 PROXY = "https://8501-gpu-t4-s-1.us-east1-0.prod.colab.dev"
@@ -161,7 +161,7 @@ def test_why_it_did_not_start_is_told(monkeypatch, code, said):
     )
     port = notebook.checked_port(None)
 
-    with pytest.raises(NotStarted, match=f"The app did not start: .*{said}"):
+    with pytest.raises(GpuExploreError, match=f"The app did not start: .*{said}"):
         notebook.served(port, "jupyter", f"http://localhost:{port}")
 
 
@@ -170,6 +170,6 @@ def test_one_that_never_answers_is_ended(monkeypatch):
     monkeypatch.setattr(notebook.subprocess, "Popen", lambda *_, **options: process)
     monkeypatch.setattr(notebook, "START_S", -1)
 
-    with pytest.raises(NotStarted, match="it did not answer"):
+    with pytest.raises(GpuExploreError, match="it did not answer"):
         notebook.served(notebook.checked_port(None), "jupyter", "")
     assert process.code == 0

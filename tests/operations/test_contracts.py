@@ -9,7 +9,7 @@ import gpuexplore.operations
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.candidates.support import support_matrix
+from gpuexplore.measure.candidates.candidate import support_matrix
 from gpuexplore.operations import NAMES, OPERATIONS, implementation_names, load_build, operation_named
 from tests.measure.fakes import CPU, GPU
 from tests.operations.shapes import awkward_shapes, simulated_shapes

@@ -19,7 +19,7 @@ from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.model import Peak, Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.request import Request, resolve
@@ -169,7 +169,7 @@ def test_the_chart_of_mfu_says_why_it_is_empty():
 def test_a_copy_is_never_emulated_nor_over_a_peak():
     device = replace(MADE_UP_CPU, peaks=(Peak("fp16", "vector", 1.0, "datasheet", "a leaflet"),))
     asked = case("torch", operation="copy", dtype="fp16", shape=LARGE)
-    measured = Measured(asked, measurement(), environment(device), None, (CpuLoss(1.0, 0.0),))
+    measured = MeasuredCase(asked, measurement(), environment(device), None, (CpuLoss(1.0, 0.0),))
 
     assert [flag.name for flag in find_flags(measured, OPERATIONS["copy"], DTYPES["fp16"])] == ["warm"]
     assert bytes_per_s(copied(dtype="fp16")) == pytest.approx(4e9)

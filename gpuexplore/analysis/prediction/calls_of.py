@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
-from gpuexplore.devices.torch_kinds import TORCH_KINDS
+from gpuexplore.devices.torch_devices import TORCH_KINDS
 from gpuexplore.model import CacheState, Device, Flag, Measurement, Result
 
 CALLS_WORDS: Mapping[Calls, str] = MappingProxyType(

@@ -13,7 +13,7 @@ from gpuexplore.analysis.run.call_times import CallTimes
 from gpuexplore.analysis.utilization.utilization import flop_count
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.candidates.waking import WAKING_CALL_S
+from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
 from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named

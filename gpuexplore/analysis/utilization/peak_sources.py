@@ -21,8 +21,8 @@ from gpuexplore.analysis.utilization.utilization import (
     measured_clock_hz,
 )
 from gpuexplore.devices import Accelerator, formula_peaks, row_of
+from gpuexplore.devices.accelerators import PEAK_FIELDS
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
-from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.operations import operation_named
@@ -303,7 +303,7 @@ def rated_clock_hz(device: Device, peak: Peak) -> float | None:
     """
     if device.clock_hz is None:
         return None
-    field = next(row.field for row in PEAK_FIELDS if (row.dtype, row.unit) == (peak.dtype, peak.unit))
+    field = PEAK_FIELDS[peak.dtype, peak.unit]
     row = row_of(device)
     if row is None:
         return device.clock_hz * tensor_clock_share(device.compute_capability, device.name, field)

@@ -1,1 +1,1 @@
-"""What a CPU reaches at most: measured by short loops, kept in a file per processor."""
+"""The most that a CPU reaches: measured by short loops, kept in a file per processor."""

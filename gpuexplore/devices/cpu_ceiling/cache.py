@@ -141,7 +141,8 @@ def _best_cache(new: CacheRoof, saved: Ceiling) -> CacheRoof:
 
 def with_ceiling(device: Device, ceiling: Ceiling) -> Device:
     """Return `device` with the peaks and the bandwidths of `ceiling`, and a note on them alone."""
-    roofs, alone = _roofs(ceiling), ceiling if ceiling.threads == 1 else ceiling.one_thread
+    roofs = _roofs(ceiling)
+    alone = ceiling if ceiling.threads == 1 else ceiling.one_thread
     return replace(
         device,
         peaks=roofs.peaks,

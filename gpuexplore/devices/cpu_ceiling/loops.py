@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class MultiplyAddLoop:
     """One loop of independent multiply-adds over vector registers.
 
     Attributes:
@@ -57,14 +57,14 @@ def register_bytes(features: Mapping[str, bool]) -> int:
     return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
 
 
-def loops_for(features: Mapping[str, bool]) -> dict[str, Loop]:
+def loops_for(features: Mapping[str, bool]) -> dict[str, MultiplyAddLoop]:
     """Return the loop of every dtype that this host has instructions for."""
     loops = {dtype: _fma_loop(dtype, features) for dtype in ("fp64", "fp32")}
     if features.get("avx512fp16") or features.get("fullfp16"):
         loops["fp16"] = _fma_loop("fp16", features)
     if features.get("avx512bf16"):
         dot = "llvm.x86.avx512bf16.dpbf16ps.512"
-        loops["bf16"] = Loop("float", 16, 24, "<32 x bfloat>", dot, products=2, accumulator_first=True)
+        loops["bf16"] = MultiplyAddLoop("float", 16, 24, "<32 x bfloat>", dot, products=2, accumulator_first=True)
     return loops
 
 
@@ -78,15 +78,15 @@ def unreached_dtypes(features: Mapping[str, bool]) -> tuple[str, ...]:
     return tuple(dtype for dtype, name in ARM_MATRIX.items() if features.get(name))
 
 
-def _fma_loop(dtype: str, features: Mapping[str, bool]) -> Loop:
+def _fma_loop(dtype: str, features: Mapping[str, bool]) -> MultiplyAddLoop:
     element, suffix, size_bytes = ELEMENTS[dtype]
     lanes = register_bytes(features) // size_bytes
     accumulators = 12 if features.get("sse2") and not features.get("avx512f") else 24
     # fmuladd is one instruction where the host has it, else a multiply and an add: never a library call.
-    return Loop(element, lanes, accumulators, f"<{lanes} x {element}>", f"llvm.fmuladd.v{lanes}{suffix}")
+    return MultiplyAddLoop(element, lanes, accumulators, f"<{lanes} x {element}>", f"llvm.fmuladd.v{lanes}{suffix}")
 
 
-def loop_code(name: str, loop: Loop) -> str:
+def loop_code(name: str, loop: MultiplyAddLoop) -> str:
     """Return LLVM code of `void name(i64 turns, accumulator *sums, operand *factors)`.
 
     The factors are loaded and the sums stored, so the work depends on memory and is not dropped.
@@ -120,8 +120,9 @@ exit:
 """
 
 
-def _arguments(loop: Loop, number: int) -> str:
-    accumulator, factors = f"{loop.vector} %a{number}", f"{loop.operand} %x, {loop.operand} %y"
+def _arguments(loop: MultiplyAddLoop, number: int) -> str:
+    accumulator = f"{loop.vector} %a{number}"
+    factors = f"{loop.operand} %x, {loop.operand} %y"
     return f"{accumulator}, {factors}" if loop.accumulator_first else f"{factors}, {accumulator}"
 
 

@@ -1,4 +1,4 @@
-"""How fast this CPU really computes and reads memory: measured, because no file says it.
+"""The speed at which this CPU really computes and reads memory: measured, because no file says it.
 
 /proc/cpuinfo can state 2.6 GHz where the cores run at 4.2, and no table knows how many vector units
 there are. A ceiling is a maximum, so it is the best of many short trials; every other figure of
@@ -19,11 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.devices.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
-from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
-from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, CachePlan, plan_caches
+from gpuexplore.devices.cpu_ceiling.ceiling import (
+    ASSUMED_CACHE_BYTES,
+    CACHES_OVERFLOWN,
+    CachePlan,
+    Ceiling,
+    plan_caches,
+)
 from gpuexplore.devices.cpu_ceiling.loops import (
     CACHED_TRIAD_VECTORS,
-    Loop,
+    MultiplyAddLoop,
     cached_triad_code,
     loop_code,
     loops_for,
@@ -51,19 +56,11 @@ CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of a turn in the widest regi
 TRIADS = {"triad": triad_code, "ordinary_triad": ordinary_triad_code, "cached_triad": cached_triad_code}
 SCRATCH_BYTES = 256  # two vector registers and room to spare
 Arrays = tuple[npt.NDArray[np.float64], ...]
+Functions = Mapping[str, Callable[..., None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """Machine code: its functions by name, its assembly text, and the engine that keeps it in memory."""
-
-    functions: dict[str, Callable[..., None]]
-    assembly: str
-    engine: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Team:
+class ThreadTeam:
     """The threads that run machine code side by side; ctypes lets go of the GIL meanwhile."""
 
     threads: int
@@ -80,29 +77,39 @@ def host_features() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
-def compile_loops(loops: dict[str, Loop], features: dict[str, bool]) -> Program:
+def compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
     """Return the loops and the triads as machine code for this host."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    lanes = register_bytes(features) // 8
-    texts = {dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}
-    texts |= {name: code(name, lanes) for name, code in TRIADS.items()}
-    target = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
-    modules = {name: llvm.parse_assembly(text) for name, text in texts.items()}
-    assembly = "\n".join(target.emit_assembly(module) for module in modules.values())
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    modules = parsed_loops(loops, features)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
     for module in modules.values():
         engine.add_module(module)
     engine.finalize_object()
-    return Program({name: _function(engine, name) for name in texts}, assembly, engine)
+    return {name: _function(engine, name) for name in modules}
+
+
+def parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Mapping[str, Any]:
+    """Return a module of LLVM for each of the loops and the triads."""
+    lanes = register_bytes(features) // 8
+    texts = {dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}
+    texts |= {name: code(name, lanes) for name, code in TRIADS.items()}
+    return {name: llvm.parse_assembly(text) for name, text in texts.items()}
+
+
+def host_machine() -> Any:
+    """Return what makes machine code for this host."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+    )
 
 
 def _function(engine: Any, name: str) -> Callable[..., None]:
     arguments = (ctypes.c_int64,) * 5 if name in TRIADS else (ctypes.c_int64,) * 3
-    function: Callable[..., None] = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
-    return function
+    function: Any = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
+    function.engine = engine  # keeps its machine code in memory
+    called: Callable[..., None] = function
+    return called
 
 
 def measure_ceiling(threads: int) -> Ceiling:
@@ -110,14 +117,15 @@ def measure_ceiling(threads: int) -> Ceiling:
 
     No more threads run than there are cores: two that take turns on one core would count it twice.
     """
-    features, before = host_features(), read_cpu_times()
+    features = host_features()
+    before = read_cpu_times()
     loops = loops_for(features)
-    program = compile_loops(loops, features)
+    functions = compile_loops(loops, features)
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
-        arrays = _stream_arrays(program, Team(used, pool))
-        together = _measured(program, loops, Team(used, pool), arrays)
-        alone = _measured(program, loops, Team(1, pool, TRIALS_ALONE), arrays) if used > 1 else None
+        arrays = _stream_arrays(functions["triad"], ThreadTeam(used, pool))
+        together = _measured(functions, loops, ThreadTeam(used, pool), arrays)
+        alone = _measured(functions, loops, ThreadTeam(1, pool, TRIALS_ALONE), arrays) if used > 1 else None
     contended = (cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE
     return replace(_at_least(together, alone), threads=threads, one_thread=alone, contended=contended)
 
@@ -130,9 +138,8 @@ def _at_least(together: Ceiling, alone: Ceiling | None) -> Ceiling:
     return replace(together, bytes_per_s=max(together.bytes_per_s, alone.bytes_per_s), ordinary_bytes_per_s=ordinary)
 
 
-def _measured(program: Program, loops: Mapping[str, Loop], team: Team, arrays: Arrays) -> Ceiling:
+def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: ThreadTeam, arrays: Arrays) -> Ceiling:
     """Return the best rates of `team`."""
-    functions = program.functions
     return Ceiling(
         cpu_name=cpu_name(),
         threads=team.threads,
@@ -147,7 +154,7 @@ def _measured(program: Program, loops: Mapping[str, Loop], team: Team, arrays: A
     )
 
 
-def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: Team) -> float:
+def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: ThreadTeam) -> float:
     """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one turn."""
     best_s = [0.0] * team.threads
     shortest_s = _best_seconds(function, TURNS_FIRST, dtype, team.trials)
@@ -161,7 +168,8 @@ def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team:
 
 
 def _best_seconds(function: Callable[..., None], turns: int, dtype: str, trials: int) -> float:
-    sums, factors = np.zeros(SCRATCH_BYTES, dtype=np.uint8), _factors(dtype)
+    sums = np.zeros(SCRATCH_BYTES, dtype=np.uint8)
+    factors = _factors(dtype)
     return min(_seconds(lambda: function(turns, sums.ctypes.data, factors.ctypes.data)) for _ in range(trials))
 
 
@@ -177,16 +185,16 @@ def _factors(dtype: str) -> npt.NDArray[np.generic]:
     return dtype_named(dtype).round(values)
 
 
-def _stream_arrays(program: Program, team: Team) -> Arrays:
+def _stream_arrays(function: Callable[..., None], team: ThreadTeam) -> Arrays:
     """Return the arrays of a triad through memory, of four last-level caches together."""
     length = _triad_length(team.threads)
     a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
     for out in (a, b, c):  # the thread that writes a page first has it in its own memory
-        _stream_seconds(program.functions["triad"], team, (c, c, out))
+        _stream_seconds(function, team, (c, c, out))
     return a, b, c
 
 
-def _stream_rate(function: Callable[..., None], team: Team, arrays: Arrays) -> float:
+def _stream_rate(function: Callable[..., None], team: ThreadTeam, arrays: Arrays) -> float:
     """Return the best bytes/s of a triad over `arrays`."""
     first_s = _stream_seconds(function, team, arrays)
     more = min(team.trials, max(FEWEST_STREAMS, int(STREAMS_S / first_s)))
@@ -194,20 +202,22 @@ def _stream_rate(function: Callable[..., None], team: Team, arrays: Arrays) -> f
     return sum(array.nbytes for array in arrays) / best_s
 
 
-def _stream_seconds(function: Callable[..., None], team: Team, arrays: Arrays) -> float:
-    pointers, share = [array.ctypes.data for array in arrays], arrays[0].size // team.threads
+def _stream_seconds(function: Callable[..., None], team: ThreadTeam, arrays: Arrays) -> float:
+    pointers = [array.ctypes.data for array in arrays]
+    share = arrays[0].size // team.threads
     return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
 
 
-def _cache_roofs(function: Callable[..., None], team: Team) -> tuple[CacheRoof, ...]:
+def _cache_roofs(function: Callable[..., None], team: ThreadTeam) -> tuple[CacheRoof, ...]:
     """Return the best bytes/s of each cache level, all threads at once."""
     plans = plan_caches(cache_levels(), team.threads, cores_of=physical_cores)
     return tuple(_cache_roof(function, plan, team) for plan in plans)
 
 
-def _cache_roof(function: Callable[..., None], plan: CachePlan, team: Team) -> CacheRoof:
+def _cache_roof(function: Callable[..., None], plan: CachePlan, team: ThreadTeam) -> CacheRoof:
     length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
-    best_s, together = [0.0] * team.threads, Barrier(team.threads)
+    best_s = [0.0] * team.threads
+    together = Barrier(team.threads)
     turns = max(1, round(TRIAL_S / _turn_seconds(function, length)))
 
     def part(number: int) -> None:

@@ -1,4 +1,4 @@
-"""How fast one core computes right now: the loop of the fp32 ceiling for a few milliseconds.
+"""The speed of one core right now: the loop of the fp32 ceiling for a few milliseconds.
 
 Run before and after samples it shows a clock that changed, and neighbours that no account of this machine knows, as
 the other thread of a core that two virtual machines share.
@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ctypes import CFUNCTYPE, addressof, c_float, c_int64, c_void_p, create_string_buffer
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from random import gauss
 from threading import Barrier
 from time import perf_counter
@@ -30,18 +29,6 @@ FIRST_TURNS = 2_000
 CALIBRATIONS = 5
 SCRATCH_BYTES = 256  # two vector registers and room to spare
 SCRATCH_FLOATS = SCRATCH_BYTES // 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """One pass over the loop; `engine` keeps its machine code in memory."""
-
-    rate: Callable[[int], float]
-    turns: int
-    engine: Any
-
-    def __call__(self) -> float:
-        return self.rate(self.turns)
 
 
 def prepare_clock_probe() -> None:
@@ -83,7 +70,8 @@ def _rate_on(core: int, trial: Callable[[], float], together: Barrier) -> float:
 
 def _best(trial: Callable[[], float]) -> float:
     """Return the rate of the fastest trial, once it has not risen for a while."""
-    best, steady = 0.0, 0
+    best = 0.0
+    steady = 0
     for number in range(MOST_TRIALS):
         rate = trial()
         steady = 0 if rate > FASTER * best else steady + 1
@@ -127,11 +115,11 @@ def _compiled() -> Callable[[], float]:
     run = CFUNCTYPE(None, c_int64, c_void_p, c_void_p)(engine.get_function_address(DTYPE))
     factors = (c_float * SCRATCH_FLOATS)(*(gauss(0.0, 1.0) for _ in range(SCRATCH_FLOATS)))
 
-    def rate(turns: int) -> float:
+    def rate(turns: int, _: Any = engine) -> float:  # whose machine code stays in memory as long
         sums = create_string_buffer(SCRATCH_BYTES)  # of the thread's own
         start = perf_counter()
         run(turns, addressof(sums), addressof(factors))
         return turns * loop.flop_count / (perf_counter() - start)
 
     turns = round(max(rate(FIRST_TURNS) for _ in range(CALIBRATIONS)) * TRIAL_S / loop.flop_count)
-    return _Trial(rate, turns, engine)
+    return partial(rate, turns)

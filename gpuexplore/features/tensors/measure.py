@@ -24,11 +24,10 @@ from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, device_for, new_flush
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.guard import check_memory
-from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.flags import condition_flags
-from gpuexplore.measure.sample.in_turns import measurement_of, sample_all, warmed
+from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
 from gpuexplore.model import Accuracy, Case, Device, Measurement, Options, Shape
 from gpuexplore.serialization import encode
 from gpuexplore.statistics import ratio_of_turns

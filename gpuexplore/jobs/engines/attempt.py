@@ -24,7 +24,7 @@ from gpuexplore.jobs.journal import (
     turn_word,
 )
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
-from gpuexplore.measure.conditions.memory import USABLE_SHARE, free_host_bytes
+from gpuexplore.measure.conditions.environment import USABLE_SHARE, free_host_bytes
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.units import format_gigabytes, format_seconds, read_bytes, read_seconds

@@ -16,7 +16,7 @@ from torch import Tensor, arange, as_tensor, cat, empty, equal, from_numpy, isfi
 from gpuexplore.backends import torch as torch_backend
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.arrays import large
-from gpuexplore.measure.arrays.drawn import Drawn, numbers_of, quantiles
+from gpuexplore.measure.arrays.large import DrawnInput, numbers_of, quantiles
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 from gpuexplore.measure.arrays.wide import Wide, neighbours
 from gpuexplore.model import DataMode, Device
@@ -39,14 +39,14 @@ def tensor_of(array: Any, dtype: DType) -> Tensor:
     return as_tensor(array.view(f"int{dtype.bits}")).view(kind)
 
 
-def fill(array: Any, wanted: Drawn, by_columns: bool = False) -> None:
+def fill(array: Any, wanted: DrawnInput, by_columns: bool = False) -> None:
     """Make `wanted` in `array`, in memory by rows or by columns."""
     bits = _bits_of(array, wanted.dtype)
     for block in _blocks(wanted.size):
         bits[block] = _drawn_bits(_lying(block, bits.device, wanted, by_columns), wanted)
 
 
-def holds(array: Any, wanted: Drawn, by_columns: bool = False) -> bool:
+def holds(array: Any, wanted: DrawnInput, by_columns: bool = False) -> bool:
     """Return whether `array` holds `wanted`, bit by bit, in memory by rows or by columns."""
     bits = _bits_of(array, wanted.dtype)
     return all(
@@ -108,7 +108,7 @@ class DeviceOutput:
         return np.concatenate(of), np.concatenate(of_squares)
 
 
-def made(source: Drawn, place: str) -> Wide:
+def made(source: DrawnInput, place: str) -> Wide:
     """Return `source` in float64 on `place`."""
     kind = getattr(torch, source.dtype.array_name)
     numbers = empty(source.size, dtype=torch.float64, device=place)
@@ -117,54 +117,53 @@ def made(source: Drawn, place: str) -> Wide:
     return Wide(numbers.reshape(source.shape))
 
 
-class DeviceProduct:
-    """Products in float64 of two drawn inputs (m, k) @ (k, n), made on a device in blocks of their rows and columns."""
+# Products in float64 of two drawn inputs (m, k) @ (k, n), made on a device in blocks of their rows and columns.
 
-    def __init__(self, inputs: tuple[Drawn, Drawn], place: str) -> None:
-        self._left, self._right = inputs
-        self._place = torch.device(place)
 
-    def rows(self, chosen: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
-        """Return `chosen` rows of the product, and the norms of the rows and of all columns."""
-        rows = self._wide(self._left, from_numpy(chosen).to(self._place), None)
-        products, norms = [], []
-        for columns in self._columns():
-            there = self._wide(self._right, None, columns)
-            products.append(matmul(rows, there).cpu().numpy())
-            norms.append(there.norm(dim=0).cpu().numpy())
-        return np.concatenate(products, axis=1), rows.norm(dim=1).cpu().numpy(), np.concatenate(norms)
+def rows_of_product(
+    inputs: tuple[DrawnInput, DrawnInput], chosen: npt.NDArray[np.int64], place: str
+) -> tuple[Array, Array, Array]:
+    """Return `chosen` rows of the product, and the norms of the rows and of all columns."""
+    left, right = inputs
+    rows = _lines(left, from_numpy(chosen).to(place), slice(0, left.shape[1]))
+    products, norms = [], []
+    for columns in _columns(right):
+        there = _lines(right, arange(right.shape[0], device=place), columns)
+        products.append(matmul(rows, there).cpu().numpy())
+        norms.append(there.norm(dim=0).cpu().numpy())
+    return np.concatenate(products, axis=1), rows.norm(dim=1).cpu().numpy(), np.concatenate(norms)
 
-    def sums(self, signs: Array) -> tuple[Array, Array, Array]:
-        """Return the product with the sums of neighbouring columns, and the norms of rows and of these sums."""
-        there = from_numpy(signs).to(self._place)
-        parts = [
-            neighbours(self._wide(self._right, None, columns) * there[columns], TOGETHER) for columns in self._columns()
-        ]
-        together = cat(parts, dim=1)
-        products, norms = [], []
-        for rows in _blocks(*self._left.shape):
-            here = self._wide(self._left, arange(rows.start, rows.stop, device=self._place), None)
-            products.append(matmul(here, together).cpu().numpy())
-            norms.append(here.norm(dim=1).cpu().numpy())
-        return np.concatenate(products), np.concatenate(norms), together.norm(dim=0).cpu().numpy()
 
-    def _columns(self) -> Iterator[slice]:
-        """Yield blocks of columns whose lengths are whole sums."""
-        length, count = self._right.shape
-        step = max(TOGETHER, large.BLOCK_ELEMENTS // length // TOGETHER * TOGETHER)
-        yield from (slice(start, min(start + step, count)) for start in range(0, count, step))
+def sums_of_product(inputs: tuple[DrawnInput, DrawnInput], signs: Array, place: str) -> tuple[Array, Array, Array]:
+    """Return the product with the sums of neighbouring columns, and the norms of rows and of these sums."""
+    left, right = inputs
+    there = from_numpy(signs).to(place)
+    height = arange(right.shape[0], device=place)
+    parts = [neighbours(_lines(right, height, columns) * there[columns], TOGETHER) for columns in _columns(right)]
+    together = cat(parts, dim=1)
+    products, norms = [], []
+    for rows in _blocks(*left.shape):
+        here = _lines(left, arange(rows.start, rows.stop, device=place), slice(0, left.shape[1]))
+        products.append(matmul(here, together).cpu().numpy())
+        norms.append(here.norm(dim=1).cpu().numpy())
+    return np.concatenate(products), np.concatenate(norms), together.norm(dim=0).cpu().numpy()
 
-    def _wide(self, source: Drawn, rows: Tensor | None, columns: slice | None) -> Tensor:
-        """Return rows and columns of an input in float64; None: all."""
-        height, width = source.shape
-        rows = arange(height, device=self._place) if rows is None else rows
-        columns = columns or slice(0, width)
-        across = arange(columns.start, columns.stop, device=self._place)
-        kind = getattr(torch, source.dtype.array_name)
-        wide = empty((len(rows), len(across)), dtype=torch.float64, device=self._place)
-        for block in _blocks(*wide.shape):
-            wide[block] = _drawn_bits(rows[block, None] * width + across, source).view(kind)
-        return wide
+
+def _columns(source: DrawnInput) -> Iterator[slice]:
+    """Yield blocks of columns whose lengths are whole sums."""
+    length, count = source.shape
+    step = max(TOGETHER, large.BLOCK_ELEMENTS // length // TOGETHER * TOGETHER)
+    yield from (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _lines(source: DrawnInput, rows: Tensor, columns: slice) -> Tensor:
+    """Return some rows and columns of an input in float64, where `rows` are."""
+    across = arange(columns.start, columns.stop, device=rows.device)
+    kind = getattr(torch, source.dtype.array_name)
+    wide = empty((len(rows), len(across)), dtype=torch.float64, device=rows.device)
+    for block in _blocks(*wide.shape):
+        wide[block] = _drawn_bits(rows[block, None] * source.shape[1] + across, source).view(kind)
+    return wide
 
 
 def _blocks(count: int, width: int = 1) -> Iterator[slice]:
@@ -177,7 +176,7 @@ def _places(block: slice, place: Any) -> Tensor:
     return arange(block.start, block.stop, device=place)
 
 
-def _lying(block: slice, place: Any, wanted: Drawn, by_columns: bool) -> Tensor:
+def _lying(block: slice, place: Any, wanted: DrawnInput, by_columns: bool) -> Tensor:
     """Return which numbers of `wanted` lie at a block of memory."""
     places = _places(block, place)
     if not by_columns:
@@ -191,7 +190,7 @@ def _bits_of(array: Any, dtype: DType) -> Tensor:
     return tensor_of(array, dtype).view(getattr(torch, f"int{dtype.bits}")).reshape(-1)
 
 
-def _drawn_bits(places: Tensor, source: Drawn) -> Tensor:
+def _drawn_bits(places: Tensor, source: DrawnInput) -> Tensor:
     return _table(source.dtype, source.data, str(places.device))[numbers_of(places + source.first, source.keys)]
 
 

@@ -1,8 +1,16 @@
-"""One implementation on one case, built and ready to run: what the timing loop takes in turns."""
+"""One implementation on one case, built and ready to run: what the timing loop takes in turns.
+
+Calls without timing wake it, until a pause before them does not show in the next one any more. After a pause threads
+sleep, caches hold the data of others and the clock of a core rises for milliseconds: torch's addition of 10^5 numbers
+took 1.6 times as long after 0.2 ms of such calls as in a loop, 1.15 times after 4 ms (benchmarks/README.md). So calls
+go on until a millisecond of them is no faster than the one before.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from importlib import import_module
+from math import ceil
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,45 +20,40 @@ from gpuexplore.backends.contract import Backend
 from gpuexplore.backends.host_memory import aligned
 from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.devices import GPU_KINDS, is_cut_into_instances
-from gpuexplore.dtypes import DType, Stored, dtype_named
+from gpuexplore.dtypes import DTYPES, DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
-from gpuexplore.measure.arrays.drawn import Drawn
-from gpuexplore.measure.arrays.on_device import device_arrays
-from gpuexplore.model import Accuracy, CacheState, Case, Device
+from gpuexplore.measure.arrays.large import DrawnInput, is_large
+from gpuexplore.model import Accuracy, CacheState, Case, Device, Shape
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Operation, Phased
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.timed import PhaseName
+
+WINDOW_S = 1e-3  # of calls that are compared with those before
+NO_FASTER = 0.98  # of the time of the window before: noise moves it by less
+LEAST_S = 3e-3
+MOST_S = 10e-3
+BRIEFLY_S = 200e-6
+WAKING_CALL_S = 40e-3  # waking threads, 2 ms, does not show in calls of this length
 
 CUDA = "cuda"
 GPU_PREFIX = "GPU-"  # of the UUID of a whole GPU; what CUDA says of an instance of one depends on its version
 
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
 
-Inputs = tuple[Any, ...]  # `Stored` on the host, or `Drawn`, which a device makes itself
-
-
-class Accepted(NamedTuple):
-    """An output that was found right for some inputs: the same bits are right again.
-
-    Attributes:
-        reference: for these inputs; kept, so that no other has its identity.
-    """
-
-    reference: object
-    stored: Stored
-    accuracy: Accuracy
+Inputs = tuple[Any, ...]  # `Stored` on the host, or `DrawnInput`, which a device makes itself
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A `run` with its output, its timer and its flush; `run` alone is what is timed.
 
-    `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
-    can be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, by
-    the identity of their reference; `threads` are those of a CPU that it computes on; `by_columns`: which inputs lie
-    in memory by columns, and are in `inputs` as they lie, with their last two axes exchanged; `stays_there`: inputs and
-    output are too large to be moved, so they are made and looked at where they are.
+    `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that can
+    be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, and so
+    are the same bits, by the identity of their reference, which is kept so that no other has it; `threads` are those of
+    a CPU that it computes on; `by_columns`: which inputs lie in memory by columns, and are in `inputs` as they lie,
+    with their last two axes exchanged; `stays_there`: inputs and output are too large to be moved, so they are made and
+    looked at where they are.
     """
 
     case: Case
@@ -63,7 +66,7 @@ class Candidate:
     flush: Call | None
     phases: Mapping[PhaseName, Call] = field(default_factory=dict)
     inputs: tuple[Any, ...] = ()
-    accepted: dict[int, Accepted] = field(default_factory=dict)
+    accepted: dict[int, tuple[object, Stored, Accuracy]] = field(default_factory=dict)
     threads: int = 1
     by_columns: tuple[bool, ...] = ()
     stays_there: bool = False
@@ -92,7 +95,7 @@ class Candidate:
     def load(self, values: Inputs) -> None:
         """Overwrite the inputs with `values`: what was built on them computes with others from now on."""
         for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True):
-            if isinstance(wanted, Drawn):
+            if isinstance(wanted, DrawnInput):
                 device_arrays().fill(array, wanted, turned)
             else:
                 self.backend.load(array, _as_it_lies(wanted, turned))
@@ -102,7 +105,7 @@ class Candidate:
         """Return whether the inputs still hold `values`, bit by bit."""
         return all(
             device_arrays().holds(array, wanted, turned)
-            if isinstance(wanted, Drawn)
+            if isinstance(wanted, DrawnInput)
             else np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(_as_it_lies(wanted, turned)))
             for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True)
         )
@@ -159,14 +162,14 @@ def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, 
     timer = backend.timer(case.device, clock)
     call, phases = (run.run, run.phases) if isinstance(run, Phased) else (run, {})
     held: Any = {"phases": phases, "inputs": there, "threads": threads, "by_columns": by_columns}
-    held["stays_there"] = any(isinstance(array, Drawn) for array in inputs)
+    held["stays_there"] = any(isinstance(array, DrawnInput) for array in inputs)
     return Candidate(case, device, backend, dtype, call, out, timer, flush, **held)
 
 
-def _placed(values: Stored | Drawn, turned: bool, backend: Backend, case: Case) -> Any:
+def _placed(values: Stored | DrawnInput, turned: bool, backend: Backend, case: Case) -> Any:
     """Return an input on the device as it lies in memory."""
     dtype = dtype_named(case.dtype)
-    if not isinstance(values, Drawn):
+    if not isinstance(values, DrawnInput):
         return backend.to_device(_as_it_lies(values, turned), dtype, case.device)
     lengths = (*values.shape[:-2], *values.shape[:-3:-1]) if turned else values.shape
     array = backend.empty(lengths, dtype, case.device)
@@ -245,3 +248,78 @@ def _is_same_gpu(known: str, uuid: str) -> bool:
 
 def _digits(uuid: str) -> str:
     return uuid.replace("-", "").lower()
+
+
+# The places of arrays that are too large for the host, and the module that works on them there.
+
+
+def place_for(operation: Operation, shape: Shape, device: Device) -> str | None:
+    """Return where torch makes and checks a case of this size; None where the host does, or torch finds no GPU."""
+    if device.kind != "cuda" or not is_large(operation, shape) or not load_backend("torch").is_available():
+        return None
+    place: str | None = device_arrays().place_of(device)
+    return place
+
+
+def device_arrays() -> Any:
+    """Return the module that works on arrays where they are; it loads torch, which host arrays do without."""
+    return import_module("gpuexplore.measure.arrays.device_arrays")
+
+
+# The implementations, dtypes and devices that go together, generated from the tables.
+
+
+def support_matrix(operation: Operation, device: Device) -> list[dict[str, Any]]:
+    """Return a cell for each implementation and dtype: `reason` is None where they run on `device`."""
+    return [
+        {
+            "implementation": implementation.name,
+            "dtype": dtype.name,
+            "device": device.id,
+            "reason": unsupported(operation, implementation, dtype, device),
+        }
+        for implementation in operation.implementations
+        for dtype in DTYPES.values()
+    ]
+
+
+# Calls without timing.
+
+
+def wake(candidate: Candidate, call_s: float, clock: Clock) -> None:
+    """Call without timing until the calls do not get faster any more, for 3 ms at least and about 10 ms at most.
+
+    Args:
+        candidate: built and warm; one whose caches are flushed between calls is called once, as it is timed.
+        call_s: about how long a call takes.
+        clock: in nanoseconds.
+    """
+    if call_s >= WAKING_CALL_S:
+        return
+    if candidate.flush is not None:
+        candidate.timer.sample(candidate.run, calls=1, flush=candidate.flush)
+        return
+    calls, began_ns, before_ns = max(1, ceil(WINDOW_S / max(call_s, 1e-9))), clock(), 0
+    while True:
+        window_ns, now_ns = _window_ns(candidate, calls, clock), clock()
+        lasted_s = (now_ns - began_ns) * 1e-9
+        is_steady = before_ns and window_ns >= NO_FASTER * before_ns
+        if lasted_s + window_ns * 1e-9 > MOST_S or (is_steady and lasted_s >= LEAST_S):
+            return
+        before_ns = window_ns
+
+
+def wake_briefly(candidate: Candidate, call_s: float) -> None:
+    """Call without timing for about 0.2 ms: what is timed next is compared by factors."""
+    if call_s < WAKING_CALL_S:
+        for _ in range(max(1, ceil(BRIEFLY_S / max(call_s, 1e-9)))):
+            candidate.run()
+        candidate.backend.synchronize(candidate.case.device)
+
+
+def _window_ns(candidate: Candidate, calls: int, clock: Clock) -> int:
+    start_ns = clock()
+    for _ in range(calls):
+        candidate.run()
+    candidate.backend.synchronize(candidate.case.device)
+    return clock() - start_ns

@@ -1,8 +1,24 @@
-"""From an exception to the status of a result: only here and in the worker."""
+"""From an exception to the status of a result: only here and in the worker.
 
+Kernels can break the CUDA context of their process: every later call there fails too, whoever makes it. So the error is
+of the case that met it first; the others are for another process. CUDA says of these errors "the process must be
+terminated and relaunched": https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
+"""
+
+import re
+
+from gpuexplore.devices import GPU_KINDS, is_lost
 from gpuexplore.errors import Cancelled, GpuExploreError, TooLarge, TooSlow, Unsupported, WrongReturn, not_installed
-from gpuexplore.model import Accuracy, Case, Environment, Result, Status
+from gpuexplore.model import Accuracy, Case, Device, Environment, Result, Status
 from gpuexplore.typed_text import LONGEST_REASON, readable
+
+BREAKS_CONTEXT = re.compile(
+    r"(?:[\[(]|\berror:? )(?:214|220|700|702|71\d|72[01]|999)\b"
+    r"|illegal|misaligned|device-side assert|error ?assert|hardware ?stack|address ?space|program counter|invalid ?pc"
+    r"|launch ?fail|launch ?timed? ?out|\bunknown error|uncorrectable",
+    re.IGNORECASE,
+)
+_broken: dict[str, str] = {}  # by device: what broke its context
 
 
 class IncorrectOutput(GpuExploreError):
@@ -56,3 +72,60 @@ def _status_by_name(error: Exception) -> Status:
     """Recognise a library's own out-of-memory error by its text: its class must not be imported here."""
     message = f"{type(error).__name__} {_words_of(error)}".lower().replace("_", " ")
     return Status.OUT_OF_MEMORY if "outofmemory" in message or "out of memory" in message else Status.ERROR
+
+
+# Contexts of CUDA that a kernel broke, and GPUs that the driver has lost.
+
+
+def breaks_context(reason: str, device: Device) -> bool:
+    """Return whether an error with this text leaves no usable context of `device` in its process."""
+    return device.kind in GPU_KINDS and BREAKS_CONTEXT.search(reason.replace("_", " ")) is not None
+
+
+def is_broken(device: Device) -> bool:
+    """Return whether a case broke the context of `device` in this process."""
+    return device.id in _broken
+
+
+def check_context(device: Device) -> None:
+    """Check that calls on `device` can succeed in this process.
+
+    Raises:
+        Cancelled: an earlier case broke the context, so this one is not measured.
+        GpuExploreError: the driver cannot reach the GPU any more.
+    """
+    if reason := lost_reason(device):
+        raise GpuExploreError(reason)
+    if earlier := _broken_earlier(device):
+        raise earlier
+
+
+def cause_of(error: Exception, case: Case, device: Device) -> Exception:
+    """Return why `case` failed: its own `error`, unless the context was broken before; keep that it broke it.
+
+    Where the GPU is lost, that is why.
+    """
+    if reason := lost_reason(device):
+        return GpuExploreError(reason)
+    if earlier := _broken_earlier(device):
+        return earlier
+    if breaks_context(describe_error(error), device):
+        context = "CUDA context" if device.kind == "cuda" else f"context of {device.kind}"
+        _broken[device.id] = f"{case.implementation} broke the {context} of this process"
+    return error
+
+
+def lost_reason(device: Device) -> str | None:
+    """Return that the driver cannot reach `device` any more, or None."""
+    if device.kind != "cuda" or not device.uuid or not is_lost(device.uuid):
+        return None
+    return (
+        f"the driver has lost {device.id} ({device.name}): it fell off the bus or hangs, and answers nobody before "
+        "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
+    )
+
+
+def _broken_earlier(device: Device) -> Cancelled | None:
+    if not is_broken(device):
+        return None
+    return Cancelled(f"not measured: {_broken[device.id]}, and no call on {device.id} succeeds afterwards")

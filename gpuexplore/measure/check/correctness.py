@@ -1,4 +1,4 @@
-"""Whether an output is correct: norm(out - reference) / norm(reference) against a tolerance.
+"""The correctness of an output: norm(out - reference) / norm(reference) against a tolerance.
 
 An exact comparison, or a fixed tolerance, rejects correct outputs: the notebooks' `allclose` did, on
 a sum of 1000 fp32 terms in another order. The tolerance here grows with the square root of the sum's
@@ -12,16 +12,20 @@ such units make of each quantity is computed, not estimated, and allowed beside 
 
 from collections.abc import Iterator, Sequence
 from math import hypot, sqrt
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.measure.arrays.sums import Sums
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.growth import AS_SUMMED, Growth
 from gpuexplore.operations.scales import NEGLIGIBLE
+
+if TYPE_CHECKING:  # it loads torch
+    from gpuexplore.measure.arrays.device_arrays import DeviceOutput
+
+Output: TypeAlias = "Array | DeviceOutput"  # on its device, of which only parts come here, in float64
 
 SAFETY_FACTOR = 4.0
 FEW = 256  # elements: the norm of more differs from that of their terms by a few percent
@@ -43,27 +47,6 @@ def rounded_error(dtype: DType) -> float:
 def summed_error(dtype: DType) -> float:
     """Return the largest relative error of sums in `dtype`, for each term's square root."""
     return SAFETY_FACTOR * DTYPES[dtype.accumulate].unit_roundoff
-
-
-class DistantOutput(Protocol):
-    """An output that is not on the host: of what it holds, only parts come here, in float64."""
-
-    size: int
-
-    def __getitem__(self, index: Any) -> Array:
-        """Return a part."""
-        ...
-
-    def all_finite(self) -> bool:
-        """Return whether every element is."""
-        ...
-
-    def folded(self, sums: Sums) -> tuple[Array, Array]:
-        """Return all sums of neighbours with their signs, and those of the squares."""
-        ...
-
-
-Output = Array | DistantOutput
 
 
 def check(

@@ -1,4 +1,4 @@
-"""Whether each element of an output is right: the norm forgives a few wrong ones among millions.
+"""The correctness of each element of an output: the norm forgives a few wrong ones among millions.
 
 An element that is rounded once is off by u of its own size at most. What is rounded on the way to it, partial sums
 above all, is of the size of its terms, which cancel: errors are then relative to √Σt² (`Operation.scale`), and k of
@@ -24,8 +24,7 @@ import numpy as np
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 from gpuexplore.measure.check.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
-from gpuexplore.measure.check.device_reference import DeviceReference
-from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, Place
+from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference, Place
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations.contract import Array, Operation
@@ -122,7 +121,8 @@ def widest_tolerance(reference: Reference, shape: Shape) -> float:
 
 def _underflow(expected: Array, dtype: DType) -> float:
     """Return the norm of the errors that numbers below the normal ones may have, where most are: else 0."""
-    most, root = dtype.smallest_normal, sqrt(expected.size)
+    most = dtype.smallest_normal
+    root = sqrt(expected.size)
     return dtype.underflow * root if float(np.linalg.norm(expected)) < most * root else 0.0
 
 

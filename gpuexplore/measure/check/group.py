@@ -1,4 +1,4 @@
-"""What the cases of one group share: operation, dtype, device, inputs and reference."""
+"""A group of cases that are measured in turns, and what they share: operation, dtype, device, inputs and reference."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -9,14 +9,10 @@ from math import sqrt
 from threading import active_count
 
 from gpuexplore.dtypes import DType, dtype_named
-from gpuexplore.measure.arrays.drawn import Drawn, drawn
-from gpuexplore.measure.arrays.large import is_large, layout
-from gpuexplore.measure.arrays.on_device import place_for
-from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate
-from gpuexplore.measure.candidates.cuda_context import cause_of
-from gpuexplore.measure.candidates.failure import failed
-from gpuexplore.measure.check.device_reference import DeviceReference
-from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference
+from gpuexplore.measure.arrays.large import DrawnInput, drawn, is_large, layout
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate, place_for
+from gpuexplore.measure.candidates.failure import cause_of, failed
+from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference
 from gpuexplore.measure.check.inputs import SEED, Reference, make_inputs
 from gpuexplore.measure.check.shared_state import allow_tf32
 from gpuexplore.measure.check.untouched import Untouched
@@ -127,7 +123,7 @@ class Group:
         longest = max((product.k for product in products if min(product.m, product.n) > 1), default=0)
         return growth._replace(element=max(growth.element, min(MOST_GROWTH, sqrt(longest) / 16)))
 
-    def _drawn(self, shape: Shape, data: DataMode, seed: int) -> tuple[Drawn, ...]:
+    def _drawn(self, shape: Shape, data: DataMode, seed: int) -> tuple[DrawnInput, ...]:
         return tuple(
             drawn(lengths, self.dtype, data, seed=seed, number=number)
             for number, lengths in enumerate(self.operation.inputs(shape))

@@ -12,9 +12,8 @@ from gpuexplore.errors import TooLarge, TooSlow
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import is_large, layout
 from gpuexplore.measure.arrays.sums import TOGETHER
-from gpuexplore.measure.check.device_reference import PROVED_ROWS
-from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES
-from gpuexplore.measure.conditions.memory import free_bytes
+from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES, PROVED_ROWS
+from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
@@ -159,11 +158,13 @@ def open_at_once(groups: Sequence[Sequence[Case]], device: Device) -> Iterator[l
     together: list[Sequence[Case]] = []
     held = 0
     for group in groups:
-        operation, dtype = operation_named(group[0].operation), dtype_named(group[0].dtype)
+        operation = operation_named(group[0].operation)
+        dtype = dtype_named(group[0].dtype)
         needed = len(group) * needed_bytes(operation, group[0].shape, dtype.itemsize_bytes, device.kind)
         if together and held + needed > most:
             yield together
-            together, held = [], 0
+            together = []
+            held = 0
         together.append(group)
         held += needed
     if together:

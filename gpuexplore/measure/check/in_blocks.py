@@ -1,9 +1,10 @@
-"""The reference of a large output, made on its device block by block: each is compared and forgotten.
+"""The references of large outputs, made on their device from inputs that it draws itself, and proved on the host.
 
-`Operation.cut` says along which axes. What a block has to hold `Reference` tells by the contract's own functions, which
-torch computes in float64 from inputs that the device draws; of a large product `DeviceReference` tells it. The host
-draws the inputs of some random places, other ones each time, computes them in NumPy, and where it finds something else
-the device is not believed.
+On the host the inputs of a product of 32768 would be drawn for tens of seconds, and take 17 GB in float64. Compared is
+what `Reference` compares: of a large product a random row of each block of 32, and sums of neighbours with random
+signs; other outputs block by block, each of which is forgotten then. `Operation.cut` says along which axes. The device
+makes what they have to hold in float64, whatever library is measured. The host draws the inputs of some random places,
+other ones each time, and computes these in NumPy: a device, or a library of it, that computes wrongly is not believed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,26 +17,119 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.dtypes import DType
-from gpuexplore.measure.arrays.drawn import Drawn
-from gpuexplore.measure.arrays.large import Layout, Lengths, layout
-from gpuexplore.measure.arrays.on_device import device_arrays
-from gpuexplore.measure.check.device_reference import DeviceReference, believe
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.measure.arrays.large import BlockLayout, DrawnInput, Lengths, layout
+from gpuexplore.measure.arrays.sums import TOGETHER, Sums
+from gpuexplore.measure.candidates.candidate import device_arrays
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.sampling import EVERY, lines
 
-PROVED_PLACES, PROVED_ELEMENTS = 8, 2**20  # on the host, of a reference: one place at least
+PROVED_ROWS = 8  # on the host, of each reference to a product
+PROVED_SUMS = 4
+PROVED_PLACES = 8  # of another reference: one place at least
+PROVED_ELEMENTS = 2**20
+PROVED_TO = 64 * 2.0**-53  # of √Σt², for the square root of the length: what float64 sums differ by, and no more
+
+
+@dataclass(frozen=True)
+class DeviceReference:
+    """What `inputs.Reference` tells of a product (m, k) @ (k, n), made on `place` by torch."""
+
+    operation: Operation
+    dtype: DType
+    inputs: tuple[Any, ...]  # two that are `DrawnInput`
+    seed: int
+    place: str
+
+    @property
+    def parts(self) -> tuple[tuple[Any, Array], ...]:
+        """The index of the rows that are compared, and the expected values there."""
+        return (((self._rows, EVERY), self._expected[0]),)
+
+    @property
+    def scales(self) -> tuple[npt.NDArray[np.float32], ...]:
+        """√Σt² of the elements of these rows."""
+        return (self._expected[1],)
+
+    @property
+    def leeways(self) -> tuple[float, ...]:
+        """None: a product has no kinks."""
+        return (0.0,)
+
+    @cached_property
+    def sums(self) -> Sums:
+        """What checks all other elements."""
+        signs = np.random.default_rng((self.seed, TOGETHER)).choice((-1.0, 1.0), self.inputs[1].shape[1])
+        expected, rows, columns = device_arrays().sums_of_product(self.inputs, signs, self.place)
+        scale = rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns
+        made = Sums(1, signs, expected, scale)
+        self._prove_sums(made)
+        return made
+
+    @cached_property
+    def _rows(self) -> npt.NDArray[np.int64]:
+        return np.asarray(lines(self.inputs[0].shape[0], np.random.default_rng(self.seed)), np.int64)
+
+    @cached_property
+    def _expected(self) -> tuple[Array, npt.NDArray[np.float32]]:
+        expected, rows, columns = device_arrays().rows_of_product(self.inputs, self._rows, self.place)
+        scale = np.asarray(rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns, np.float32)
+        chosen = self._chosen(len(self._rows))
+        columns_chosen = self._chosen(len(columns))
+        right = self._on_host(self._rows[chosen], columns_chosen)
+        believe(self, expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
+        return expected, scale
+
+    def _prove_sums(self, sums: Sums) -> None:
+        rows = self._chosen(len(sums.expected))
+        for number in self._chosen(sums.expected.shape[1])[:PROVED_SUMS]:
+            columns = np.arange(sums.starts[number], sums.ends[number])
+            right = self._on_host(rows, columns) @ sums.signs[columns]
+            believe(self, sums.expected[rows, number], right, sums.scale[rows, number])
+
+    def _on_host(self, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Array:
+        """Return elements of the product by NumPy, from inputs that the host draws."""
+        left, right = self.inputs
+        length, width = right.shape
+        a = left.at(rows[:, None] * length + np.arange(length))
+        b = right.at(np.arange(length)[:, None] * width + columns)
+        return np.asarray(self.dtype.widen(a) @ self.dtype.widen(b))
+
+    @staticmethod
+    def _chosen(count: int) -> npt.NDArray[np.int64]:
+        """Return some of `count` places, the last one too; others in each run, which no kernel can know."""
+        generator = np.random.default_rng()
+        return np.unique(np.append(generator.integers(0, count, PROVED_ROWS - 1), count - 1))
+
+
+def believe(reference: Any, found: Array, right: Array, scale: Any) -> None:
+    """Believe the device of a reference what it computed: the host computes what is `right` of some of it.
+
+    Raises:
+        GpuExploreError: they differ by more than float64 rounds, relative to what was summed: `scale`.
+    """
+    length = reference.inputs[0].shape[-1]  # no sum is longer
+    allowed = PROVED_TO * np.sqrt(length) * (np.abs(right) + scale * TOGETHER)
+    if not np.all(np.abs(found - right) <= allowed):
+        raise GpuExploreError(
+            f"torch's float64 {reference.operation.name} on {reference.place} is not what the host computes from the "
+            f"same inputs: off by {float(np.nanmax(np.abs(found - right))):.2g}; nothing can be checked with it"
+        )
+
+
 Place = tuple[Any, ...]
 
 
-class Block(NamedTuple):
+class OutputBlock(NamedTuple):
     """A part of an output that stays on its device.
 
     Attributes:
         out: what it holds.
         reference: what it has to hold.
         in_output: tells from the place of an element in it that in the whole output.
-        prove: lets the host compute some of the reference, before an output is called wrong; raises WrongReference.
+        prove: lets the host compute some of the reference, before an output is called wrong; raises as `believe` does.
     """
 
     out: Any
@@ -51,15 +145,15 @@ class BlockedReference:
     operation: Operation
     shape: Shape
     dtype: DType
-    inputs: tuple[Any, ...]  # `Drawn`
+    inputs: tuple[Any, ...]  # `DrawnInput`
     seed: int
     place: str
 
-    def blocks(self, out: Any) -> Iterator[Block]:
+    def blocks(self, out: Any) -> Iterator[OutputBlock]:
         """Yield the blocks of `out`, of which there are more than memory has room for at once.
 
         Raises:
-            WrongReference: the device computes something else than the host.
+            GpuExploreError: the device computes something else than the host.
         """
         if self._cut.by_lines:
             yield from (self._product(out, number) for number in range(self._cut.count))
@@ -72,7 +166,7 @@ class BlockedReference:
             reference = Reference(self.operation, self.dtype, inputs, self.seed + places.start)
             prove = partial(self._prove, reference, places.start)
             prove(proved[(places.start <= proved) & (proved < places.stop)])
-            yield Block(
+            yield OutputBlock(
                 out.block(places, self._cut.output),
                 reference,
                 partial(_in_block, self._cut.leading, places.start),
@@ -80,32 +174,32 @@ class BlockedReference:
             )
 
     @cached_property
-    def _cut(self) -> Layout:
+    def _cut(self) -> BlockLayout:
         return layout(self.operation, self.shape)
 
     @property
-    def _sources(self) -> Iterator[tuple[Drawn, bool]]:
+    def _sources(self) -> Iterator[tuple[DrawnInput, bool]]:
         return zip(self.inputs, self._cut.is_cut, strict=True)
 
-    def _product(self, out: Any, number: int) -> Block:
+    def _product(self, out: Any, number: int) -> OutputBlock:
         inputs = tuple(
             source.part(lengths, number * prod(lengths)) if is_cut else source
             for (source, is_cut), lengths in zip(self._sources, self._cut.inputs, strict=True)
         )
         reference = DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.place)
-        return Block(
+        return OutputBlock(
             out.product(number, self._cut.output),
             reference,
             partial(_in_product, self._cut.leading, number),
             prove=lambda: None,  # it proves all that it tells
         )
 
-    def _part(self, source: Drawn, places: slice) -> Drawn:
+    def _part(self, source: DrawnInput, places: slice) -> DrawnInput:
         """Return what is at `places` along the leading axes of an input that is cut."""
         lengths = source.shape[len(self._cut.leading) :]
         return source.part((places.stop - places.start, *lengths), places.start * prod(lengths))
 
-    def _made(self, source: Drawn) -> Any:
+    def _made(self, source: DrawnInput) -> Any:
         return device_arrays().made(source, self.place)
 
     def _prove(self, reference: Reference, start: int, places: npt.NDArray[np.int64]) -> None:
@@ -118,10 +212,11 @@ class BlockedReference:
         for index, expected in reference.parts:
             believe(self, _on_host(expected[places - start]), right[index], scale[index])
         if sums := reference.sums:
-            found, of = _on_host(sums.expected[places - start]), sums.of(right)
+            found = _on_host(sums.expected[places - start])
+            of = sums.of(right)
             believe(self, found, of, _on_host(sums.scale[places - start]))
 
-    def _on_host(self, source: Drawn, places: npt.NDArray[np.int64] | None) -> Array:
+    def _on_host(self, source: DrawnInput, places: npt.NDArray[np.int64] | None) -> Array:
         """Return an input, or what is at `places` along its leading axes, as the host draws it."""
         if places is None:
             return self.dtype.widen(source.at(np.arange(source.size)).reshape(source.shape))

@@ -1,6 +1,5 @@
 """The inputs of a case, random normal numbers rounded to its dtype, and the reference computed from them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
+from gpuexplore.measure.arrays.large import CONSTANTS
 from gpuexplore.measure.arrays.sums import Sums, sums_of
 from gpuexplore.measure.check.correctness import rounded_error, summed_error
 from gpuexplore.model import DataMode, Shape
 from gpuexplore.operations.contract import Arrays, Operation
 
 Expected = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.float32]]  # index, values and what they were summed of
-CONSTANTS: Mapping[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
 SEED = 20  # where the same numbers are wanted in every run, on every machine
 
 
@@ -63,7 +62,8 @@ class Reference:
 
     @cached_property
     def _computed(self) -> tuple[list[Expected], Sums | None]:
-        operation, wide = self.operation, self._wide
+        operation = self.operation
+        wide = self._wide
         if operation.samples is None:
             whole = operation.reference(*wide)
             scale = _scale(operation, whole, wide)

@@ -24,11 +24,12 @@ MOST_BYTES = 2**22  # of arrays
 MOST_WORK = 20_000_000  # thread instructions: some ten seconds
 MOST_STEPS = 8000  # of a block that are kept
 NAMES = "ABCDEFG"
-_OF_EACH, _OF_AXIS = 5, 2  # numbers that numba-cuda passes for an array, and for each of its axes
+_OF_EACH = 5  # numbers that numba-cuda passes for an array
+_OF_AXIS = 2  # and for each of its axes
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class KernelLaunch:
     """What is to be run: a kernel in PTX, on inputs of a shape, in a grid.
 
     Attributes:
@@ -88,7 +89,7 @@ class BlockRun:
         accuracy: of the output beside the float64 reference.
     """
 
-    request: Request
+    request: KernelLaunch
     arrays: tuple[RunArray, ...]
     steps: tuple[TraceStep, ...]
     step_count: int
@@ -123,7 +124,7 @@ def check_size(operation: Operation, shape: Shape, dtype: str) -> None:
         raise TooLarge(f"arrays of {size_bytes:,} bytes are more than the {MOST_BYTES:,} that are run here")
 
 
-def interpreted(request: Request) -> BlockRun:
+def interpreted(request: KernelLaunch) -> BlockRun:
     """Return what running a kernel tells.
 
     Raises:
@@ -132,11 +133,14 @@ def interpreted(request: Request) -> BlockRun:
         TooSlow: it would execute, or has executed, more instructions than are allowed here.
         Unsupported: an instruction is not known to the interpreter.
     """
-    operation, dtype, shape = operation_named(request.operation), DTYPES[request.dtype], request.shape
+    operation = operation_named(request.operation)
+    dtype = DTYPES[request.dtype]
+    shape = request.shape
     check_size(operation, shape, request.dtype)
     inputs = make_inputs(operation, shape, dtype, "normal")
     out = np.zeros(operation.output(shape), dtype.storage)
-    program, shaped = parse(request.ptx), (*inputs, out)
+    program = parse(request.ptx)
+    shaped = (*inputs, out)
     arrays = _as_passed(shaped, len(program.parameters))
     trace = Trace(request.block, MOST_STEPS)
     options = Options(unwritten=(len(inputs),), most_work=MOST_WORK, observer=trace)

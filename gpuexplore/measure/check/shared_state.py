@@ -1,4 +1,4 @@
-"""What libraries share with whoever else computes in a process, and results depend on: threads, flags, rounding.
+"""State that libraries share with whoever else computes in a process, and results depend on: threads, flags, rounding.
 
 Each is read in microseconds, for they are looked at after every round.
 """

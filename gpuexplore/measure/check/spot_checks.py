@@ -18,10 +18,8 @@ from itertools import islice
 import numpy as np
 
 from gpuexplore.dtypes import Stored
-from gpuexplore.measure.arrays.on_device import device_arrays
-from gpuexplore.measure.candidates.candidate import Accepted, Candidate, Inputs, bits
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs, bits, device_arrays, wake_briefly
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.candidates.waking import wake_briefly
 from gpuexplore.measure.check.correctness import Output, describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
@@ -43,7 +41,8 @@ GLIMPSED = 64  # elements that are looked at as a call returns
 NEVER_S = 1000.0
 ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
 FEW_PAIRS = (1, 3)  # of the first tries on a GPU
-REPEATS, LONG_S = 3, 1e-3  # calls that repeat one, where they are shorter: one that was interrupted excuses nobody
+REPEATS = 3  # calls that repeat one, where they are shorter than LONG_S: one that was interrupted excuses nobody
+LONG_S = 1e-3
 PAIRS = {40e-3: 1, 1e-3: 3, 0.0: 7}  # by seconds of a call, at least
 
 
@@ -255,12 +254,14 @@ def checked(candidate: Candidate, group: Group, reference: AnyReference) -> Accu
     group.untouched.check()
     if candidate.stays_there:
         return _accepted(candidate, group, reference, device_arrays().DeviceOutput(candidate.out, group.dtype))
-    stored, known = candidate.stored(), candidate.accepted.get(id(reference))
-    if known is not None and np.array_equal(bits(stored), bits(known.stored)):
-        return known.accuracy
+    stored = candidate.stored()
+    if known := candidate.accepted.get(id(reference)):
+        _, right, accuracy = known
+        if np.array_equal(bits(stored), bits(right)):
+            return accuracy
     accuracy = _accepted(candidate, group, reference, group.dtype.widen(stored))
     if stored.nbytes <= KEPT_BYTES:
-        candidate.accepted[id(reference)] = Accepted(reference, stored.copy(), accuracy)
+        candidate.accepted[id(reference)] = (reference, stored.copy(), accuracy)
     return accuracy
 
 

@@ -1,4 +1,4 @@
-"""What breaks kernels that are right for usual inputs: a short list for every operation, outside what is timed.
+"""Inputs that break kernels which are right for usual ones: a short list for every operation, outside what is timed.
 
 Softmax without the maximum taken off, a variance in one pass, a clamp, a kernel for square shapes or aligned arrays
 are right on normal numbers at the shape that is timed. A kernel that is wrong on one of these is fragile. Further
@@ -34,7 +34,8 @@ CALLS_S = 0.25
 LEAST_CPU_S = 80e-3  # of calls by which the cores that they use are told: Linux counts a thread's time by ticks of 4 ms
 LARGEST_ELEMENTS = 2**20  # of arrays that are tried beside the timed ones
 FACTOR = 1000.0  # of inputs, and what is added to them
-NARROW_BITS, NARROW = 16, 30.0  # of formats whose numbers end early, or have few digits
+NARROW_BITS = 16  # of formats whose numbers end early, or have few digits
+NARROW = 30.0  # of their inputs
 NOT_FINITE = {"NaN": float("nan"), "infinity": float("inf")}
 STRESSED = 3  # added to the seed, so that no inputs were met before
 

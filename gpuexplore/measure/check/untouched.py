@@ -1,4 +1,4 @@
-"""Whether an implementation left the process it is measured in as it was: what checks and times it, and its settings.
+"""The process an implementation is measured in, left as it was: what checks and times it, and its settings.
 
 Kernels run in the process of the checks. One that replaces `numpy.linalg.norm`, a clock or a check, or sets another
 library's threads, would be believed, or would spoil what is measured beside it. So a group notes how the process is
@@ -28,6 +28,7 @@ import numpy.random
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.shared_state import (
     CONTRADICTED,
+    Reading,
     floating_point,
     reset_floating_point,
     thread_counts,
@@ -48,15 +49,6 @@ Owner = ModuleType | type
 
 class ChangedProcess(IncorrectOutput):
     """The process is not as it was before an implementation was called."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """Something of the process that libraries share, with how to read it and put it back; unknown is None."""
-
-    name: str
-    read: Callable[[], Any]
-    write: Callable[[Any], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +138,7 @@ class Untouched:
 
     def __init__(self, threads: int | None) -> None:
         self._threads = threads
-        self._settings = [(setting, setting.read()) for setting in _settings()]
+        self._settings = [(name, read, write, read()) for name, read, write in _settings()]
         self._counts: dict[str, int] = {name: read() for name, read, _ in thread_counts()}
         self._flags: dict[str, Any] = {name: read() for name, read, _ in torch_flags()}
         settings = (self._restored_settings, self._restored_counts, self._restored_flags)
@@ -164,11 +156,11 @@ class Untouched:
         return partial(_guarded, section, self._check_briefly, self.restored)
 
     def _restored_settings(self) -> Iterator[str]:
-        for setting, before in self._settings:
-            if before is not None and setting.read() != before:
+        for name, read, write, before in self._settings:
+            if before is not None and read() != before:
                 with suppress(OSError, ValueError):  # signals belong to the main thread
-                    setting.write(before)
-                yield setting.name
+                    write(before)
+                yield name
 
     def _restored_counts(self) -> Iterator[str]:
         for name, read, write in thread_counts():
@@ -231,26 +223,25 @@ def _is_ours(name: str, module: Any) -> bool:
     return name == "__main__" and spec is not None and spec.name.startswith(PACKAGE)
 
 
-def _settings() -> Iterator[_Setting]:
-    yield _Setting("what numpy raises at", np.geterr, lambda kinds: np.seterr(**kinds))
-    yield _Setting("the floating-point mode", floating_point, reset_floating_point)
-    yield _Setting("the garbage collector", gc.isenabled, lambda on: gc.enable() if on else gc.disable())
-    yield _Setting("how threads take turns", sys.getswitchinterval, sys.setswitchinterval)
-    yield _Setting("the working directory", _working_directory, os.chdir)
-    yield _Setting("the environment", _environment, _set_environment)
+def _settings() -> Iterator[Reading]:
+    """Yield what libraries share of the process, and how to read it and put it back; unknown is None."""
+    yield "what numpy raises at", np.geterr, lambda kinds: np.seterr(**kinds)
+    yield "the floating-point mode", floating_point, reset_floating_point
+    yield "the garbage collector", gc.isenabled, lambda on: gc.enable() if on else gc.disable()
+    yield "how threads take turns", sys.getswitchinterval, sys.setswitchinterval
+    yield "the working directory", _working_directory, os.chdir
+    yield "the environment", _environment, _set_environment
     for name in ("stdout", "stderr"):
-        yield _Setting(f"sys.{name}", partial(getattr, sys, name), partial(setattr, sys, name))
+        yield f"sys.{name}", partial(getattr, sys, name), partial(setattr, sys, name)
     for number in SIGNALS:
-        yield _Setting(
-            f"the handler of {number.name}", partial(signal.getsignal, number), partial(signal.signal, number)
-        )
+        yield f"the handler of {number.name}", partial(signal.getsignal, number), partial(signal.signal, number)
     if CHECKS_BY_TORCH in sys.modules:
-        yield _Setting("what intercepts torch's functions", _interceptors, _take_off)
-        yield _Setting("methods of torch.Tensor", _methods, _set_methods)
+        yield "what intercepts torch's functions", _interceptors, _take_off
+        yield "methods of torch.Tensor", _methods, _set_methods
     if hasattr(signal, "getitimer"):
-        yield _Setting("the alarm clock", _alarm, _set_alarm)
+        yield "the alarm clock", _alarm, _set_alarm
     if hasattr(os, "sched_getaffinity"):
-        yield _Setting("the cores it may use", lambda: os.sched_getaffinity(0), lambda to: os.sched_setaffinity(0, to))
+        yield "the cores it may use", lambda: os.sched_getaffinity(0), lambda to: os.sched_setaffinity(0, to)
 
 
 def _alarm() -> _Alarm:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.devices import thread_waits
-from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.model import Case, Result
 
 TASKS = Path("/proc/self/task")
@@ -126,8 +125,8 @@ class Timekeeper:
         isolate_core: inside it, pool threads keep off the core of the calling thread.
         undisturbed: inside it, what serves visitors keeps off the cores; gets about how many seconds that takes, and
             yields what tells the CPU seconds that it used all the same.
-        look_at_cores: gets how many threads compute, and how to wait for idle pool threads; tells how fast cores run
-            then. None: nobody looks.
+        look_at_cores: gets how many threads compute, and how to wait for idle pool threads; tells how fast the
+            slowest core runs then, of its usual rate. None: nobody looks.
         thread_waits: tells for how many seconds each thread of this process has waited for a core, if anybody knows.
         begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
             when it is checked and finished: whoever waits for it then knows what hangs.
@@ -140,7 +139,7 @@ class Timekeeper:
     wait_for_idle_threads: Call = wait_for_idle_threads
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
     undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
-    look_at_cores: Callable[[int, Call], Look | None] | None = None
+    look_at_cores: Callable[[int, Call], float | None] | None = None
     thread_waits: Callable[[], Mapping[int, float]] = thread_waits
     begin_turn: Callable[[Case, float | None], None] = ignore_turn
     keep: Callable[[Result], None] = keep_nothing

@@ -1,4 +1,4 @@
-"""How far the median of one process lies from that of many: a table, measured once for a machine, by size.
+"""The distance of one process's median from that of many: a table, measured once for a machine, by size.
 
 The interval of one process's samples knows nothing of it: where a library's own buffers and threads lie changes from
 process to process, and stays as it is within one. `gpuexplore repeatability` measures the table.

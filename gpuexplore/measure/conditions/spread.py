@@ -1,4 +1,4 @@
-"""How far the median of one process lies from that of many, and its ratio to another: known from the first day.
+"""The distance of one process's median from that of many, and of its ratio to another: known from the first day.
 
 What is assumed of a kind of machine counts as much as eight medians; those that earlier processes left in the log of
 this machine join it, first for all cases whose calls are as long and use as many threads, then for the case itself. A
@@ -12,13 +12,13 @@ from functools import lru_cache
 from math import log, sqrt
 from statistics import fmean
 
-from gpuexplore.devices.machine import machine_kind
+from gpuexplore.devices.cpu import machine_kind
 from gpuexplore.hardware import MachineKind
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.measure.conditions.spread_log import (
+    CaseHistory,
     Deviation,
     Length,
-    Seen,
     SpreadLog,
     Threads,
     case_key,
@@ -59,16 +59,14 @@ class _Scatter:
         return NORMAL_95 * sqrt(variance / (weight + self.share * self.freedom))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scatters:
-    """Those of medians, and of what is left when what slows all of a group is taken out."""
+Scatters = tuple[_Scatter, _Scatter]  # of medians, and of what is left when what slows all of a group is taken out
+NOTHING_SEEN: Scatters = (_Scatter(), _Scatter())
 
-    times: _Scatter = _Scatter()
-    ratios: _Scatter = _Scatter()
 
-    def joined(self, expected: Deviation, weight: float) -> Deviation:
-        """Return what is expected, which counts as so many medians, with what was seen."""
-        return Deviation(self.times.joined(expected.times, weight), self.ratios.joined(expected.ratios, weight))
+def _joined(seen: Scatters, expected: Deviation, weight: float) -> Deviation:
+    """Return what is expected, which counts as so many medians, with what was seen."""
+    times, ratios = seen
+    return Deviation(times.joined(expected.times, weight), ratios.joined(expected.ratios, weight))
 
 
 def with_spread(result: Result) -> Result:
@@ -80,8 +78,8 @@ def with_spread(result: Result) -> Result:
         return result
     device = result.environment.device
     expected = _of_calls(result.measurement.median_s, threads_of(result.case, device), device)
-    seen = _learned(load_log(device))[1].get(case_key(result), _Scatters())
-    found = _by_table(result.case, device, seen.joined(expected, CLASS_WEIGHT))
+    seen = _learned(load_log(device))[1].get(case_key(result), NOTHING_SEEN)
+    found = _by_table(result.case, device, _joined(seen, expected, CLASS_WEIGHT))
     return replace(
         result,
         measurement=_with(result.measurement, found),
@@ -101,7 +99,7 @@ def _with(measurement: Measurement, found: Deviation) -> Measurement:
 def _of_calls(median_s: float, threads: Threads, device: Device) -> Deviation:
     place = length_of(median_s), threads
     of_class, _ = _learned(load_log(device))
-    return of_class.get(place, _Scatters()).joined(prior(_kind(device), *place), PRIOR_WEIGHT)
+    return _joined(of_class.get(place, NOTHING_SEEN), prior(_kind(device), *place), PRIOR_WEIGHT)
 
 
 def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:
@@ -122,21 +120,21 @@ def _kind_by_probes(known: SpreadLog) -> MachineKind:
 
 
 @lru_cache(maxsize=8)
-def _learned(known: SpreadLog) -> tuple[Mapping[Class, _Scatters], Mapping[str, _Scatters]]:
+def _learned(known: SpreadLog) -> tuple[Mapping[Class, Scatters], Mapping[str, Scatters]]:
     """Return what was seen of each class, and of each case by its key."""
     ratios = {key: scatter for group in _groups(known.seen) for key, scatter in _of_ratios(group).items()}
-    of_cases = {each.key: _Scatters(_of_times(each), ratios.get(each.key, _Scatter())) for each in known.seen}
-    by_class: dict[Class, list[Seen]] = defaultdict(list)
+    of_cases = {each.key: (_of_times(each), ratios.get(each.key, _Scatter())) for each in known.seen}
+    by_class: dict[Class, list[CaseHistory]] = defaultdict(list)
     for each in known.seen:
         by_class[length_of(median(list(each.medians_s.values()))), each.threads].append(each)
     return {place: _of_class(seen, of_cases) for place, seen in by_class.items()}, of_cases
 
 
-def _of_class(seen: Sequence[Seen], of_cases: Mapping[str, _Scatters]) -> _Scatters:
+def _of_class(seen: Sequence[CaseHistory], of_cases: Mapping[str, Scatters]) -> Scatters:
     processes = len({name for each in seen for name in each.medians_s})
     most = MOST_OF_ONE_PROCESS * (processes - 1)
-    found = [of_cases[each.key] for each in seen]
-    return _Scatters(_total([each.times for each in found], most), _total([each.ratios for each in found], most))
+    times, ratios = zip(*(of_cases[each.key] for each in seen), strict=True)
+    return _total(times, most), _total(ratios, most)
 
 
 def _total(scatters: Sequence[_Scatter], most: float) -> _Scatter:
@@ -146,27 +144,28 @@ def _total(scatters: Sequence[_Scatter], most: float) -> _Scatter:
     return _Scatter(away, freedom, min(1.0, most / freedom) if freedom else 1.0)
 
 
-def _of_times(seen: Seen) -> _Scatter:
+def _of_times(seen: CaseHistory) -> _Scatter:
     logs = list(map(log, seen.medians_s.values()))
     center = median(logs)
     return _Scatter(tuple(value - center for value in logs), len(logs) - 1)
 
 
-def _groups(seen: Iterable[Seen]) -> Iterable[Sequence[Seen]]:
-    found: dict[str, list[Seen]] = defaultdict(list)
+def _groups(seen: Iterable[CaseHistory]) -> Iterable[Sequence[CaseHistory]]:
+    found: dict[str, list[CaseHistory]] = defaultdict(list)
     for each in seen:
         if len(each.medians_s) > 1:
             found[each.group].append(each)
     return [group for group in found.values() if len(group) > 1]
 
 
-def _of_ratios(group: Sequence[Seen]) -> Mapping[str, _Scatter]:
+def _of_ratios(group: Sequence[CaseHistory]) -> Mapping[str, _Scatter]:
     """Return how the members of a group scatter, by key, when the mean of each process is taken out."""
     shared = [name for name in group[0].medians_s if all(name in each.medians_s for each in group)]
     if len(shared) < 2:
         return {}
     logs = [[log(each.medians_s[name]) for name in shared] for each in group]
     of_process = [fmean(column) for column in zip(*logs, strict=True)]
-    grand, freedom = fmean(of_process), (len(shared) - 1) * (1 - 1 / len(group))
+    grand = fmean(of_process)
+    freedom = (len(shared) - 1) * (1 - 1 / len(group))
     left = [[value - mean - fmean(row) + grand for value, mean in zip(row, of_process, strict=True)] for row in logs]
     return {each.key: _Scatter(tuple(row), freedom) for each, row in zip(group, left, strict=True)}

@@ -1,4 +1,4 @@
-"""What earlier processes found on this machine: the medians of their cases, and their clock probes, in a small file.
+"""Findings of earlier processes on this machine: the medians of their cases, and their clock probes, in a small file.
 
 Every run adds to it, which costs nothing; so the spread between processes is known better with each one.
 """
@@ -76,7 +76,8 @@ def prior(kind: MachineKind | None, length: Length, threads: Threads) -> Deviati
     """Return what is assumed of a class on a kind of CPU; None is a GPU."""
     if kind is None:
         return OF_GPUS
-    shared, fraction = SHARED[length, threads], OF_SHARED[kind]
+    shared = SHARED[length, threads]
+    fraction = OF_SHARED[kind]
     return Deviation(shared.times * fraction, shared.ratios * fraction)
 
 
@@ -87,7 +88,7 @@ MOST_PROBES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CaseHistory:
     """What processes found of one case.
 
     Attributes:
@@ -106,7 +107,7 @@ class Seen:
 class SpreadLog:
     """The file of one machine; what was seen last comes last."""
 
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[CaseHistory, ...] = ()
     probes_flop_per_s: tuple[float, ...] = ()
 
 
@@ -119,12 +120,13 @@ def note_results(device: Device, process: str, results: Iterable[Result]) -> Non
 
 
 def _with(log: SpreadLog, process: str, results: Iterable[Result], device: Device) -> SpreadLog:
-    seen, probes = {each.key: each for each in log.seen}, list(log.probes_flop_per_s)
+    seen = {each.key: each for each in log.seen}
+    probes = list(log.probes_flop_per_s)
     for result in results:
         if result.measurement is None:
             continue
         key = case_key(result)
-        before = seen.pop(key, Seen(key, _hashed(_group(result)), threads_of(result.case, device)))
+        before = seen.pop(key, CaseHistory(key, _hashed(_group(result)), threads_of(result.case, device)))
         others = {name: value for name, value in before.medians_s.items() if name != process}
         latest = list(others.items())[1 - MOST_PROCESSES :]
         seen[key] = replace(before, medians_s=dict(latest) | {process: result.measurement.median_s})

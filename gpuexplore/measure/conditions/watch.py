@@ -11,7 +11,7 @@ from gpuexplore.backends.timer import Call, EventTimer, Timer
 from gpuexplore.devices import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
-from gpuexplore.measure.conditions.core_speeds import CoreSpeeds
+from gpuexplore.measure.conditions.contention import CoreSpeeds
 from gpuexplore.model import Device, Environment, Telemetry
 
 LOOK_EVERY_S = 20e-3  # at a busy GPU: asking the driver takes up to a millisecond

@@ -1,10 +1,11 @@
-"""The same call under other conditions: with the caches in the other state, without launches, on other addresses.
+"""The same call under other conditions, its phases, and its fixed cost, timed once the case itself has settled.
 
-Taken after the case itself has settled, with the same timer and the same stopping rule; where arrays lie, in turns with
-the case itself, and told where it makes a difference.
+With the same timer and the same stopping rule. The other conditions are the caches in the other state, no launches, and
+other addresses: where arrays lie is timed in turns with the case itself, and told where it makes a difference.
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import log
 
@@ -14,10 +15,16 @@ from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import array_bytes
 from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.check.untouched import ChangedProcess
-from gpuexplore.measure.sample.timing import Sampling, plan_rounds, sample_alone
-from gpuexplore.model import CacheState, Contrast
+from gpuexplore.measure.conditions.contention import is_slow
+from gpuexplore.measure.sample.timing import Sampling, plan_rounds, sample_alone, warm_up
+from gpuexplore.model import CacheState, Case, Contrast, Phase, Shape
 from gpuexplore.statistics import interval_of_few, median, ratios_of_turns
-from gpuexplore.timed import Alignment
+from gpuexplore.timed import Alignment, PhaseName
+
+LOG = logging.getLogger(__name__)
+EXPECTED_S = 2.0  # with what may have to be compiled again
+BUDGET_S = 2e-3  # of microseconds a call: some ten samples, for a figure that others are compared with by factors
+_known: dict[tuple[str, str, str, str, int | None], float | None] = {}
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
 SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls
@@ -89,3 +96,75 @@ def _fits_cache(candidate: Candidate, group: Group) -> bool:
     device = candidate.device
     needed = array_bytes(group.operation, candidate.case.shape, group.dtype.itemsize_bytes)
     return device.cache_bytes is not None and needed <= device.cache_bytes
+
+
+# The phases of a call, forward and backward, one by one: one after the other they must leave the right output, like the
+# whole call. Phases that do not have no times.
+
+
+def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
+    """Return the phases that the operation names, each with its samples or why it has none."""
+    candidate = sampling.candidate
+    wanted = tuple(group.operation.phases)
+    if not candidate.phases:
+        return tuple(
+            Phase(name, reason=f"{candidate.case.implementation} has no calls of its phases") for name in wanted
+        )
+    candidate.run()  # leaves what a later phase begins with
+    candidate.poison()
+    try:
+        timed = tuple(_timed(wanted, sampling, group))
+        checked(candidate, group, group.timed_reference)
+    except ChangedProcess:
+        raise
+    except Exception as error:  # the whole call was right, and its samples stand
+        return tuple(Phase(name, reason=describe_error(error)) for name in wanted)
+    return timed
+
+
+def _timed(wanted: tuple[PhaseName, ...], sampling: Sampling, group: Group) -> Iterator[Phase]:
+    candidate = sampling.candidate
+    call_s = sampling.call_s / len(wanted)
+    for name in wanted:
+        alone = replace(candidate, run=candidate.phases[name])
+        yield Phase(name, sample_alone(alone, call_s, group.time, sampling.looks))
+
+
+# The fixed cost of a call, of the same implementation on one element, sampled like any case: a single batch, taken
+# while another library's threads spin, took a hundred times too long.
+
+
+def call_overhead_s(case: Case, group: Group, *, before: Callable[[], object] = lambda: None) -> float | None:
+    """Return seconds of a call on one element; measured once per implementation, dtype and process.
+
+    None where one element has no meaning, as for a network that pools, or cannot be called: the case itself was right.
+
+    Args:
+        before: called when it has to be measured: who is called on one element may never come back.
+    """
+    key = (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
+    if key not in _known:
+        before()
+        group.time.begin_turn(case, EXPECTED_S)
+        try:
+            looks: list[float] = []
+            overhead_s = _measured_s(case, group, looks)
+            if any(map(is_slow, looks)):
+                return overhead_s  # the next case measures it again
+            _known[key] = overhead_s
+        except ChangedProcess:
+            raise
+        except Exception as error:
+            LOG.info("%s of %s cannot be called on one element: %s", case.implementation, case.operation, error)
+            _known[key] = None
+    return _known[key]
+
+
+def _measured_s(case: Case, group: Group, looks: list[float]) -> float:
+    smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
+    brief = replace(case, options=replace(case.options, budget_s=min(BUDGET_S, case.options.budget_s)))
+    candidate = replace(group.build(brief, smallest, group.inputs(smallest)), flush=None)
+    group.time.wait_for_idle_threads()
+    with group.time.isolate_core():
+        call_s, _ = warm_up(candidate, group.time.clock, BUDGET_S)  # its library and its core are warm already
+    return median(sample_alone(candidate, call_s, group.time, looks))

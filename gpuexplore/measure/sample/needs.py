@@ -1,4 +1,4 @@
-"""What rounds are still needed for: medians that are not known well enough, and pairs whose order is open.
+"""The need for further rounds: medians that are not known well enough, and pairs whose order is open.
 
 Cases of one group are compared with each other, by ratios round by round. A ratio is decided when the two ends of its
 interval are on one side of 1, with what processes differ by included; or when more rounds cannot decide it.

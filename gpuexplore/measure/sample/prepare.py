@@ -1,18 +1,18 @@
-"""From a case to something that can be sampled: guard, build, first call, check, warm up.
+"""From a case, or another candidate, to something that can be sampled: guard, build, first call, check, warm up.
 
 Every step that finds a case impossible raises. Of the times taken here only the first call is reported, as a
 figure of its own.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 from math import inf
+from random import Random
 
-from gpuexplore.errors import Unsupported
-from gpuexplore.measure.candidates import first_call_cost
-from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes, unsupported
-from gpuexplore.measure.candidates.waking import WAKING_CALL_S
+from gpuexplore.errors import Cancelled, Unsupported
+from gpuexplore.measure.candidates.candidate import WAKING_CALL_S, Candidate, cache_mode, flush_bytes, unsupported
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import (
     MIN_CALLS,
@@ -26,9 +26,19 @@ from gpuexplore.measure.check.guard import (
 )
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.spot_checks import check_inputs, checked
-from gpuexplore.measure.conditions.memory import free_bytes
-from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
-from gpuexplore.model import Accuracy, Case, Device, Shape
+from gpuexplore.measure.conditions.environment import free_bytes
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.spread import with_spread_of_calls
+from gpuexplore.measure.sample.slow_cases import take_first_calls_s
+from gpuexplore.measure.sample.timing import (
+    WARM_UP_IDLE_GPU_S,
+    WARM_UP_S,
+    Sampling,
+    plan_rounds,
+    sample_in_rounds,
+    warm_up,
+)
+from gpuexplore.model import Case, Device, Measurement, Shape
 
 FLUSHED = 2  # buffers: one is overwritten, the other one read
 HOST = Device("cpu", "cpu", "the host of a GPU")
@@ -37,21 +47,8 @@ SLOW_AT_LEAST = 2  # calls, after the first one
 ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A checked and warmed-up case, with its accuracy.
-
-    Attributes:
-        first_calls_s: seconds of first calls that were made for it; not of those of a worker that warmed up before.
-    """
-
-    sampling: Sampling
-    accuracy: Accuracy
-    first_calls_s: float = 0.0
-
-
-def prepare(case: Case, group: Group) -> Prepared:
-    """Return `case` ready to be sampled.
+def prepare(case: Case, group: Group) -> Sampling:
+    """Return `case` checked, warmed up and ready to be sampled.
 
     Raises:
         Unsupported, TooLarge, TooSlow, IncorrectOutput: the case is not to be timed, and why.
@@ -62,18 +59,18 @@ def prepare(case: Case, group: Group) -> Prepared:
     group.time.wait_for_idle_threads()
     once_s = candidate.first_call_s(group.time.clock)
     first_calls_s = probed_s + once_s
-    first_call_s = first_call_cost.take_s(case) + first_calls_s
+    first_call_s = take_first_calls_s(case) + first_calls_s
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
     if once_s >= WAKING_CALL_S and (slow := _slow(candidate, group, first_call_s)):
-        return Prepared(slow, accuracy, first_calls_s)
+        return replace(slow, accuracy=accuracy, first_calls_s=first_calls_s)
     at_least_s = WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
     with group.time.undisturbed(at_least_s), group.time.isolate_core():
         call_s, fastest_s = warm_up(candidate, group.time.clock, at_least_s)
     check_duration(case, fastest_s)  # the fastest: a busy moment must not skip a case
     candidate.poison()  # so that the check after sampling sees what the timed calls wrote
-    return Prepared(Sampling(candidate, call_s, first_call_s), accuracy, first_calls_s)
+    return Sampling(candidate, call_s, first_call_s, accuracy=accuracy, first_calls_s=first_calls_s)
 
 
 def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling | None:
@@ -82,7 +79,8 @@ def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling |
     Waking threads does not show in such a call, so each timed one computes with values of its own and is checked. Two
     are, before it is believed: beside others some calls wait as long for a core, and one sample tells nothing.
     """
-    references, samples_s = _references(group), list[float]()
+    references = _references(group)
+    samples_s = list[float]()
     take: Callable[[], float] = lambda: _checked_call_s(candidate, group, references)  # noqa: E731
     while len(samples_s) < SLOW_AT_LEAST:
         samples_s.append(take())
@@ -110,7 +108,8 @@ def _references(group: Group) -> Iterator[AnyReference]:
 
 def _checked_call_s(candidate: Candidate, group: Group, references: Iterator[AnyReference]) -> float:
     """Return seconds of a call on the next values, over a poisoned output, which is checked afterwards."""
-    reference, time = next(references), group.time
+    reference = next(references)
+    time = group.time
     time.begin_turn(candidate.case, None)
     candidate.load(reference.inputs)
     candidate.poison()
@@ -129,14 +128,17 @@ def _check_limits(case: Case, group: Group) -> float:
     if reason := unsupported(group.operation, implementation, group.dtype, group.device):
         raise Unsupported(reason)
     _check_memory(case, group)
-    probe = _Probe(case, group)
-    enough_s, call_s = limit_s(case) / MIN_CALLS, inf
+    costs_s: list[float] = []
+    enough_s = limit_s(case) / MIN_CALLS
+    call_s = inf
     for _ in range(ESTIMATES):
-        call_s = min(call_s, estimate_call_s(group.operation, case.shape, probe.time_call, enough_s))
+        call_s = min(
+            call_s, estimate_call_s(group.operation, case.shape, partial(_probed_s, case, group, costs_s), enough_s)
+        )
         if call_s <= enough_s:
             break
     check_duration(case, call_s)
-    return probe.first_call_cost_s
+    return sum(costs_s)
 
 
 def _check_memory(case: Case, group: Group) -> None:
@@ -151,23 +153,66 @@ def _check_memory(case: Case, group: Group) -> None:
         check_memory(here, free_bytes(HOST), HOST)
 
 
-class _Probe:
-    """Times calls of one implementation on small shapes, and adds up what their first calls cost."""
+def _probed_s(case: Case, group: Group, costs_s: list[float], shape: Shape) -> float:
+    """Return seconds of a call at `shape` that is not the first one, the fastest of three where it takes long.
 
-    def __init__(self, case: Case, group: Group) -> None:
-        self._case = case
-        self._group = group
-        self.first_call_cost_s = 0.0
+    Args:
+        case: of whose implementation.
+        group: of the case.
+        costs_s: gets what the first call cost.
+        shape: a small one.
+    """
+    time = group.time
+    candidate = group.build(case, shape, group.inputs(shape))
+    time.wait_for_idle_threads()
+    first_s = candidate.first_call_s(time.clock)
+    with time.undisturbed(first_s), time.isolate_core():
+        call_s = candidate.first_call_s(time.clock)
+        if call_s > PROBE_S:  # a busy moment, or a call that takes long: the fastest of three tells
+            call_s = min(call_s, *(candidate.first_call_s(time.clock) for _ in range(2)))
+    costs_s.append(max(0.0, first_s - call_s))
+    return call_s
 
-    def time_call(self, shape: Shape) -> float:
-        """Return seconds of a call at `shape` that is not the first one, the fastest of three where it takes long."""
-        candidate = self._group.build(self._case, shape, self._group.inputs(shape))
-        time = self._group.time
-        time.wait_for_idle_threads()
-        first_s = candidate.first_call_s(time.clock)
-        with time.undisturbed(first_s), time.isolate_core():
-            call_s = candidate.first_call_s(time.clock)
-            if call_s > PROBE_S:  # a busy moment, or a call that takes long: the fastest of three tells
-                call_s = min(call_s, *(candidate.first_call_s(time.clock) for _ in range(2)))
-        self.first_call_cost_s += max(0.0, first_s - call_s)
-        return call_s
+
+# Candidates that are no cases of an operation, timed in turns by the rules of all others.
+
+
+def warmed(candidate: Candidate, check: Callable[[], None], time: Timekeeper) -> Sampling:
+    """Return a candidate that was called, checked and warmed up.
+
+    Args:
+        check: raises where the call did not do what it should.
+    """
+    time.wait_for_idle_threads()
+    first_call_s = candidate.first_call_s(time.clock)
+    check()
+    at_least_s = WARM_UP_S if candidate.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
+    with time.undisturbed(at_least_s), time.isolate_core():
+        call_s, _ = warm_up(candidate, time.clock, at_least_s)
+    return Sampling(candidate, call_s, first_call_s)
+
+
+def sample_all(samplings: Sequence[Sampling], cancelled: Callable[[], bool], time: Timekeeper) -> None:
+    """Take rounds of all until each has settled.
+
+    Raises:
+        Cancelled: the user asked to stop; or whatever a call raised.
+    """
+    plan_rounds(samplings)
+    errors: list[Exception] = []
+    sample_in_rounds(
+        {sampling.candidate.case: sampling for sampling in samplings},
+        time=time,
+        random=Random(len(samplings)),
+        cancelled=lambda: cancelled() or bool(errors),
+        settle=lambda _, error: errors.append(error) if error else None,
+    )
+    if errors:
+        raise errors[0]
+    if cancelled():
+        raise Cancelled("cancelled while it was being measured")
+
+
+def measurement_of(sampling: Sampling) -> Measurement:
+    """Return what was sampled, with how far processes lie apart."""
+    return with_spread_of_calls(sampling.measurement(), sampling.candidate.device)

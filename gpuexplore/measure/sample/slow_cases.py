@@ -2,6 +2,10 @@
 
 A first pass makes about ten calls of each case, so that a chart stands within a second; one of two seconds a call, as a
 product in fp16 that a processor computes in a loop, would keep the others of a queue waiting for twenty.
+
+Also what the very first call of an implementation cost, compilation, loading of libraries and caches, where that was
+one on a single element, as in a worker that warms up: it is reported once, with the first case that uses the
+implementation afterwards.
 """
 
 from collections.abc import Collection
@@ -15,6 +19,7 @@ MOST_KINDS = 1000
 
 Kind = tuple[str, str, str, str, int | None]
 _seen: dict[Kind, tuple[int, float]] = {}
+_first_calls_s: dict[tuple[str, str, str, str], float] = {}
 
 
 def note(result: Result) -> None:
@@ -38,3 +43,14 @@ def _expected_s(case: Case) -> float:
 
 def _kind(case: Case) -> Kind:
     return (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
+
+
+def note_first_calls(case: Case, first_s: float, next_s: float) -> None:
+    """Add how much longer the first call of the implementation of `case` took than the next one."""
+    key = (case.operation, case.implementation, case.dtype, case.device)
+    _first_calls_s[key] = _first_calls_s.get(key, 0.0) + max(0.0, first_s - next_s)
+
+
+def take_first_calls_s(case: Case) -> float:
+    """Return the seconds that are noted for the implementation of `case`, and forget them."""
+    return _first_calls_s.pop((case.operation, case.implementation, case.dtype, case.device), 0.0)

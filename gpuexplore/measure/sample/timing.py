@@ -16,16 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
-from gpuexplore.backends.timer import Clock, Timer
-from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.backends.timer import Clock
+from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.candidates.waking import LEAST_S, WAKING_CALL_S, wake
-from gpuexplore.measure.conditions.core_speeds import Look
+from gpuexplore.measure.conditions.environment import resident_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper, longest_wait_s
-from gpuexplore.measure.conditions.memory import resident_bytes
-from gpuexplore.model import Case, Measurement
+from gpuexplore.model import Accuracy, Case, Measurement
 from gpuexplore.statistics import median, median_interval
 
 WARM_UP_S = 5e-3
@@ -38,6 +35,10 @@ LONG_CALL_S = 5e-3
 MIN_SAMPLES = 10
 DISTURBED_SHARE = 0.02  # of a core, which web servers used during a round: it is taken again
 PRECISION = 0.01  # half width of the interval over the median
+
+# Of what a call has no business to change while it is timed, samples that were taken and what takes them: puts back
+# what has changed, and then returns the name of its implementation.
+Seal = Callable[[], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,12 @@ class Sampling:
         other_values: inside it, a round that does not count computes with other values; checks its output at the end.
             Entered once, before the round that `rounds_before_other_values` precede.
         checked_call: takes one sample of a slow call and checks its output; None: calls are timed in rounds.
-        looks: at the cores, between rounds; none where nothing is known.
+        looks: how fast the slowest core ran between rounds, of its usual rate; none where nothing is known.
         grown_bytes: by which this process grew during its rounds.
         lasted_s: seconds of the rounds that count, without what lies between them; in which
         waited_s: threads waited for a core, the longest-waiting one of each round; None is unknown.
+        accuracy: of its first output; None: nobody compared it with a reference.
+        first_calls_s: seconds of first calls that were made for it; not of those of a worker that warmed up before.
     """
 
     candidate: Candidate
@@ -90,10 +93,12 @@ class Sampling:
     other_values: Callable[[], AbstractContextManager[None]] | None = None
     rounds_before_other_values: int = 0
     checked_call: Callable[[], float] | None = None
-    looks: list[Look] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)
     grown_bytes: int = 0
     lasted_s: float = 0.0
     waited_s: float | None = None
+    accuracy: Accuracy | None = None
+    first_calls_s: float = 0.0
 
     @property
     def waited_share(self) -> float | None:
@@ -204,38 +209,29 @@ def plan_rounds(samplings: Sequence[Sampling]) -> None:
         sampling.calls = timer.calls_per_round(call_s) if batched else 1
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
-    """What a call has no business to change while it is timed: samples that were taken, and what takes them.
+def sealed(samplings: Iterable[Sampling]) -> list[Seal]:
+    """Return the seals of `samplings` as they are now."""
+    return list(map(_seal, samplings))
 
-    Attributes:
-        clock: of the timer; None: it has none of its own.
-    """
 
-    sampling: Sampling
-    samples_s: tuple[float, ...]
-    candidate: Candidate
-    timer: Timer
-    clock: Any
+def _seal(sampling: Sampling) -> Seal:
+    candidate = sampling.candidate
+    timer = candidate.timer
+    clock = getattr(timer, CLOCK, None)  # None: it has none of its own
+    samples_s = tuple(sampling.samples_s)
 
-    @classmethod
-    def of(cls, sampling: Sampling) -> "Seal":
-        """Return the seal of `sampling` as it is now."""
-        candidate = sampling.candidate
-        clock = getattr(candidate.timer, CLOCK, None)
-        return cls(sampling, tuple(sampling.samples_s), candidate, candidate.timer, clock)
+    def broken() -> str | None:
+        count = len(samples_s)
+        same = tuple(sampling.samples_s[:count]) == samples_s and sampling.candidate is candidate
+        same = same and candidate.timer is timer and getattr(timer, CLOCK, None) is clock
+        sampling.samples_s[:count] = samples_s
+        sampling.candidate = candidate
+        object.__setattr__(candidate, "timer", timer)
+        if clock is not None:
+            setattr(timer, CLOCK, clock)
+        return None if same else candidate.case.implementation
 
-    def is_broken(self) -> bool:
-        """Put back what has changed; return whether anything had to be."""
-        sampling, count = self.sampling, len(self.samples_s)
-        same = tuple(sampling.samples_s[:count]) == self.samples_s and sampling.candidate is self.candidate
-        same = same and self.candidate.timer is self.timer and getattr(self.timer, CLOCK, None) is self.clock
-        sampling.samples_s[:count] = self.samples_s
-        sampling.candidate = self.candidate
-        object.__setattr__(self.candidate, "timer", self.timer)
-        if self.clock is not None:
-            setattr(self.timer, CLOCK, self.clock)
-        return not same
+    return broken
 
 
 def check_seals(seals: Iterable[Seal]) -> None:
@@ -244,8 +240,7 @@ def check_seals(seals: Iterable[Seal]) -> None:
     Raises:
         IncorrectOutput: it did; all is as it was.
     """
-    broken = [seal.candidate.case.implementation for seal in seals if seal.is_broken()]
-    if broken:
+    if broken := [name for seal in seals if (name := seal())]:
         raise IncorrectOutput(f"it changed the samples or the timer of {', '.join(broken)}")
 
 
@@ -258,7 +253,7 @@ def take_turn(
         failed: gets a case whose call raised, and what.
     """
     for case in random.sample(list(samplings), len(samplings)):
-        seals = [Seal.of(sampling) for sampling in samplings.values()]
+        seals = sealed(samplings.values())
         try:
             samplings[case].take_round(time)
             check_seals(seals)
@@ -274,7 +269,7 @@ def look(samplings: Iterable[Sampling], time: Timekeeper) -> None:
     for sampling in samplings:
         if sampling.candidate.device.kind == "cpu":
             seen = time.look_at_cores(sampling.candidate.threads, time.wait_for_idle_threads)
-            sampling.looks += [seen] if seen else []
+            sampling.looks += [] if seen is None else [seen]
 
 
 def sample_in_rounds(
@@ -303,12 +298,12 @@ def sample_in_rounds(
             end(case, None)
 
 
-def sample_alone(candidate: Candidate, call_s: float, time: Timekeeper, looks: list[Look]) -> tuple[float, ...]:
+def sample_alone(candidate: Candidate, call_s: float, time: Timekeeper, looks: list[float]) -> tuple[float, ...]:
     """Return seconds per call of one candidate, by the rounds and the stopping rule of all others.
 
     Args:
         call_s: about how long a call takes.
-        looks: gets what was seen of the cores between the rounds.
+        looks: gets how fast the slowest core ran between the rounds.
     """
     alone = Sampling(candidate, call_s, first_call_s=0.0)
     plan_rounds([alone])

@@ -31,7 +31,7 @@ from gpuexplore.measure.check.interpreted import (
     MOST_STEPS,
     MOST_WORK,
     BlockRun,
-    Request,
+    KernelLaunch,
     RunArray,
     check_size,
 )
@@ -108,7 +108,7 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
 
 def _request(
     choice: KernelChoice, geometry: Geometry, made: CompiledKernel
-) -> tuple[Request, AbstractContextManager[object]]:
+) -> tuple[KernelLaunch, AbstractContextManager[object]]:
     """Draw the choices of a shape and a block, and return what is to be run, and the column of the next choice.
 
     Raises:
@@ -126,7 +126,7 @@ def _request(
     with block_column:
         place = url_widgets.select(f"Block of {launch.blocks:,}", "at", blocks, shown=_block_label)
     along_x, along_y, along_z = map(int, place.split(","))
-    request = Request(
+    request = KernelLaunch(
         made.ptx,
         choice.operation.name,
         choice.dtype,
@@ -143,7 +143,7 @@ def _click() -> None:
     st.session_state[CLICKED] = True
 
 
-def _found(request: Request) -> BlockRun | str | None:
+def _found(request: KernelLaunch) -> BlockRun | str | None:
     """Return what running a kernel tells, or why it was not run; None where nobody has, and the visitor did not ask.
 
     Raises:
@@ -160,7 +160,7 @@ def _found(request: Request) -> BlockRun | str | None:
     return outcome
 
 
-def _kept(request: Request) -> BlockRun:
+def _kept(request: KernelLaunch) -> BlockRun:
     """Return what this kernel told before.
 
     Raises:
@@ -172,7 +172,7 @@ def _kept(request: Request) -> BlockRun:
     return found
 
 
-def _outcome(request: Request) -> BlockRun | str:
+def _outcome(request: KernelLaunch) -> BlockRun | str:
     try:
         return interpret(request)
     except GpuExploreError as error:

@@ -19,9 +19,9 @@ from gpuexplore.devices.cpu_ceiling.cache import (
     with_ceiling,
     with_saved,
 )
-from gpuexplore.devices.cpu_ceiling.levels import CachePlan, plan_caches
+from gpuexplore.devices.cpu_ceiling.ceiling import CachePlan, plan_caches
 from gpuexplore.devices.cpu_ceiling.loops import loops_for, tile_dtypes, unreached_dtypes
-from gpuexplore.devices.cpu_ceiling.measure import compile_loops, host_features, measure_ceiling
+from gpuexplore.devices.cpu_ceiling.measure import host_features, host_machine, measure_ceiling, parsed_loops
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, CacheRoof, Device
@@ -58,11 +58,15 @@ def test_a_measured_ceiling_is_positive_and_halves_with_precision_doubled():
     )
 
 
+def assembly_of(loops, features):
+    return "\n".join(map(host_machine().emit_assembly, parsed_loops(loops, features).values()))
+
+
 def test_the_loops_run_in_the_widest_vector_registers():
     features = host_features()
     if not features.get("avx"):
         pytest.skip("no AVX here: its registers are named otherwise")
-    assembly = compile_loops(loops_for(features), features).assembly
+    assembly = assembly_of(loops_for(features), features)
     assert ("%zmm" if features.get("avx512f") else "%ymm") in assembly
 
 
@@ -71,7 +75,7 @@ def test_every_accumulator_stays_a_multiply_add_of_its_own():
     if not features.get("fma"):
         pytest.skip("no x86 FMA here: multiply-adds are named otherwise")
     loops = {"fp32": loops_for(features)["fp32"]}
-    assembly = compile_loops(loops, features).assembly
+    assembly = assembly_of(loops, features)
     assert assembly.count("vfmadd") >= loops["fp32"].accumulators
 
 
@@ -79,7 +83,7 @@ def test_only_the_triad_for_memory_stores_past_the_caches():
     features = host_features()
     if not features.get("avx"):
         pytest.skip("no AVX here: its stores are named otherwise")
-    assembly = compile_loops({}, features).assembly
+    assembly = assembly_of({}, features)
     memory, rest = assembly.split("ordinary_triad:", maxsplit=1)
     assert "movntp" in memory
     assert "movntp" not in rest

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.activity import kind_named
-from gpuexplore.devices.pcie import Link, link_of
+from gpuexplore.devices.nvml import Link, link_of
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.features.transfer import measure as transfer
 from gpuexplore.features.transfer.measure import cpu_moves, perform

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.devices.pcie import Link
+from gpuexplore.devices.nvml import Link
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from gpuexplore.ui import session

@@ -9,11 +9,11 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import nvml
-from gpuexplore.measure.candidates import cuda_context
-from gpuexplore.measure.candidates.cuda_context import breaks_context
+from gpuexplore.measure.candidates import failure
+from gpuexplore.measure.candidates.failure import breaks_context
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.measure.sample import overhead
+from gpuexplore.measure.sample import contrast
 from gpuexplore.model import Result, Shape, Status
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.evil import catalogue
@@ -63,8 +63,8 @@ def test_error_of_one_call_leaves_the_context(reason):
 def gpu(monkeypatch):
     """Return a GPU whose implementations are the catalogue's, which run on the host."""
     catalogue.register(monkeypatch.setattr, monkeypatch.setitem)
-    monkeypatch.setattr(cuda_context, "_broken", {})
-    monkeypatch.setattr(overhead, "_known", {})
+    monkeypatch.setattr(failure, "_broken", {})
+    monkeypatch.setattr(contrast, "_known", {})
     monkeypatch.setattr(load_backend("numpy"), "DEVICE_KINDS", ("cpu", "cuda"))
     return replace(GPU, cache_bytes=2**10, uuid=None)
 

@@ -4,7 +4,7 @@ from math import ceil
 
 import pytest
 
-from gpuexplore.measure.candidates.waking import BRIEFLY_S, LEAST_S, MOST_S, WINDOW_S, wake, wake_briefly
+from gpuexplore.measure.candidates.candidate import BRIEFLY_S, LEAST_S, MOST_S, WINDOW_S, wake, wake_briefly
 from tests.measure.fakes import FakeClock, FakeWork, candidate
 
 

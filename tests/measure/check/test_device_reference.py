@@ -10,17 +10,17 @@ import torch
 from gpuexplore.backends import load_backend
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure.arrays import device_arrays, large
 from gpuexplore.measure.arrays.device_arrays import DeviceOutput
-from gpuexplore.measure.arrays.drawn import drawn
-from gpuexplore.measure.arrays.large import is_large
-from gpuexplore.measure.arrays.on_device import place_for
+from gpuexplore.measure.arrays.large import drawn, is_large
+from gpuexplore.measure.candidates.candidate import place_for
 from gpuexplore.measure.check import guard
-from gpuexplore.measure.check.device_reference import DeviceReference, WrongReference
 from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.in_blocks import DeviceReference
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.check.untouched import ChangedProcess, Untouched
-from gpuexplore.measure.conditions import memory
+from gpuexplore.measure.conditions import environment
 from gpuexplore.model import Shape, Status
 from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import CPU, GPU, case
@@ -188,7 +188,7 @@ def test_device_that_computes_wrongly_is_not_believed(monkeypatch, what):
     honest = torch.matmul
     monkeypatch.setattr(device_arrays, "matmul", lambda a, b: honest(a, b) * (1 + 1e-9))
 
-    with pytest.raises(WrongReference, match="is not what the host computes from the same inputs"):
+    with pytest.raises(GpuExploreError, match="is not what the host computes from the same inputs"):
         reference.parts if what == "rows" else reference.sums  # noqa: B018
 
 
@@ -196,7 +196,7 @@ def test_inputs_that_the_device_draws_wrongly_are_not_believed(monkeypatch):
     reference, _ = made(DTYPES["fp32"])
     monkeypatch.setattr(device_arrays, "numbers_of", lambda places, keys: places % 65536)
 
-    with pytest.raises(WrongReference):
+    with pytest.raises(GpuExploreError, match="is not what the host computes from the same inputs"):
         _ = reference.parts
 
 
@@ -242,7 +242,7 @@ def test_large_product_is_measured_without_an_input_or_an_output_on_the_host(gpu
 
 
 def test_product_that_does_not_fit_says_what_it_needs_and_what_is_free(gpu, monkeypatch):
-    monkeypatch.setattr(memory, "free_gpu_bytes", lambda uuid: 500_000_000)
+    monkeypatch.setattr(environment, "free_gpu_bytes", lambda uuid: 500_000_000)
 
     result = measured(replace(gpu, uuid="GPU-0", cache_bytes=2**27), "numpy")
 
@@ -251,7 +251,7 @@ def test_product_that_does_not_fit_says_what_it_needs_and_what_is_free(gpu, monk
 
 
 def test_product_that_the_host_would_make_needs_memory_there(gpu, monkeypatch):
-    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(environment, "free_host_bytes", lambda: 1_000_000)
     assert measured(gpu, "numpy").status is Status.OK
 
     monkeypatch.setattr(device_arrays, "place_of", lambda device: None)

@@ -25,8 +25,8 @@ from gpuexplore.measure.check.guard import (
     probe_shapes,
     work,
 )
-from gpuexplore.measure.conditions import memory
-from gpuexplore.measure.conditions.memory import free_bytes
+from gpuexplore.measure.conditions import environment
+from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
@@ -157,17 +157,17 @@ def test_product_of_every_size_fits_on_80_gb_in_bf16_and_not_in_fp64(size, items
 
 
 def test_gpu_keeps_a_tenth_of_what_is_free_and_unknown_stays_unknown(monkeypatch):
-    monkeypatch.setattr(memory, "free_gpu_bytes", {"GPU-0": 1000}.get)
+    monkeypatch.setattr(environment, "free_gpu_bytes", {"GPU-0": 1000}.get)
 
     assert free_bytes(GPU) == 900
     assert free_bytes(replace(GPU, uuid="GPU-1")) is None
 
 
 def test_cpu_has_what_the_machine_has_free_now(monkeypatch):
-    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1000)
+    monkeypatch.setattr(environment, "free_host_bytes", lambda: 1000)
     assert free_bytes(CPU) == 900
 
-    monkeypatch.setattr(memory, "free_host_bytes", lambda: None)
+    monkeypatch.setattr(environment, "free_host_bytes", lambda: None)
     assert free_bytes(CPU) is None
 
 

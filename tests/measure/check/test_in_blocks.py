@@ -11,17 +11,16 @@ import torch
 from gpuexplore.backends import load_backend
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure.arrays import device_arrays, large, wide
 from gpuexplore.measure.arrays.device_arrays import DeviceOutput
-from gpuexplore.measure.arrays.drawn import drawn
-from gpuexplore.measure.arrays.large import layout
+from gpuexplore.measure.arrays.large import drawn, layout
 from gpuexplore.measure.arrays.wide import Wide
 from gpuexplore.measure.check import guard, in_blocks
-from gpuexplore.measure.check.device_reference import WrongReference
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.in_blocks import BlockedReference
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.measure.conditions import memory
+from gpuexplore.measure.conditions import environment
 from gpuexplore.model import Shape, Status
 from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import case
@@ -209,7 +208,7 @@ def test_device_that_computes_wrongly_is_not_believed(monkeypatch, operation, sh
     monkeypatch.setattr(wide, "BY_TORCH", MappingProxyType({**wide.BY_TORCH, **wrong}))
     monkeypatch.setattr(device_arrays, "matmul", lambda a, b: torch.matmul(a, b) * (1 + 1e-9))
 
-    with pytest.raises(WrongReference, match=f"float64 {operation.name} on cpu is not what the host computes"):
+    with pytest.raises(GpuExploreError, match=f"float64 {operation.name} on cpu is not what the host computes"):
         judged(out, reference)
 
 
@@ -218,7 +217,7 @@ def test_inputs_that_the_device_draws_wrongly_are_not_believed(monkeypatch, oper
     reference, out = made(operation, shape, FP32)
     monkeypatch.setattr(device_arrays, "numbers_of", lambda places, keys: places % 65536)
 
-    with pytest.raises(WrongReference):
+    with pytest.raises(GpuExploreError, match="is not what the host computes from the same inputs"):
         judged(out, reference)
 
 
@@ -349,7 +348,7 @@ def test_case_that_the_host_makes_does_not_say_otherwise(gpu):
 
 def test_large_case_ends_for_want_of_memory_only_where_the_host_makes_it(gpu, monkeypatch):
     asked = case("numpy", operation="vector_add", shape=Shape.of(n=20_001), device=gpu.id)
-    monkeypatch.setattr(memory, "free_host_bytes", lambda: 1_000_000)
+    monkeypatch.setattr(environment, "free_host_bytes", lambda: 1_000_000)
     assert measured_there(asked, gpu).status is Status.OK
 
     monkeypatch.setattr(device_arrays, "place_of", lambda device: None)

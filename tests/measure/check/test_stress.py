@@ -10,7 +10,7 @@ from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.stress import UNCHANGED, check_often, cores_of, stresses, weakness
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.model import Case, Measurement, Options, Shape
 from gpuexplore.operations import OPERATIONS, of_users, operation_named
 from tests.measure.fakes import CPU, FakeClock
@@ -183,7 +183,7 @@ def test_threads_of_its_own_are_told_by_the_cpu_that_others_than_the_busiest_use
 
 
 def measurement_of(case, group, cores):
-    return Measured(case, Measurement((1e-3,) * 6, 1e-3, (1,) * 6), group.environment, cores=cores)
+    return MeasuredCase(case, Measurement((1e-3,) * 6, 1e-3, (1,) * 6), group.environment, cores=cores)
 
 
 def test_large_values_are_smaller_in_narrow_dtypes():

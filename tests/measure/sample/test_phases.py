@@ -11,7 +11,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.check.untouched import Untouched
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.sample.phases import take_phases
+from gpuexplore.measure.sample.contrast import take_phases
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
 from gpuexplore.model import Measurement, Phase, Shape
 from gpuexplore.operations import OPERATIONS

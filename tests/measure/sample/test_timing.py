@@ -8,7 +8,6 @@ from random import Random
 import pytest
 
 from gpuexplore.backends.timer import MIN_BATCH_S, HostTimer
-from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.sample.timing import (
     DISTURBED_SHARE,
@@ -175,13 +174,13 @@ def test_a_checked_call_is_a_round_of_its_own():
     assert (sampling.samples_s, sampling.rounds, bench.works["slow"].calls) == ([0.5], 1, 0)
 
 
-@pytest.mark.parametrize(("device", "looks"), [(CPU, [Look(0.5)]), (GPU, [])])
+@pytest.mark.parametrize(("device", "looks"), [(CPU, [0.5]), (GPU, [])])
 def test_cores_are_looked_at_after_the_rounds_of_a_turn_and_not_for_a_gpu(device, looks):
     bench = Bench(one=[LONG_S])
     sampling = bench.sampling("one")
     sampling.candidate = replace(sampling.candidate, device=device)
     seen = []
-    time = replace(bench.time, look_at_cores=lambda threads, wait: seen.append(sampling.rounds) or Look(0.5))
+    time = replace(bench.time, look_at_cores=lambda threads, wait: seen.append(sampling.rounds) or 0.5)
 
     take_turn(bench.samplings, time, Random(1), lambda case, error: pytest.fail(str(error)))
 

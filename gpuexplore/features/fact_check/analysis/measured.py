@@ -13,9 +13,8 @@ from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of, flop_count, shape_label
 from gpuexplore.analysis.verdict import Estimate, Relation, Words, compare, rate_of, ratio_of
 from gpuexplore.devices import accelerator_named
-from gpuexplore.devices.accelerators import Accelerator
+from gpuexplore.devices.accelerators import PEAK_FIELDS, Accelerator
 from gpuexplore.devices.identity import same_device
-from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.features.fact_check.analysis.check import Check, MeasuredQuantity, Side, interval_of
 from gpuexplore.features.fact_check.analysis.claim import Claim
 from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, Result
@@ -38,7 +37,7 @@ class Variant:
 
     def peak_flop_per_s(self, dtype: str) -> float | None:
         """Return the largest rate it has for `dtype`; None where its units for that are unknown or absent."""
-        columns = (column.field for column in PEAK_FIELDS if column.dtype == dtype)
+        columns = (column for (name, _), column in PEAK_FIELDS.items() if name == dtype)
         known = [self.row.rates[column] for column in columns if column in self.row.rates]
         if not known:
             return None

@@ -7,13 +7,12 @@ from typing import Any
 
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Stage
 from gpuexplore.features.mistakes.catalog.turns import Pairs, Procedure, reading
-from gpuexplore.measure.candidates.candidate import Candidate
-from gpuexplore.measure.candidates.waking import wake
+from gpuexplore.measure.candidates.candidate import Candidate, wake
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group, open_group
 from gpuexplore.measure.check.in_blocks import AnyReference
-from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
 from gpuexplore.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
 from gpuexplore.statistics import median
@@ -113,7 +112,7 @@ def flag_of(
     environment: Environment | None = None,
 ) -> Detection:
     """Return whether a result with these samples would carry the flag `name`, by the rules of every result."""
-    measured = Measured(
+    measured = MeasuredCase(
         case=subject.case,
         measurement=Measurement(samples_s, first_call_s=samples_s[0]),
         environment=environment or subject.environment,

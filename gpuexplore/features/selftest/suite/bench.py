@@ -18,7 +18,7 @@ from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
-from gpuexplore.measure.candidates.cuda_context import lost_reason
+from gpuexplore.measure.candidates.failure import lost_reason
 from gpuexplore.model import Case, Device, Result, Status
 
 WORKER = "gpuexplore.features.selftest.suite.worker"

@@ -36,9 +36,8 @@ from gpuexplore.features.training.measure.setup import (
     read_setup,
 )
 from gpuexplore.measure.check.guard import check_memory
-from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.model import Device
 
 __all__ = [

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.devices import row_of
-from gpuexplore.devices.pcie import SOURCE, Link
+from gpuexplore.devices.nvml import SOURCE, Link
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.transfer.analysis.span import Span, measured_span
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Reading

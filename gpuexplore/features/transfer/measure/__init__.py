@@ -10,15 +10,14 @@ from typing import Any
 
 from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.devices.pcie import link_of
+from gpuexplore.devices.nvml import link_of
 from gpuexplore.errors import Cancelled, InvalidInput
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Observed, Part, Reading, timed
 from gpuexplore.measure.check.guard import check_memory
-from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.flags import condition_flags
-from gpuexplore.measure.sample.in_turns import measurement_of, sample_all, warmed
+from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
 from gpuexplore.model import Device, Environment
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import encode

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuexplore.activity import Activity, of_kind
-from gpuexplore.devices.pcie import Link
+from gpuexplore.devices.nvml import Link
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import CacheState, Environment, Flag, Measurement, Shape
 from gpuexplore.operations.contract import Operation

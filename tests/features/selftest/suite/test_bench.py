@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.devices import nvml
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.selftest.suite.bench import Bench
 from gpuexplore.features.selftest.suite.probes import flush
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, device_lock
-from gpuexplore.measure.candidates.cuda_context import GpuLost, check_context
+from gpuexplore.measure.candidates.failure import check_context
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.fakes import CPU, GPU
 
@@ -36,7 +37,7 @@ def test_gpu_is_lost_for_the_self_test_when_it_is_for_the_core_that_measures(ben
     assert bench.lost() is None
 
     board.lost = True
-    with pytest.raises(GpuLost) as told:
+    with pytest.raises(GpuExploreError) as told:
         check_context(GPU)
     assert bench.lost() == str(told.value)
 

@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.analysis.prediction import calibrate, predict
 from gpuexplore.analysis.prediction.calls_of import calls_of
 from gpuexplore.devices import target_named
-from gpuexplore.devices.pcie import Link
+from gpuexplore.devices.nvml import Link
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.transfer.analysis import (
     BreakEven,

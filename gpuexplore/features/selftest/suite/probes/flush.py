@@ -10,7 +10,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.sample.in_turns import sample_all, warmed
+from gpuexplore.measure.sample.prepare import sample_all, warmed
 from gpuexplore.model import Case, Device, Options, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.statistics import median
