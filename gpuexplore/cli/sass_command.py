@@ -89,7 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
         shared_bytes_per_block=made.shared_bytes,
     )
     loop, facts = main_loop(code), facts_of(code)
-    mix = mix_of(loop.instructions if loop else code)
+    mix = mix_of(loop if loop else code)
     bound = instruction_bound(facts, gpu, full, flop_per_byte(operation, shape, dtype))
     if arguments.json:
         about = {"kernel": name, "dtype": dtype, "gpu": gpu.name, "block": block, "shape": dict(shape.axes)}

@@ -26,7 +26,7 @@ def bound_json(bound: InstructionBound) -> dict[str, Any]:
 
 def lines_json(lines: Sequence[Line], loop: Loop | None) -> list[dict[str, Any]]:
     """Return the instructions of a loop, without one all, as JSON has them: scheduling unknown is null."""
-    inside = {each.address for each in loop.instructions} if loop else None
+    inside = {each.address for each in loop} if loop else None
     return [_line(line) for line in lines if inside is None or line.instruction.address in inside]
 
 
@@ -68,9 +68,9 @@ def print_code(lines: Sequence[Line], loop: Loop | None) -> None:
 
 
 def _print_loop(lines: Sequence[Line], loop: Loop) -> None:
-    addresses = {each.address for each in loop.instructions}
-    before = sum(line.instruction.address < loop.first for line in lines)
-    after = sum(line.instruction.address > loop.last for line in lines)
+    addresses = {each.address for each in loop}
+    before = sum(line.instruction.address < loop[0].address for line in lines)
+    after = sum(line.instruction.address > loop[-1].address for line in lines)
     print(f"... {before} instructions before the main loop (--all prints them)")
     print(*(line for line in lines if line.instruction.address in addresses), sep="\n")
     if inside := len(lines) - before - after - len(addresses):

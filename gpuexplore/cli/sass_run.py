@@ -12,9 +12,9 @@ from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.running_files import FileLaunch, run_kernel
 from gpuexplore.kernels.files import KernelFile, PtxText, kernel_chosen
-from gpuexplore.kernels.files.arguments import Argument, read_argument
+from gpuexplore.kernels.files.arguments import KernelArgument, read_argument
 from gpuexplore.kernels.geometry import AXES, Block, read_block
-from gpuexplore.kernels.ptx import Report
+from gpuexplore.kernels.ptx import LaunchReport
 from gpuexplore.units import read_whole
 
 OF_A_RUN = ("grid", "arg")
@@ -55,12 +55,12 @@ def _grid(text: str | None) -> Block:
     return lengths
 
 
-def _arrays(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
+def _arrays(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
     named = [argument for argument in given if argument.array is not None]
     return {each.name: each.values(stored) for each, stored in zip(named, report.arrays, strict=True)}
 
 
-def _as_json(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
+def _as_json(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
     """Return the report; NaN and infinities are text, as strict JSON has neither."""
     return {
         "faults": [str(fault) for fault in report.faults],
@@ -72,7 +72,7 @@ def _as_json(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
     }
 
 
-def _print(report: Report, given: tuple[Argument, ...], launch: FileLaunch) -> None:
+def _print(report: LaunchReport, given: tuple[KernelArgument, ...], launch: FileLaunch) -> None:
     grid, block = (" x ".join(map(str, lengths)) for lengths in (launch.grid, launch.block))
     told = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
     print(f"grid of {grid}, blocks of {block} threads: {told}")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.jobs.compiling import in_turn
 from gpuexplore.kernels.files import PtxKernel, PtxText
-from gpuexplore.kernels.files.arguments import Argument, bits_of
+from gpuexplore.kernels.files.arguments import KernelArgument, bits_of
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.kernels.ptx import Grid, Options, Report, parse, run
+from gpuexplore.kernels.ptx import Grid, LaunchOptions, LaunchReport, parse, run
 
 MOST_WORK = 100_000_000  # thread instructions: about a minute
 
@@ -20,10 +20,10 @@ class FileLaunch:
     grid: Block
     block: Block
     dynamic_shared_bytes: int
-    arguments: tuple[Argument, ...]
+    arguments: tuple[KernelArgument, ...]
 
 
-def run_kernel(module: PtxText, kernel: PtxKernel, launch: FileLaunch) -> Report:
+def run_kernel(module: PtxText, kernel: PtxKernel, launch: FileLaunch) -> LaunchReport:
     """Return what running a kernel of a PTX module tells.
 
     Raises:
@@ -40,7 +40,7 @@ def run_kernel(module: PtxText, kernel: PtxKernel, launch: FileLaunch) -> Report
     arrays = [each.array for each in given if each.array is not None]
     try:
         with in_turn():
-            options = Options(most_work=MOST_WORK, arguments=lambda addresses, _: _in_order(numbers, addresses))
+            options = LaunchOptions(most_work=MOST_WORK, arguments=lambda addresses, _: _in_order(numbers, addresses))
             return run(parse(module.alone(kernel.name)), grid, arrays, options)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         # it was written for the PTX of our own kernels, and meets here what nobody has tried

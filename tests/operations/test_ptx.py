@@ -263,7 +263,7 @@ def expect_what_its_sentence_says(kernel, made):
     assert phrase in implementation.about
     for target in made if phrase and dtype.name == "fp32" else ():
         if target.compute_capability in EXECUTED:
-            mix = mix_of(main_loop(disassembled(target.cubin)).instructions)
+            mix = mix_of(main_loop(disassembled(target.cubin)))
             assert (mix.loads, mix.stores) == (loads, stores)  # none of local memory, so no spills
             if operation.name == "attention":
                 assert mix.multiply_adds == 32 / 3 * loads["LDS.128"]
@@ -279,7 +279,7 @@ def test_sentence_on_attention_tells_what_its_tensor_cores_do(capability):
     attention = OPERATIONS["attention"]
     kernel = attention.implementation_named("numba-cuda")
     made = compile_for(attention, kernel, DTYPES["bf16"], None, capability)
-    loop = main_loop(disassembled(made.cubin)).instructions
+    loop = main_loop(disassembled(made.cubin))
     mix = mix_of(loop)
 
     assert "40 loads for 128 products" in kernel.about

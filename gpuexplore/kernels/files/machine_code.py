@@ -8,7 +8,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.files.cubin import Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxText
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.kernels.sass import Instruction, Line, controls_of, lines_of
+from gpuexplore.kernels.sass import Line, SassInstruction, controls_of, lines_of
 from gpuexplore.kernels.sass.disassembler import disassembled, live_registers
 
 OLDEST = (7, 0)  # instructions of 128 bits
@@ -64,7 +64,7 @@ class MachineCode:
     ignored: str = ""
 
     @property
-    def code(self) -> tuple[Instruction, ...]:
+    def code(self) -> tuple[SassInstruction, ...]:
         """Its instructions alone."""
         return tuple(line.instruction for line in self.lines)
 

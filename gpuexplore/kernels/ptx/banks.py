@@ -1,6 +1,6 @@
 """How many passes through the 32 banks of shared memory an access takes."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
 
@@ -43,16 +43,15 @@ def words_of(addresses: Values, size_bytes: int, lanes: Values) -> tuple[Values,
     return np.broadcast_to((lanes // together)[:, None], words.shape), words
 
 
-@dataclass
-class BankCounter:
-    """Remembers patterns: shifting all addresses by a multiple of 128 bytes changes nothing."""
+def remembering_wavefronts() -> Callable[[Values, int, Values], tuple[int, int]]:
+    """Return what does as `wavefronts` and remembers patterns: all addresses 128 bytes further on change nothing."""
+    known: dict[tuple[int, bytes, bytes], tuple[int, int]] = {}
 
-    known: dict[tuple[int, bytes, bytes], tuple[int, int]] = field(default_factory=dict)
-
-    def count(self, addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, int]:
-        """Return what `wavefronts` returns."""
+    def count(addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, int]:
         pattern = addresses - addresses.min() // _PERIOD_BYTES * _PERIOD_BYTES
         key = size_bytes, pattern.tobytes(), lanes.tobytes()
-        if key not in self.known:
-            self.known[key] = wavefronts(pattern, size_bytes, lanes)
-        return self.known[key]
+        if key not in known:
+            known[key] = wavefronts(pattern, size_bytes, lanes)
+        return known[key]
+
+    return count

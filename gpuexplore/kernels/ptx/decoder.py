@@ -9,15 +9,11 @@ import numpy as np
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.program import (
     Address,
-    Group,
     Instruction,
-    Integer,
     Negated,
     Operand,
     Program,
-    Real,
     Register,
-    Symbol,
 )
 from gpuexplore.kernels.ptx.registers import LANES, RegisterFile
 from gpuexplore.kernels.ptx.report import Ledger
@@ -64,7 +60,7 @@ class Decoder:
 
     def write(self, operand: Operand, kind: Scalar) -> Putter:
         """Return what puts a value of a type into a register, in some lanes; a wider one is filled up."""
-        if operand == Symbol("_"):
+        if operand == "_":
             return lambda *_: None
         if not isinstance(operand, Register) or operand.name not in self.registers:
             raise Unsupported(f"{operand} as a destination")
@@ -116,10 +112,10 @@ class Decoder:
 
     def _constant(self, operand: Operand, kind: Scalar) -> Values:
         """Return a constant in every lane."""
-        if isinstance(operand, Real):
-            raw = np.full(LANES, operand.bits, f"u{operand.width // 8}")
-            same = operand.width == kind.bits
-            return raw.view(kind.dtype) if same else raw.view(f"f{operand.width // 8}").astype(kind.dtype)
+        if isinstance(operand, np.float32 | np.float64):
+            everywhere = np.full(LANES, operand)
+            same = 8 * operand.itemsize == kind.bits
+            return everywhere.view(kind.dtype) if same else everywhere.astype(kind.dtype)
         value = self._whole(operand)
         if kind.letter == "p":
             return np.full(LANES, bool(value))
@@ -128,19 +124,19 @@ class Decoder:
         return np.full(LANES, value & (2**kind.bits - 1), f"u{kind.bits // 8}").view(kind.dtype)
 
     def _whole(self, operand: Operand) -> int:
-        if isinstance(operand, Integer):
-            return operand.value
-        if isinstance(operand, Symbol):
+        if isinstance(operand, int):
+            return operand
+        if isinstance(operand, str):
             for places in (self.program.shared.places, self.program.local.places):
-                if operand.name in places:
-                    return places[operand.name]
-            raise Unsupported(f"the name {operand.name}")
+                if operand in places:
+                    return places[operand]
+            raise Unsupported(f"the name {operand}")
         raise Unsupported(f"{operand} as a value")
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
     """Return the operands that are written as one, or the only one."""
-    return operand.items if isinstance(operand, Group) else (operand,)
+    return operand if isinstance(operand, tuple) else (operand,)
 
 
 def mode_of(instruction: Instruction) -> str:

@@ -1,13 +1,13 @@
 """Accesses of warps to the memories: checked, counted, and blamed on the instruction where something is wrong."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.ptx.banks import BankCounter
+from gpuexplore.kernels.ptx.banks import remembering_wavefronts
 from gpuexplore.kernels.ptx.block import AT_ONCE, SharedMemory
 from gpuexplore.kernels.ptx.device_memory import DeviceMemory
 from gpuexplore.kernels.ptx.report import FaultKind, Ledger
@@ -55,9 +55,9 @@ class Memories:
     device: DeviceMemory
     ledger: Ledger
     local_bytes: int = 0
-    banks: BankCounter = field(default_factory=BankCounter)
 
     def __post_init__(self) -> None:
+        self._wavefronts = remembering_wavefronts()
         self.watches_reads = bool((self.device.inside & ~self.device.written).any())
 
     def lanes(self, warp: Warp, mask: Mask, addresses: Values, space: str) -> tuple[Lanes, str]:
@@ -160,7 +160,7 @@ class Memories:
     def count_banks(self, place: int, lanes: Lanes, size_bytes: int) -> None:
         """Count the passes of an access to shared memory."""
         if lanes.at.size:
-            self.ledger.note_banks(place, *self.banks.count(lanes.at, size_bytes, lanes.numbers))
+            self.ledger.note_banks(place, *self._wavefronts(lanes.at, size_bytes, lanes.numbers))
 
     def note(self, place: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
         """Blame an instruction for what was found wrong with some of its accesses."""

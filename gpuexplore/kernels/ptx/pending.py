@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.scalars import Values
 
 
@@ -25,33 +24,30 @@ class Copy:
         return Copy(*(each[chosen] for each in (self.lanes, self.at, self.parts, self.values, self.groups)))
 
 
-@dataclass
-class PendingCopies:
-    """Copies on their way, and how many groups each lane has closed."""
+def copies_arrived(
+    copies: list[Copy], closed: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_], pending: int | None
+) -> Iterator[Copy]:
+    """Take out of copies on their way those that lanes wait for, the oldest first.
 
-    closed: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(LANES, np.int64))
-    copies: list[Copy] = field(default_factory=list)
-
-    def arrived(self, lanes: npt.NDArray[np.bool_], pending: int | None) -> Iterator[Copy]:
-        """Take out those that lanes wait for, the oldest first.
-
-        Args:
-            lanes: that wait.
-            pending: how many groups may stay on their way; None: no copy, in a group or not.
-        """
-        kept: list[Copy] = []
-        for copy in self.copies:
-            last = self.closed[copy.lanes] - (pending or 0)
-            done = lanes[copy.lanes] & ((copy.groups < last) if pending is not None else True)
-            if done.any():
-                yield copy.of(done)
-            if not done.all():
-                kept.append(copy.of(~done))
-        self.copies[:] = kept
+    Args:
+        copies: of a warp.
+        closed: how many groups each lane has closed.
+        lanes: that wait.
+        pending: how many groups may stay on their way; None: no copy, in a group or not.
+    """
+    kept: list[Copy] = []
+    for copy in copies:
+        last = closed[copy.lanes] - (pending or 0)
+        done = lanes[copy.lanes] & ((copy.groups < last) if pending is not None else True)
+        if done.any():
+            yield copy.of(done)
+        if not done.all():
+            kept.append(copy.of(~done))
+    copies[:] = kept
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class ProductInFlight:
     """A product of a warp on its way: what puts its sums into registers, the shared memory it reads, its group."""
 
     finish: Callable[[], None]
@@ -72,13 +68,13 @@ class PendingProducts:
     closed: int = 0
     places: list[int] = field(default_factory=list)
     used: set[str] | None = None
-    _flying: list[tuple[Product, tuple[str, ...], frozenset[str]]] = field(default_factory=list)
+    _flying: list[tuple[ProductInFlight, tuple[str, ...], frozenset[str]]] = field(default_factory=list)
 
     def fence(self) -> None:
         """Order all uses of registers so far before the products that follow."""
         self.used = set()
 
-    def add(self, product: Product, registers: tuple[tuple[str, ...], frozenset[str]], place: int) -> None:
+    def add(self, product: ProductInFlight, registers: tuple[tuple[str, ...], frozenset[str]], place: int) -> None:
         """Take a product that starts; `registers`: of its sums, and of its first factor."""
         self._flying.append((product, *registers))
         self.places.append(place)
@@ -101,7 +97,7 @@ class PendingProducts:
             self.used |= registers
         return any(not registers.isdisjoint(read.union(sums)) for _, sums, read in self._flying)
 
-    def arrived(self, pending: int) -> list[Product]:
+    def arrived(self, pending: int) -> list[ProductInFlight]:
         """Take out those in closed groups, of which so many may stay on their way, the oldest first."""
         last = self.closed - pending
         done = [flying[0] for flying in self._flying if flying[0].group < last]

@@ -6,7 +6,6 @@ neighbours. Sums of products are exact in float64 and rounded once; the hardware
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,42 +23,32 @@ _ROW_BYTES = 16
 _WORD, _HALF = scalar("b32"), scalar("b16")
 _OPERANDS = ("tf32", "bf16", "f16")
 _KEPT_OF_TF32 = np.uint32(0xFFFFE000)
+_GROUP, _WITHIN = np.divmod(EVERY_LANE, 4)
+# which of the 16 x 8 sums each of 4 registers holds in each lane
+_SUMS = np.array([(_GROUP + i // 2 * 8) * 8 + _WITHIN * 2 + i % 2 for i in range(4)])
 
 
-@dataclass(frozen=True)
-class Fragments:
-    """Where the elements of a product of (16, k) and (k, 8) lie among registers, lanes and halves of registers.
+def factor_places(depth: int, per_register: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return where the factors of a product of (16, k) and (k, 8) lie, counted along registers, lanes and halves.
 
-    Attributes:
-        a: (16, k) places in the registers of the first factor, counted along registers, lanes and halves.
-        b: (k, 8) likewise.
-        sums: (4, 32): which of the 16 x 8 sums each register holds in each lane.
+    Args:
+        depth: terms of the product.
+        per_register: numbers in a register.
     """
-
-    a: npt.NDArray[np.intp]
-    b: npt.NDArray[np.intp]
-    sums: npt.NDArray[np.intp]
-
-    @classmethod
-    def of(cls, depth: int, per_register: int) -> "Fragments":
-        """Return the fragments for `depth` terms with so many numbers in a register."""
-        group, within = np.divmod(EVERY_LANE, 4)
-        a, b = np.zeros((16, depth), np.intp), np.zeros((depth, 8), np.intp)
-        chunks = depth // (4 * per_register)
-        for chunk in range(chunks):
-            for half in range(per_register):
-                term = chunk * 4 * per_register + within * per_register + half
-                b[term, group] = (chunk * LANES + EVERY_LANE) * per_register + half
-                for lower in range(2):
-                    register = chunk * 2 + lower
-                    a[group + 8 * lower, term] = (register * LANES + EVERY_LANE) * per_register + half
-        sums = [(group + i // 2 * 8) * 8 + within * 2 + i % 2 for i in range(4)]
-        return cls(a, b, np.array(sums))
+    a, b = np.zeros((16, depth), np.intp), np.zeros((depth, 8), np.intp)
+    for chunk in range(depth // (4 * per_register)):
+        for half in range(per_register):
+            term = chunk * 4 * per_register + _WITHIN * per_register + half
+            b[term, _GROUP] = (chunk * LANES + EVERY_LANE) * per_register + half
+            for lower in range(2):
+                register = chunk * 2 + lower
+                a[_GROUP + 8 * lower, term] = (register * LANES + EVERY_LANE) * per_register + half
+    return a, b
 
 
 def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
     depth, name = _form(instruction)
-    fragments = Fragments.of(depth, 1 if name == "tf32" else 2)
+    left_places, right_places = factor_places(depth, 1 if name == "tf32" else 2)
     target, *sources = instruction.operands
     single = scalar("f32")
     puts = [decoder.write(item, single) for item in items(target)]
@@ -71,9 +60,9 @@ def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step
 
     def step(warp: Warp, mask: Mask) -> None:
         expect_all(memories, place, warp, mask)
-        left = numbers(name, [get(warp) for get in a])[fragments.a]
-        right = numbers(name, [get(warp) for get in b])[fragments.b]
-        products = (left @ right).ravel()[fragments.sums]
+        left = numbers(name, [get(warp) for get in a])[left_places]
+        right = numbers(name, [get(warp) for get in b])[right_places]
+        products = (left @ right).ravel()[_SUMS]
         for put, get, product in zip(puts, c, products, strict=True):
             put(warp, mask, (product + get(warp)).astype(np.float32))
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.kernels.ptx.block import Block
-from gpuexplore.kernels.ptx.pending import PendingCopies, PendingProducts
+from gpuexplore.kernels.ptx.pending import Copy, PendingProducts
 from gpuexplore.kernels.ptx.registers import LANES, RegisterFile
 from gpuexplore.kernels.ptx.scalars import Values
 
@@ -26,6 +26,9 @@ class Warp:
         mask: the active lanes.
         waiting: whether it has arrived at a barrier.
         ended: whether all of its lanes have.
+        copies: that are on their way.
+        copy_groups: how many groups of copies each lane has closed.
+        products: that are on their way.
         touched: addresses of the last access to memory, for an observer.
         fetched: where the last asynchronous copy reads, and how many bytes, likewise.
     """
@@ -35,7 +38,9 @@ class Warp:
         self.slots = registers.slots()
         self.threads = index * LANES + EVERY_LANE
         self.special = block.special_of(self.threads)
-        self.copies, self.products = PendingCopies(), PendingProducts()
+        self.copies: list[Copy] = []
+        self.copy_groups = np.zeros(LANES, np.int64)
+        self.products = PendingProducts()
         self.pc, self.rejoin = 0, _NOWHERE
         self.waiting = self.ended = False
         self.touched: Values | None = None

@@ -9,7 +9,7 @@ from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.intrinsics.edges import edge_loader
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, lines_loader, store_vector, vector_loader, write
-from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, Share, Tiling
+from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, LoadShare, Tiling
 
 Loader = tuple[Any, Any]
 
@@ -178,7 +178,7 @@ def whole_b_loader(tiling: Tiling) -> Loader:
     return _whole(tiling.share_b), following
 
 
-def _whole(share: Share) -> Any:
+def _whole(share: LoadShare) -> Any:
     sweep, load_lines = share.sweep, lines_loader(share.count, share.vector)
 
     @inlined
@@ -228,7 +228,7 @@ def edge_b_loader(tiling: Tiling) -> Loader:
     return _with_zeros(tiling.share_b), following
 
 
-def _with_zeros(share: Share) -> Any:
+def _with_zeros(share: LoadShare) -> Any:
     load_vectors = edge_loader(share.count, share.sweep, share.vector)
 
     @inlined

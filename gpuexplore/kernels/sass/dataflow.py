@@ -9,7 +9,7 @@ cycles are never too many.
 import re
 from collections.abc import Iterator, Sequence
 
-from gpuexplore.kernels.sass.instruction import LOADS, STORES, Instruction
+from gpuexplore.kernels.sass.instruction import LOADS, STORES, SassInstruction
 
 ARITHMETIC, SHARED, CACHE, TENSOR, SMALL_TENSOR = 4, 20, 30, 16, 10
 PASSES = 6  # the first fill the pipeline
@@ -17,7 +17,7 @@ _REGISTER = re.compile(r"(?<![\w.])(R\d+|P\d|UR\d+|UP\d)(\.64)?(?![\w])")
 _PAIRS = ("DFMA", "DADD", "DMUL")
 
 
-def cycles_of_a_pass(instructions: Sequence[Instruction]) -> float:
+def cycles_of_a_pass(instructions: Sequence[SassInstruction]) -> float:
     """Return the cycles between one pass of a warp and its next, when it has a scheduler to itself."""
     ready: dict[str, int] = {}
     now, starts = 0, []
@@ -31,7 +31,7 @@ def cycles_of_a_pass(instructions: Sequence[Instruction]) -> float:
     return (starts[-1] - starts[1]) / (PASSES - 2)
 
 
-def bytes_in_flight(instructions: Sequence[Instruction]) -> int:
+def bytes_in_flight(instructions: Sequence[SassInstruction]) -> int:
     """Return the most bytes of device memory that a thread has asked for and not yet waited for."""
     asked: dict[str, int] = {}  # by the register that waits
     most = 0
@@ -44,22 +44,22 @@ def bytes_in_flight(instructions: Sequence[Instruction]) -> int:
     return most
 
 
-def _latency(instruction: Instruction) -> int:
+def _latency(instruction: SassInstruction) -> int:
     if instruction.product:
         return TENSOR if instruction.product.registers[2] > 2 or ".16" in instruction.opcode else SMALL_TENSOR
     return {"LDS": SHARED, "LDSM": SHARED, "LDG": CACHE, "LDL": CACHE, "LD": CACHE}.get(instruction.name, ARITHMETIC)
 
 
-def _is_asynchronous(instruction: Instruction) -> bool:
+def _is_asynchronous(instruction: SassInstruction) -> bool:
     """Return whether nothing waits for the registers that an instruction of tensor cores names."""
     return instruction.product is not None and not instruction.product.registers[2]
 
 
-def _operands(instruction: Instruction) -> list[str]:
+def _operands(instruction: SassInstruction) -> list[str]:
     return instruction.operands.split(",") if instruction.operands else []
 
 
-def _written(instruction: Instruction) -> Iterator[str]:
+def _written(instruction: SassInstruction) -> Iterator[str]:
     """Yield the registers and predicates an instruction certainly writes."""
     operands = _operands(instruction)
     if not operands or instruction.name in (*STORES, "LDGSTS", "BRA", "BAR", "EXIT") or _is_asynchronous(instruction):
@@ -74,7 +74,7 @@ def _written(instruction: Instruction) -> Iterator[str]:
         yield rest[0]
 
 
-def _read(instruction: Instruction) -> tuple[str, ...]:
+def _read(instruction: SassInstruction) -> tuple[str, ...]:
     """Return the registers and predicates an instruction certainly reads."""
     operands = _operands(instruction)
     sources = operands if instruction.name in STORES else operands[1:]
@@ -88,7 +88,7 @@ def _read(instruction: Instruction) -> tuple[str, ...]:
     return (*names, *guard)
 
 
-def _width(instruction: Instruction) -> int:
+def _width(instruction: SassInstruction) -> int:
     """Return how many registers the result takes."""
     if instruction.name in LOADS:
         return max(1, (instruction.bits or 32) // 32)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpuexplore.kernels.geometry import WARP
-from gpuexplore.kernels.sass.tensor import Product, product_of
+from gpuexplore.kernels.sass.tensor import TensorProduct, product_of
 
 INSTRUCTION_BYTES = 16  # from compute capability 7.0 on
 LOADS = ("LDG", "LDS", "LDSM", "LDL", "LD", "LDGSTS", "UBLKCP")
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 @dataclass(frozen=True)
-class Instruction:
+class SassInstruction:
     """One instruction, as nvdisasm writes it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Instruction:
         return int(found[-1], 16) if found else None
 
     @cached_property
-    def product(self) -> Product | None:
+    def product(self) -> TensorProduct | None:
         """What tensor cores compute; None where others execute it."""
         return product_of(self.opcode, self.descriptor)
 
@@ -73,7 +73,7 @@ class Instruction:
 
     @property
     def unit(self) -> str | None:
-        """The column of the accelerators' rates whose unit computes this, as of `Product`; None without FLOPs."""
+        """The column of the accelerators' rates whose unit computes this, as of `TensorProduct`; None without FLOPs."""
         if not self.flops_of_a_warp:
             return None
         if self.product:

@@ -4,10 +4,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuexplore.kernels.sass.dataflow import bytes_in_flight
-from gpuexplore.kernels.sass.instruction import Instruction
+from gpuexplore.kernels.sass.instruction import SassInstruction
 
 INNER_PASSES = 4  # that an inner loop is taken to run in one pass of the outer one
 _DESCRIPTOR = re.compile(r"idesc\[(UR\d+)\]")
@@ -15,39 +15,26 @@ _UNIFORM = re.compile(r"UR(\d+)")
 _NUMBER = re.compile(r",(0x[0-9a-f]+)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """The instructions from the first of a loop to the branch back to it."""
-
-    instructions: tuple[Instruction, ...]
-
-    @property
-    def first(self) -> int:
-        """The address of its first instruction."""
-        return self.instructions[0].address
-
-    @property
-    def last(self) -> int:
-        """The address of its branch."""
-        return self.instructions[-1].address
-
-    def holds(self, other: "Loop") -> bool:
-        """Return whether another loop lies inside this one."""
-        return self != other and self.first <= other.first and other.last <= self.last
+Loop = tuple[SassInstruction, ...]  # from its first instruction to the branch back to it
 
 
-def loops(instructions: Sequence[Instruction]) -> tuple[Loop, ...]:
+def holds(outer: Loop, inner: Loop) -> bool:
+    """Return whether a loop lies inside another."""
+    return outer != inner and outer[0].address <= inner[0].address and inner[-1].address <= outer[-1].address
+
+
+def loops(instructions: Sequence[SassInstruction]) -> tuple[Loop, ...]:
     """Return all loops in the order of their branches; the branch to itself that ends a kernel's code is none."""
     places = {instruction.address: place for place, instruction in enumerate(instructions)}
     found: dict[int, Loop] = {}  # by the first instruction: several branches may continue one loop
     for place, instruction in enumerate(instructions):
         target = instruction.target
         if target is not None and target < instruction.address and target in places:
-            found[target] = Loop(tuple(instructions[places[target] : place + 1]))
-    return tuple(sorted(found.values(), key=lambda loop: loop.last))
+            found[target] = tuple(instructions[places[target] : place + 1])
+    return tuple(sorted(found.values(), key=lambda loop: loop[-1].address))
 
 
-def main_loop(instructions: Sequence[Instruction]) -> Loop | None:
+def main_loop(instructions: Sequence[SassInstruction]) -> Loop | None:
     """Return the loop that computes most, or else loads most, in one pass by itself; None without a loop.
 
     Loops inside it are left out: they are loops of their own, or copy edges that most passes do not have. Of two that
@@ -55,35 +42,35 @@ def main_loop(instructions: Sequence[Instruction]) -> Loop | None:
     A loop inside another is taken to run at least four times in a pass of it.
     """
     every = loops(instructions)
-    by_first = sorted(every, key=lambda loop: loop.first)
-    firsts = [loop.first for loop in by_first]
+    by_first = sorted(every, key=lambda loop: loop[0].address)
+    firsts = [loop[0].address for loop in by_first]
     inside = {
-        loop.first: [
+        loop[0].address: [
             other
-            for other in by_first[bisect_left(firsts, loop.first) : bisect_right(firsts, loop.last)]
-            if loop.holds(other)
+            for other in by_first[bisect_left(firsts, loop[0].address) : bisect_right(firsts, loop[-1].address)]
+            if holds(loop, other)
         ]
         for loop in every
     }
-    depth = Counter(other.first for held in inside.values() for other in held)
-    alone = [_without(loop, inside[loop.first]) for loop in every]
-    works = [_work(loop, depth[whole.first]) for whole, loop in zip(every, alone, strict=True)]
+    depth = Counter(other[0].address for held in inside.values() for other in held)
+    alone = [_without(loop, inside[loop[0].address]) for loop in every]
+    works = [_work(loop, depth[whole[0].address]) for whole, loop in zip(every, alone, strict=True)]
     return alone[max(range(len(works)), key=works.__getitem__)] if works else None
 
 
 def _without(loop: Loop, held: Sequence[Loop]) -> Loop:
-    inner = {each.address for other in held for each in other.instructions}
-    return Loop(tuple(each for each in loop.instructions if each.address not in inner)) if inner else loop
+    inner = {each.address for other in held for each in other}
+    return tuple(each for each in loop if each.address not in inner) if inner else loop
 
 
 def _work(loop: Loop, depth: int) -> tuple[int, int, int, int]:
     passes = INNER_PASSES**depth
-    flops = passes * sum(instruction.flops_of_a_warp for instruction in loop.instructions)
-    moved = 0 if flops else passes * sum(instruction.bits or 0 for instruction in loop.instructions)
-    return flops, moved, 0 if flops else bytes_in_flight(loop.instructions), -len(loop.instructions)
+    flops = passes * sum(instruction.flops_of_a_warp for instruction in loop)
+    moved = 0 if flops else passes * sum(instruction.bits or 0 for instruction in loop)
+    return flops, moved, 0 if flops else bytes_in_flight(loop), -len(loop)
 
 
-def with_descriptors(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+def with_descriptors(code: Sequence[SassInstruction]) -> tuple[SassInstruction, ...]:
     """Return the code with the descriptor of each product of tensor memory whose register holds a constant there."""
     every = loops(code) if any("idesc[" in each.operands for each in code) else ()
     return tuple(
@@ -94,19 +81,19 @@ def with_descriptors(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     )
 
 
-def _constant(code: Sequence[Instruction], place: int, register: str, every: Sequence[Loop]) -> int | None:
+def _constant(code: Sequence[SassInstruction], place: int, register: str, every: Sequence[Loop]) -> int | None:
     """Return what the last write of a uniform register put there; None where it is no constant, or one of several."""
     writes = [each for each in code if register in _uniform_written(each)]
     before = [each for each in writes if each.address < code[place].address]
     last = before[-1] if before else None
     if last is None or last.name != "UMOV" or last.predicate or not (found := _NUMBER.search(last.operands)):
         return None
-    around = [loop for loop in every if last.address < loop.first <= code[place].address <= loop.last]
-    is_again = any(loop.first <= each.address <= loop.last for loop in around for each in writes)
+    around = [loop for loop in every if last.address < loop[0].address <= code[place].address <= loop[-1].address]
+    is_again = any(loop[0].address <= each.address <= loop[-1].address for loop in around for each in writes)
     return None if is_again else int(found.group(1), 16)
 
 
-def _uniform_written(instruction: Instruction) -> set[str]:
+def _uniform_written(instruction: SassInstruction) -> set[str]:
     """Return the uniform registers an instruction may write: wide results take those that follow."""
     found = _UNIFORM.match(instruction.operands)
     if found is None or instruction.product:

@@ -22,7 +22,7 @@ _QUADS = 4  # of a warp's threads, each pair with a tile of its own in an HMMA.8
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class TensorProduct:
     """What one instruction computes.
 
     Attributes:
@@ -39,7 +39,7 @@ class Product:
     is_open: bool = False
 
 
-def product_of(opcode: str, descriptor: int | None = None) -> Product | None:
+def product_of(opcode: str, descriptor: int | None = None) -> TensorProduct | None:
     """Return what an instruction computes on tensor cores; None where it is another.
 
     Args:
@@ -54,19 +54,19 @@ def product_of(opcode: str, descriptor: int | None = None) -> Product | None:
         return _of_tensor_memory(letter, modifiers, descriptor)
     tile = _TILE.search(opcode)
     if tile is None:
-        return Product(0, _unit(letter, modifiers))
+        return TensorProduct(0, _unit(letter, modifiers))
     m, n, k = (int(length) for length in tile.groups() if length)
     is_sparse = "SP" in modifiers
     unit = _unit(letter, modifiers) + (SPARSE if is_sparse else "")
     flops = 2 * m * n * k
     if group:
-        return Product(flops // WARPS_OF_A_GROUP, unit)
+        return TensorProduct(flops // WARPS_OF_A_GROUP, unit)
     if (m, n, k) == (8, 8, 4) and letter == "H":  # Volta's: a quarter of the rows, or half of them, in each step
-        return Product(flops * _QUADS // (2 if modifiers[1] == "F16" else 4), unit)
+        return TensorProduct(flops * _QUADS // (2 if modifiers[1] == "F16" else 4), unit)
     bits = 32 if "TF32" in modifiers else 4 if unit.startswith("int4") else _BITS[letter]
     sums = 64 if letter == "D" else 16 if letter in "HQ" and "F16" in modifiers else 32
     parts = (m * k * bits // (2 if is_sparse else 1), k * n * bits, m * n * sums)
-    return Product(flops, unit, tuple(max(1, part // (32 * 32)) for part in parts))  # type: ignore[arg-type]
+    return TensorProduct(flops, unit, tuple(max(1, part // (32 * 32)) for part in parts))  # type: ignore[arg-type]
 
 
 def as_tf32(descriptor: int | None) -> int:
@@ -85,7 +85,7 @@ def _unit(letter: str, modifiers: list[str]) -> str:
     return _UNITS[letter]
 
 
-def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None) -> Product:
+def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None) -> TensorProduct:
     """Return what a tcgen05.mma computes: format of the first factor in bits 7 to 9, 2 of 16 and 32 bits are tf32."""
     bits = descriptor or 0
     formats = ("fp16_tensor", "bf16_tensor", "tf32_tensor")
@@ -101,4 +101,4 @@ def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None)
         m, n = LARGEST_TILE
     elif "2CTA" in modifiers:
         m //= 2
-    return Product(2 * m * n * k, unit + (SPARSE if is_sparse else ""), is_open=is_open)
+    return TensorProduct(2 * m * n * k, unit + (SPARSE if is_sparse else ""), is_open=is_open)
