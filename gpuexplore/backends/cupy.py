@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import host
-from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu
-from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
 from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device

@@ -1,6 +1,6 @@
 """Numba CUDA: device arrays and events on Numba's default stream; runs in Numba's simulator too.
 
-bf16 is stored as uint16 (`gpuexplore.kernels.formats.numba_cuda`), fp16 as CUDA's own type.
+bf16 is stored as uint16 (`gpuexplore.kernels.cuda_formats`), fp16 as CUDA's own type.
 """
 
 from collections.abc import Mapping
@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import host
-from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu, why_too_old
-from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu, why_too_old
 from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device

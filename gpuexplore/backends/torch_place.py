@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu
-from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends import DriverFacts
+from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
 from gpuexplore.backends.timer import SPIN_HZ, Clock, EventTimer, HostTimer, Timer
 from gpuexplore.devices.torch_kinds import TORCH_KINDS
 

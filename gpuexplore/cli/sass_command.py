@@ -16,9 +16,8 @@ from gpuexplore.devices import gpu_named, readings
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.files import SUFFIXES
-from gpuexplore.kernels.files.machine_code import lines_of_ours
+from gpuexplore.kernels.files.machine_code import CompiledKernel, lines_of_ours
 from gpuexplore.kernels.geometry import Geometry, read_block
 from gpuexplore.kernels.sass import facts_of, main_loop, mix_of, most_live
 from gpuexplore.operations.compiled import recorded_elsewhere

@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.kernels.cuda_compile import assemble
 from gpuexplore.kernels.files import read_ptx
-from gpuexplore.kernels.files.assemble import assemble
 from gpuexplore.serialization import encode
 
 NICENESS = 10  # nobody who measures or serves pages shall wait for a compiler

@@ -10,9 +10,9 @@ from typing import Any
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.cuda_compile import compile_exhibit
 from gpuexplore.kernels.exhibits import EXHIBITS
-from gpuexplore.kernels.exhibits.compiling import compile_exhibit
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.kernel_targets import compile_for
 from gpuexplore.serialization import encode

@@ -21,7 +21,7 @@ from gpuexplore.kernels.files.machine_code import (
     reallocated,
 )
 from gpuexplore.kernels.sass import Line
-from gpuexplore.kernels.sass.tensor import as_tf32
+from gpuexplore.kernels.sass.instruction import as_tf32
 from gpuexplore.serialization import decode
 from gpuexplore.units import format_seconds
 

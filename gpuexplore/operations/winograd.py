@@ -23,7 +23,7 @@ import numpy.typing as npt
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Device, Shape
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
 Matrix = npt.NDArray[np.float64]
 POINTS = (0.0, 1.0, -1.0, 2.0, -2.0)  # in the order everybody takes them; the last one is infinity

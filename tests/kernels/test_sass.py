@@ -6,10 +6,9 @@ import pytest
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.sass import SassInstruction, disassembler, loops, main_loop, mix_of
-from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
 from gpuexplore.kernels.sass.disassembler import disassembled
-from gpuexplore.kernels.sass.loops import holds, with_descriptors
-from gpuexplore.kernels.sass.tensor import as_tf32
+from gpuexplore.kernels.sass.instruction import as_tf32
+from gpuexplore.kernels.sass.loops import bytes_in_flight, cycles_of_a_pass, holds, with_descriptors
 
 
 def code(*lines):

@@ -11,18 +11,16 @@ from typing import Literal
 import numpy as np
 
 from gpuexplore.kernels.ptx.access import lane_bytes, space_named
-from gpuexplore.kernels.ptx.banks import BANK_BYTES, BANKS, remembering_wavefronts, wavefronts, words_of
 from gpuexplore.kernels.ptx.block import Grid
 from gpuexplore.kernels.ptx.decode import OPCODES, Event, Observer
 from gpuexplore.kernels.ptx.decoder import items
-from gpuexplore.kernels.ptx.device_memory import addresses_of, element_at
+from gpuexplore.kernels.ptx.device_memory import WINDOWS, addresses_of, element_at, space_of
 from gpuexplore.kernels.ptx.machine import LaunchOptions, numba_arguments, run
+from gpuexplore.kernels.ptx.memories import BANK_BYTES, BANKS, remembering_wavefronts, wavefronts, words_of
 from gpuexplore.kernels.ptx.parse import parse
 from gpuexplore.kernels.ptx.program import Instruction, Program
-from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.registers import LANES, Values
 from gpuexplore.kernels.ptx.report import BankUse, Fault, FaultKind, LaunchReport
-from gpuexplore.kernels.ptx.scalars import Values
-from gpuexplore.kernels.ptx.spaces import WINDOWS, space_of
 from gpuexplore.kernels.ptx.tensor_cores import ROWS
 
 # What the warps of one block do to memory, step by step: an observer that keeps it.

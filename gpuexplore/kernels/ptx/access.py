@@ -7,13 +7,11 @@ import numpy as np
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
+from gpuexplore.kernels.ptx.device_memory import DEVICE_BASE
 from gpuexplore.kernels.ptx.memories import Lanes, Memories
-from gpuexplore.kernels.ptx.pending import Copy, copies_arrived
 from gpuexplore.kernels.ptx.program import Address, Instruction
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values, scalar
-from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
-from gpuexplore.kernels.ptx.warp import Mask, Warp
+from gpuexplore.kernels.ptx.registers import LANES, Values, scalar
+from gpuexplore.kernels.ptx.warp import Copy, Mask, Warp, copies_arrived
 
 ACCESSES = ("ld", "st", "atom", "red")
 MOST_BYTES = 16  # of an access

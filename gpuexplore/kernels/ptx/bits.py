@@ -8,8 +8,7 @@ from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.arithmetic import elementwise
 from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Step
 from gpuexplore.kernels.ptx.program import Instruction
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values, scalar
+from gpuexplore.kernels.ptx.registers import LANES, Values, scalar
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 _WORD = scalar("u32")

@@ -7,11 +7,10 @@ import numpy as np
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.arithmetic import flushed, saturated
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, mode_of
+from gpuexplore.kernels.ptx.device_memory import WINDOWS
 from gpuexplore.kernels.ptx.program import Instruction, Operand
-from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.registers import LANES, Scalar, Values, scalar, widened
 from gpuexplore.kernels.ptx.rounding import double_add, narrowed, odd_sum
-from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar, widened
-from gpuexplore.kernels.ptx.spaces import WINDOWS
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 _TO_WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}

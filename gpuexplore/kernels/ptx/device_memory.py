@@ -7,8 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.kernels.ptx.block import AT_ONCE, ATOMIC, NOBODY, SEVERAL
-from gpuexplore.kernels.ptx.scalars import Values
-from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
+from gpuexplore.kernels.ptx.registers import Values
+
+DEVICE_BASE = 0x7F00_0000_0000
+SHARED_WINDOW = 0x1000_0000_0000
+LOCAL_WINDOW = 0x2000_0000_0000
+WINDOW_BYTES = 2**32
+WINDOWS = {"global": 0, "const": 0, "param": 0, "shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 GUARD_BYTES = 65536  # a row or a tile further is still no other array
 ALIGNMENT = 256  # as allocations of the driver
@@ -145,3 +150,13 @@ def _places(sizes_bytes: Sequence[int]) -> list[slice]:
         places.append(slice(at, at + size_bytes))
         at = -(-(at + size_bytes + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
     return places
+
+
+# Where memories lie among generic addresses: device memory high up, the others in windows of their own.
+
+
+def space_of(address: int) -> str:
+    """Return the memory that a generic address lies in."""
+    if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+        return "shared"
+    return "local" if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES else "global"

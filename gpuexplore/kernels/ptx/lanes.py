@@ -7,8 +7,7 @@ import numpy as np
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
 from gpuexplore.kernels.ptx.program import Instruction
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values, scalar
+from gpuexplore.kernels.ptx.registers import LANES, Values, scalar
 from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
 
 CONVERGENT = (

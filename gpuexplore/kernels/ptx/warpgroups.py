@@ -13,14 +13,12 @@ import numpy.typing as npt
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Putter, Step, items
-from gpuexplore.kernels.ptx.descriptors import CHUNK_BYTES, Descriptor
 from gpuexplore.kernels.ptx.memories import Memories
-from gpuexplore.kernels.ptx.pending import ProductInFlight
 from gpuexplore.kernels.ptx.program import Instruction, Operand, Program, register_names
+from gpuexplore.kernels.ptx.registers import Scalar, Values, scalar
 from gpuexplore.kernels.ptx.report import Ledger
-from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar
-from gpuexplore.kernels.ptx.tensor_cores import expect_all, factor_places, numbers
-from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
+from gpuexplore.kernels.ptx.tensor_cores import CHUNK_BYTES, Descriptor, expect_all, factor_places, numbers
+from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, ProductInFlight, Warp
 
 WARPS = 4  # of a warpgroup
 _WARP_ROWS = 16  # of a product of 64 rows

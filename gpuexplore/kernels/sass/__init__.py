@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
 from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, LOADS, STORES, SassInstruction
-from gpuexplore.kernels.sass.loops import Loop, loops, main_loop
+from gpuexplore.kernels.sass.loops import Loop, bytes_in_flight, cycles_of_a_pass, loops, main_loop
 
 # What a stretch of machine code consists of, and the facts of a kernel's main loop that decide the rate it allows.
 

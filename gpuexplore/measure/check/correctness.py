@@ -20,7 +20,7 @@ from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.measure.arrays.sums import Sums
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+from gpuexplore.operations.implementation import AS_SUMMED, Growth
 from gpuexplore.operations.scales import NEGLIGIBLE
 
 SAFETY_FACTOR = 4.0

@@ -9,8 +9,7 @@ from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop
 from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import InvalidInput, Unsupported
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
-from gpuexplore.kernels.files.machine_code import lines_of_ours
+from gpuexplore.kernels.files.machine_code import CompiledKernel, lines_of_ours
 from gpuexplore.kernels.sass import Line, LoopFacts, facts_of
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.code_lines import bound_figures, show_evidence, show_figures, show_lines

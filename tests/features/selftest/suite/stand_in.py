@@ -16,9 +16,8 @@ from time import perf_counter_ns
 from types import SimpleNamespace
 
 from gpuexplore import backends
-from gpuexplore.backends import load_backend
+from gpuexplore.backends import DriverFacts, load_backend
 from gpuexplore.backends import numpy as numpy_backend
-from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.timer import EventTimer
 from gpuexplore.devices import discovery, nvml, telemetry
