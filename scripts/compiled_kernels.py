@@ -16,8 +16,8 @@ from typing import Any
 
 import gpuexplore.operations
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.cuda_compile import toolkit_version
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.sass import LoopFacts, facts_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS

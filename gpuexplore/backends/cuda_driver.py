@@ -4,6 +4,8 @@ Where a library finds no GPU the driver is asked through NVML, which needs no CU
 that mends it.
 """
 
+import os
+
 from gpuexplore.devices.nvml import driver_cuda
 from gpuexplore.served import is_installed_from_wheel
 
@@ -67,3 +69,15 @@ def _needs(library: str, cuda_version: str) -> str:
     least = LEAST_DRIVERS.get(cuda_version.partition(".")[0])
     needs = f", which needs driver {least} or newer" if least else ""
     return f"{library} is built for CUDA {cuda_version}{needs}"
+
+
+# Which index a CUDA device has in this process: a worker sees its one device as 0.
+
+
+def index_in_this_process(device: str) -> int:
+    """Return the CUDA index of `device`, e.g. ``cuda:1``, under CUDA_VISIBLE_DEVICES.
+
+    A worker is started with exactly one visible device, so that nothing it runs can touch another.
+    """
+    visible = [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
+    return 0 if len(visible) == 1 else int(device.partition(":")[2])

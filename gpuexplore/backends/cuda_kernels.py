@@ -1,14 +1,17 @@
-"""What Numba's CUDA needs kernels of its own for: to empty the cache, and to keep the device busy.
+"""`numba.cuda` without its warnings of small grids, and kernels of its backend: to empty the cache, to stay busy.
 
-Only `numba_cuda` imports this, inside its functions: it loads Numba.
+Small sizes are asked for on purpose, and measured as they are. Whatever launches a kernel takes `cuda` from here; it
+loads Numba.
 """
 
 from itertools import count
 from typing import Any
 
-from numba import config
+from numba import config, cuda
 
-from gpuexplore.backends.quiet_cuda import cuda
+__all__ = ["cuda", "overwrite", "read", "spin"]
+
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
 if config.ENABLE_CUDASIM:
     _CYCLES = count(step=2**40)

@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import host
-from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu
-from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, Stream
+from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
+from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
@@ -92,14 +90,14 @@ def timer(device: str, clock: Clock) -> EventTimer:
         return float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3
 
     spin = cupy.RawKernel(SPIN, "spin")
-    stream = Stream(
+    return EventTimer(
+        clock,
         cupy.cuda.Event,
         elapsed_s,
         wait=lambda: synchronize(device),
         on_device=lambda: _gpu(device),
-        spin=lambda seconds: spin((1,), (1,), (int(seconds * SPIN_HZ),)),
+        enqueue_spin=lambda seconds: spin((1,), (1,), (int(seconds * SPIN_HZ),)),
     )
-    return EventTimer(stream, clock)
 
 
 def flusher(device: str, size_bytes: int) -> Call:

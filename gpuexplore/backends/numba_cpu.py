@@ -1,7 +1,7 @@
 """Numba on the CPU: NumPy arrays; 16-bit formats travel as integers whose type names the format.
 
 Numba has no 16-bit floats on the CPU, so bf16 travels as uint16 and fp16 as int16; the kernels
-widen and narrow them by that type (`gpuexplore.kernels.formats.numba_cpu`).
+widen and narrow them by that type (`gpuexplore.kernels.cpu_formats`).
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends import host, host_memory
+from gpuexplore.backends import host
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Device
@@ -43,12 +43,12 @@ def unsupported(dtype: DType, device: Device) -> str | None:
 
 def to_device(values: Stored, dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return a contiguous copy in the type the kernels take."""
-    return host_memory.copy_of(values).view(_kernel_type(dtype))
+    return host.copy_of(values).view(_kernel_type(dtype))
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return an uninitialised array in the type the kernels take."""
-    return host_memory.empty(shape, _kernel_type(dtype))
+    return host.empty(shape, _kernel_type(dtype))
 
 
 def poison(array: npt.NDArray[Any]) -> None:

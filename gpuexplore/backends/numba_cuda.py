@@ -1,6 +1,6 @@
 """Numba CUDA: device arrays and events on Numba's default stream; runs in Numba's simulator too.
 
-bf16 is stored as uint16 (`gpuexplore.kernels.formats.numba_cuda`), fp16 as CUDA's own type.
+bf16 is stored as uint16 (`gpuexplore.kernels.cuda_formats`), fp16 as CUDA's own type.
 """
 
 from collections.abc import Mapping
@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import host
-from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu, why_too_old
-from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, Stream
+from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu, why_too_old
+from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
@@ -101,14 +99,14 @@ def timer(device: str, clock: Clock) -> EventTimer:
         return float(start.elapsed_time(end)) * 1e-3
 
     index = index_in_this_process(device)
-    stream = Stream(
+    return EventTimer(
+        clock,
         new_event,
         elapsed_s,
         wait=cuda.synchronize,
         on_device=lambda: cuda.gpus[index],
-        spin=lambda seconds: cuda_kernels.spin[1, 1](int(seconds * SPIN_HZ)),
+        enqueue_spin=lambda seconds: cuda_kernels.spin[1, 1](int(seconds * SPIN_HZ)),
     )
-    return EventTimer(stream, clock)
 
 
 def flusher(device: str, size_bytes: int) -> Call:

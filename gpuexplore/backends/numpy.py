@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends import host, host_memory
+from gpuexplore.backends import host
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Device, Environment
@@ -45,12 +45,12 @@ def unsupported(dtype: DType, device: Device) -> str | None:
 
 def to_device(values: Stored, dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return a contiguous copy."""
-    return host_memory.copy_of(values).view(_numpy_dtype(dtype))
+    return host.copy_of(values).view(_numpy_dtype(dtype))
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return an uninitialised array."""
-    return host_memory.empty(shape, _numpy_dtype(dtype))
+    return host.empty(shape, _numpy_dtype(dtype))
 
 
 def poison(array: npt.NDArray[Any]) -> None:

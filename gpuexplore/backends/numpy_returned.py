@@ -32,38 +32,38 @@ slow_product = host.slow_product
 
 
 @dataclass(slots=True)
-class Holder:
+class ReturnedArray:
     """The output that is current, and the inputs of the calls that return it."""
 
     array: npt.NDArray[Any]
     inputs: tuple[npt.NDArray[Any], ...] = ()
 
 
-def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Holder:
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> ReturnedArray:
     """Return a holder of an uninitialised array."""
-    return Holder(plain.empty(shape, dtype, device))
+    return ReturnedArray(plain.empty(shape, dtype, device))
 
 
-def poison(array: Holder) -> None:
+def poison(array: ReturnedArray) -> None:
     """Fill what was returned last with NaN, in place: whoever still writes there is seen."""
     if not array.array.flags.writeable:
         array.array = np.empty_like(array.array)
     array.array.fill(np.nan)
 
 
-def load(array: npt.NDArray[Any] | Holder, values: Stored) -> None:
+def load(array: npt.NDArray[Any] | ReturnedArray, values: Stored) -> None:
     """Overwrite an input, or what a holder has, with `values`."""
-    host.load(array.array if isinstance(array, Holder) else array, values)
+    host.load(array.array if isinstance(array, ReturnedArray) else array, values)
 
 
-def stored(array: npt.NDArray[Any] | Holder, dtype: DType) -> Stored:
+def stored(array: npt.NDArray[Any] | ReturnedArray, dtype: DType) -> Stored:
     """Return what an input or a holder has, in the storage of `dtype`: the same memory where it is contiguous.
 
     Raises:
         WrongReturn: what was returned last is memory of an input.
     """
-    held = array.array if isinstance(array, Holder) else array
-    if isinstance(array, Holder) and any(np.may_share_memory(held, given) for given in array.inputs):
+    held = array.array if isinstance(array, ReturnedArray) else array
+    if isinstance(array, ReturnedArray) and any(np.may_share_memory(held, given) for given in array.inputs):
         raise WrongReturn(VIEW)
     contiguous = held if held.flags.c_contiguous else np.ascontiguousarray(held)
     return contiguous.view(dtype.storage)

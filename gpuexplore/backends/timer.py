@@ -1,13 +1,13 @@
-"""How seconds per call are taken: the contract of every timer, and the host's.
+"""How seconds per call are taken: by the host's clock, or by events of a device.
 
 A timer never warms up, decides or drops anything: it runs what it is told and returns every sample.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, Protocol
+from typing import Any
 
 from gpuexplore.errors import Unsupported
 
@@ -20,37 +20,25 @@ MIN_BATCH_S = 250e-6
 SPIN_HZ = 2e9  # cycles of a GPU: about what they run at; how long exactly the self-test finds out
 
 
-class Timer(Protocol):
-    """Takes samples of `run` on the stream its library really uses."""
-
-    @property
-    def one_sample_per_call(self) -> bool:
-        """Whether every call gives a sample, or a whole round gives one."""
-        ...
-
-    def calls_per_round(self, call_s: float) -> int:
-        """Return how many calls one round should hold when a call takes about `call_s` seconds."""
-        ...
-
-    def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
-        """Return seconds per call, one or more samples from `calls` calls of `run`.
-
-        `flush` empties the last-level cache; it runs before each call, outside the timed part.
-        """
-        ...
-
-
 class HostTimer:
-    """Wall clock around a batch of calls that return only when the work is done."""
+    """Wall clock around a batch of calls.
+
+    They return when the work is done; or a wait for the device ends the batch, for one whose events do not tell the
+    time. Then launches that are not hidden behind the device's work, and the wait, are timed; behind a flush each call
+    is awaited by itself.
+    """
 
     one_sample_per_call = False
+    AWAITED_BATCH_S = 10e-3  # a wait takes tenths of a millisecond
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, wait: Call | None = None) -> None:
         self._clock = clock
+        self._wait = wait
 
     def calls_per_round(self, call_s: float) -> int:
-        """Return the calls of a batch that is long against the cost of reading the clock."""
-        return max(1, ceil(MIN_BATCH_S / max(call_s, 1e-9)))
+        """Return the calls of a batch that is long against the cost of reading the clock, or against one wait."""
+        batch_s = MIN_BATCH_S if self._wait is None else self.AWAITED_BATCH_S
+        return max(1, ceil(batch_s / max(call_s, 1e-9)))
 
     def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return one sample: the mean over the batch."""
@@ -61,9 +49,13 @@ class HostTimer:
         return [elapsed_ns / calls * 1e-9]
 
     def _elapsed_ns(self, run: Call, calls: int) -> int:
+        if self._wait is not None:
+            self._wait()
         start = self._clock()
         for _ in range(calls):
             run()
+        if self._wait is not None:
+            self._wait()
         return self._clock() - start
 
     def _flushed_ns(self, run: Call, flush: Call) -> int:
@@ -71,52 +63,7 @@ class HostTimer:
         return self._elapsed_ns(run, 1)
 
 
-class AwaitedTimer(HostTimer):
-    """Wall clock around a batch of calls and one wait for the device, for one whose events do not tell the time.
-
-    Launches that are not hidden behind the device's work, and the wait, are timed; behind a flush each call is awaited
-    by itself.
-    """
-
-    BATCH_S = 10e-3  # a wait takes tenths of a millisecond
-
-    def __init__(self, clock: Clock, wait: Call) -> None:
-        super().__init__(clock)
-        self._wait = wait
-
-    def calls_per_round(self, call_s: float) -> int:
-        """Return the calls of a batch that is long against one wait."""
-        return max(1, ceil(self.BATCH_S / max(call_s, 1e-9)))
-
-    def _elapsed_ns(self, run: Call, calls: int) -> int:
-        self._wait()
-        start = self._clock()
-        for _ in range(calls):
-            run()
-        self._wait()
-        return self._clock() - start
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A device's queue, as a library offers it.
-
-    Attributes:
-        new_event: returns an event that records the time.
-        elapsed_s: seconds between two recorded events.
-        wait: returns when the device has done everything.
-        on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
-        spin: enqueues SPIN_HZ cycles for each of so many seconds, in which the device only keeps busy; None where
-            nothing does so for a known time.
-    """
-
-    new_event: Callable[[], Any]
-    elapsed_s: Callable[[Any, Any], float]
-    wait: Call
-    on_device: Callable[[], AbstractContextManager[object]]
-    spin: Callable[[float], object] | None
-
-
+@dataclass(eq=False)
 class EventTimer:
     """A pair of device events around every call, on the library's own stream; one wait at the end.
 
@@ -125,6 +72,12 @@ class EventTimer:
     cannot spin. A round that took longer to enqueue than the device spun is taken again, with a longer spin.
 
     Attributes:
+        new_event: returns an event that records the time.
+        elapsed_s: seconds between two recorded events.
+        wait: returns when the device has done everything.
+        on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
+        enqueue_spin: enqueues SPIN_HZ cycles for each of so many seconds, in which the device only keeps busy; None
+            where nothing does so for a known time.
         meanwhile: called when a round is enqueued and the device busy: an idle GPU tells other clocks.
     """
 
@@ -136,9 +89,14 @@ class EventTimer:
     MOST_SPIN_S = 5e-3  # a host that needs longer for a round is not waited for
     MORE_TRIES = 2  # of a round that outlasted its spin
 
-    def __init__(self, stream: Stream, clock: Clock) -> None:
-        self._stream, self._clock, self._enqueue_s = stream, clock, self.ENQUEUE_S
-        self.meanwhile: Call | None = None
+    _clock: Clock
+    new_event: Callable[[], Any]
+    elapsed_s: Callable[[Any, Any], float]
+    wait: Call
+    on_device: Callable[[], AbstractContextManager[object]]
+    enqueue_spin: Callable[[float], object] | None
+    meanwhile: Call | None = None
+    _enqueue_s: float = field(default=ENQUEUE_S, init=False)
 
     def calls_per_round(self, call_s: float) -> int:
         """Return as many calls as fill a round."""
@@ -150,19 +108,19 @@ class EventTimer:
         Raises:
             Unsupported: this stream cannot.
         """
-        if self._stream.spin is None:
+        if self.enqueue_spin is None:
             raise Unsupported("nothing here keeps the device busy for a known time")
-        with self._stream.on_device():
-            self._stream.spin(seconds)
+        with self.on_device():
+            self.enqueue_spin(seconds)
 
     def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return one sample per call."""
-        with self._stream.on_device():
+        with self.on_device():
             spin_s = self._spin_s(calls)
             samples_s = self._round(run, calls, flush, spin_s)
             for _ in range(self.MORE_TRIES):
                 longer_s = self._spin_s(calls)
-                if self._stream.spin is None or self._enqueue_s * calls <= spin_s or longer_s <= spin_s:
+                if self.enqueue_spin is None or self._enqueue_s * calls <= spin_s or longer_s <= spin_s:
                     break
                 spin_s, samples_s = longer_s, self._round(run, calls, flush, longer_s)
             return samples_s
@@ -171,21 +129,27 @@ class EventTimer:
         return min(self.MOST_SPIN_S, self.MARGIN * self._enqueue_s * calls)
 
     def _round(self, run: Call, calls: int, flush: Call | None, spin_s: float) -> list[float]:
-        if self._stream.spin is not None:
-            self._stream.spin(spin_s)
+        if self.enqueue_spin is not None:
+            self.enqueue_spin(spin_s)
         began_ns = self._clock()
         pairs = [self._recorded(run, flush) for _ in range(calls)]
         self._enqueue_s = (self._clock() - began_ns) * 1e-9 / calls
         if self.meanwhile is not None:
             self.meanwhile()
-        self._stream.wait()
-        return [self._stream.elapsed_s(start, end) for start, end in pairs]
+        self.wait()
+        return [self.elapsed_s(start, end) for start, end in pairs]
 
     def _recorded(self, run: Call, flush: Call | None) -> tuple[Any, Any]:
-        start, end = self._stream.new_event(), self._stream.new_event()
+        start, end = self.new_event(), self.new_event()
         if flush is not None:
             flush()
         start.record()
         run()
         end.record()
         return start, end
+
+
+# Takes samples of calls on the stream its library really uses. `calls_per_round` tells how many one round should hold
+# when a call takes so many seconds; `sample` returns seconds per call, one or more samples from so many calls, and
+# runs `flush`, which empties the last-level cache, before each of them and outside the timed part.
+Timer = HostTimer | EventTimer

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import host, host_memory, torch_place
+from gpuexplore.backends import host, torch_place
 from gpuexplore.backends.timer import Call
 from gpuexplore.devices.torch_devices import TORCH_KINDS
 from gpuexplore.dtypes import DTYPES, DType, Stored
@@ -82,7 +82,7 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     import torch
 
     own = getattr(torch, dtype.array_name)
-    pages = None if _is_gpu(device) else host_memory.in_pages(shape, dtype.storage)
+    pages = None if _is_gpu(device) else host.in_pages(shape, dtype.storage)
     made: Any = (
         torch.empty(shape, dtype=own, device=torch_device(device)) if pages is None else _as_integers(pages).view(own)
     )

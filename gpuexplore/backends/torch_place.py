@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu
-from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import SPIN_HZ, AwaitedTimer, Clock, EventTimer, HostTimer, Stream, Timer
+from gpuexplore.backends import DriverFacts
+from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
+from gpuexplore.backends.timer import SPIN_HZ, Clock, EventTimer, HostTimer, Timer
 from gpuexplore.devices.torch_devices import TORCH_KINDS
 
 CPU = "cpu"
@@ -84,18 +83,18 @@ def timer(device: str, clock: Clock) -> Timer:
         return HostTimer(clock)
     wait = _waiting(device)
     if kind != CUDA and TORCH_KINDS[kind].timed_by == "host":
-        return AwaitedTimer(clock, wait)
+        return HostTimer(clock, wait)
     import torch
 
     module = _module(torch, kind)
-    stream = Stream(
+    return EventTimer(
+        clock,
         new_event=lambda: module.Event(enable_timing=True),
         elapsed_s=lambda start, end: float(start.elapsed_time(end)) * 1e-3,
         wait=wait,
         on_device=lambda: module.device(torch_device(device)),
-        spin=(lambda seconds: torch.cuda._sleep(int(seconds * SPIN_HZ))) if kind == CUDA else None,
+        enqueue_spin=(lambda seconds: torch.cuda._sleep(int(seconds * SPIN_HZ))) if kind == CUDA else None,
     )
-    return EventTimer(stream, clock)
 
 
 def empty_cache(array: Any) -> None:

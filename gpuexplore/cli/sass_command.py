@@ -15,9 +15,8 @@ from gpuexplore.devices import gpu_named, readings
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.files import SUFFIXES
-from gpuexplore.kernels.files.machine_code import lines_of_ours
+from gpuexplore.kernels.files.machine_code import CompiledKernel, lines_of_ours
 from gpuexplore.kernels.geometry import Geometry, read_block
 from gpuexplore.kernels.sass import facts_of, main_loop, mix_of, most_live
 from gpuexplore.operations.compiled import recorded_elsewhere
@@ -88,7 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
         shared_bytes_per_block=made.shared_bytes,
     )
     loop, facts = main_loop(code), facts_of(code)
-    mix = mix_of(loop.instructions if loop else code)
+    mix = mix_of(loop if loop else code)
     bound = instruction_bound(facts, gpu, full, flop_per_byte(operation, shape, dtype))
     if arguments.json:
         about = {"kernel": name, "dtype": dtype, "gpu": gpu.name, "block": block, "shape": dict(shape.axes)}

@@ -56,7 +56,7 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
     code = machine_code_of(file, arguments.kernel_name, capability.compute_capability)
     found = file_kernel(code, capability, gpu, block=block, dynamic_shared_bytes=dynamic)
     loop = main_loop(code.code)
-    mix = mix_of(loop.instructions if loop else code.code)
+    mix = mix_of(loop if loop else code.code)
     if arguments.json:
         told = {
             "instructions": lines_json(code.lines, None if arguments.all else loop),

@@ -16,9 +16,9 @@ from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.kernel_files import run_kernel
 from gpuexplore.kernels.files import KernelFile, PtxText, kernel_chosen
-from gpuexplore.kernels.files.arguments import Argument, read_argument
+from gpuexplore.kernels.files.arguments import KernelArgument, read_argument
 from gpuexplore.kernels.geometry import AXES, Block, read_block
-from gpuexplore.kernels.ptx import Grid, Report
+from gpuexplore.kernels.ptx import Grid, LaunchReport
 from gpuexplore.kernels.sass import HEADER, LEGEND, UNKNOWN_LIVE, Line, Loop, Mix
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, read_whole
 
@@ -43,7 +43,7 @@ def bound_json(bound: InstructionBound) -> dict[str, Any]:
 
 def lines_json(lines: Sequence[Line], loop: Loop | None) -> list[dict[str, Any]]:
     """Return the instructions of a loop, without one all, as JSON has them: scheduling unknown is null."""
-    inside = {each.address for each in loop.instructions} if loop else None
+    inside = {each.address for each in loop} if loop else None
     return [_line(line) for line in lines if inside is None or line.instruction.address in inside]
 
 
@@ -85,9 +85,9 @@ def print_code(lines: Sequence[Line], loop: Loop | None) -> None:
 
 
 def _print_loop(lines: Sequence[Line], loop: Loop) -> None:
-    addresses = {each.address for each in loop.instructions}
-    before = sum(line.instruction.address < loop.first for line in lines)
-    after = sum(line.instruction.address > loop.last for line in lines)
+    addresses = {each.address for each in loop}
+    before = sum(line.instruction.address < loop[0].address for line in lines)
+    after = sum(line.instruction.address > loop[-1].address for line in lines)
     print(f"... {before} instructions before the main loop (--all prints them)")
     print(*(line for line in lines if line.instruction.address in addresses), sep="\n")
     if inside := len(lines) - before - after - len(addresses):
@@ -171,12 +171,12 @@ def _three(lengths: Block) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _arrays(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
+def _arrays(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
     named = [argument for argument in given if argument.array is not None]
     return {each.name: each.values(stored) for each, stored in zip(named, report.arrays, strict=True)}
 
 
-def _as_json(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
+def _as_json(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
     """Return the report; NaN and infinities are text, as strict JSON has neither."""
     return {
         "faults": [str(fault) for fault in report.faults],
@@ -188,7 +188,7 @@ def _as_json(report: Report, given: tuple[Argument, ...]) -> dict[str, Any]:
     }
 
 
-def _print(report: Report, given: tuple[Argument, ...], lengths: tuple[Block, Block]) -> None:
+def _print(report: LaunchReport, given: tuple[KernelArgument, ...], lengths: tuple[Block, Block]) -> None:
     grid, block = (" x ".join(map(str, each)) for each in lengths)
     told = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
     print(f"grid of {grid}, blocks of {block} threads: {told}")

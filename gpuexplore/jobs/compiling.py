@@ -26,7 +26,7 @@ from gpuexplore.backends import host
 from gpuexplore.devices import cache_directory
 from gpuexplore.errors import Unsupported
 from gpuexplore.jobs.locks import HostLock, compiler_lock, cpu_is_asked_for, device_lock
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode, encode

@@ -16,7 +16,7 @@ from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.jobs.compiling import in_turn, run_beside
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
-from gpuexplore.kernels.files.arguments import Argument, bits_of
+from gpuexplore.kernels.files.arguments import KernelArgument, bits_of
 from gpuexplore.kernels.files.machine_code import (
     Assembled,
     MachineCode,
@@ -25,9 +25,9 @@ from gpuexplore.kernels.files.machine_code import (
     lines_of_kernel,
     reallocated,
 )
-from gpuexplore.kernels.ptx import Grid, Options, Report, parse, run
+from gpuexplore.kernels.ptx import Grid, LaunchOptions, LaunchReport, parse, run
 from gpuexplore.kernels.sass import Line
-from gpuexplore.kernels.sass.tensor import as_tf32
+from gpuexplore.kernels.sass.instruction import as_tf32
 from gpuexplore.serialization import decode
 from gpuexplore.units import format_seconds
 
@@ -136,7 +136,7 @@ def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
     return answer
 
 
-def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[Argument]) -> Report:
+def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[KernelArgument]) -> LaunchReport:
     """Return what running a kernel of a PTX module with these arguments tells.
 
     Raises:
@@ -152,7 +152,7 @@ def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[A
     arrays = [each.array for each in given if each.array is not None]
     try:
         with in_turn():
-            options = Options(most_work=MOST_WORK, arguments=lambda addresses, _: _in_order(numbers, addresses))
+            options = LaunchOptions(most_work=MOST_WORK, arguments=lambda addresses, _: _in_order(numbers, addresses))
             return run(parse(module.alone(kernel.name)), grid, arrays, options)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         # it was written for the PTX of our own kernels, and meets here what nobody has tried

@@ -28,8 +28,8 @@ def compile_targets() -> None:
 
 def _compiled(target: dict[str, Any]) -> dict[str, Any]:
     from gpuexplore.dtypes import dtype_named
+    from gpuexplore.kernels.cuda_compile import compile_exhibit
     from gpuexplore.kernels.exhibits import EXHIBITS
-    from gpuexplore.kernels.exhibits.compiling import compile_exhibit
     from gpuexplore.operations import operation_named
     from gpuexplore.operations.kernel_targets import compile_for
 
@@ -49,8 +49,8 @@ def _compiled(target: dict[str, Any]) -> dict[str, Any]:
 
 def assemble_ptx() -> None:
     """Answer `{"ptx", "compute_capability"}` with `{"assembled": ...}`, `{"invalid": ...}` or `{"reason": ...}`."""
+    from gpuexplore.kernels.cuda_compile import assemble
     from gpuexplore.kernels.files import read_ptx
-    from gpuexplore.kernels.files.assemble import assemble
 
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     request = json.load(sys.stdin)

@@ -6,16 +6,23 @@ assembles and reports registers and spills of; from compute capability 9.0 on fo
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Literal
 
-from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.kernels.exhibits import Exhibit
+from gpuexplore.kernels.files.machine_code import Assembled, CompiledKernel
+from gpuexplore.kernels.files.ptx_text import PtxText
 
 LINKS = 3  # of a kernel, until nvJitLink reports on it
 ARCHITECTURE_SPECIFIC = (9, 0)  # numba-cuda's choice from here on, e.g. sm_90a
 _STACK = re.compile(r"(\d{1,12}) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"\.shared \.align \d+ \.b8 \S+\[(\d+)\]")  # the linker's figure adds the system's 1 KiB on 9.0
+
+_FUNCTION = re.compile(r"Function properties for (\S+)\n[^\n]*?(\d{1,12}) bytes spill stores, (\d+) bytes spill loads")
+_PREFIX = re.compile(r"^ptxas (?:application )?(?:ptx input, )?(?:fatal\s+: )?")
+_WORDS = ("error", "fatal")
 
 
 def array_type(storage: str, dimensions: int) -> Any:
@@ -175,3 +182,54 @@ def _linked(ir: bytes, capability: str, target: Literal["ptx", "cubin"]) -> tupl
             raise unknown_capability(capability) from error
         raise
     return bytes(code), str(linker.get_info_log())
+
+
+# An exhibit as the compiler sees it: PTX, registers, spills. Nothing is launched.
+
+
+def compile_exhibit(exhibit: Exhibit, compute_capability: str) -> CompiledKernel:
+    """Return a notebook's kernel compiled for fp32 arrays, as `cuda.jit` without options does it.
+
+    Raises:
+        Unsupported: the CUDA toolkit that is installed does not know the compute capability.
+    """
+    module = import_module(f"gpuexplore.kernels.exhibits.{exhibit.module}")
+    signature = [array_type("float32", dimensions) for dimensions in module.DIMENSIONS]
+    return compile_kernel(module.make(), signature, compute_capability=compute_capability, options={})
+
+
+# PTX of anybody made machine code for a GPU by nvJitLink, which assembles our own kernels too; no GPU is needed.
+#
+# Loads CUDA's libraries and Numba: only processes of their own import it.
+
+
+def assemble(module: PtxText, compute_capability: str) -> Assembled:
+    """Return the machine code of a PTX module for a compute capability.
+
+    Raises:
+        InvalidInput: the PTX is wrong, or for another GPU; the text is the assembler's.
+        Unsupported: the CUDA toolkit that is installed does not know the compute capability.
+    """
+    from cuda.bindings.nvjitlink import nvJitLinkError
+    from cuda.core import Linker, LinkerOptions, ObjectCode
+
+    target = f"sm_{compute_capability.replace('.', '')}{'a' if module.suffix else ''}"  # `a` has all of a family's `f`
+    options = LinkerOptions(arch=target, verbose=True, ptxas_options=["-v"])
+    try:
+        linker = Linker(ObjectCode.from_ptx(module.text.encode()), options=options)
+        cubin = bytes(linker.link("cubin").code)
+    except nvJitLinkError as error:
+        if "_ARCH" in str(error):
+            raise unknown_capability(compute_capability) from error
+        raise InvalidInput(f"this PTX cannot be compiled for {target}: {first_complaint(str(error))}") from error
+    spilled = {name: int(stores) + int(loads) for name, stores, loads in _FUNCTION.findall(linker.get_info_log())}
+    return Assembled(cubin, target, toolkit_version(), spilled)
+
+
+def first_complaint(log: str) -> str:
+    """Return what nvJitLink's log says first, with the line of the PTX where it names one."""
+    lines = [line.strip().removeprefix("nvJitLink error log: ") for line in log.replace("\0", "").splitlines()]
+    named = [line for line in lines if any(word in line for word in _WORDS)]
+    if not named:
+        return lines[0] if lines and lines[0] else "no message"
+    return " ".join(_PREFIX.sub("", named[0]).split()).replace(" : ", ": ")

@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import config
 
-from gpuexplore.backends.quiet_cuda import cuda
+from gpuexplore.backends.cuda_kernels import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.geometry import Block, Geometry

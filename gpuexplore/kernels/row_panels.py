@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gpuexplore.kernels.formats.numba_cpu import narrow, widen
+from gpuexplore.kernels.cpu_formats import narrow, widen
 
 ROWS = 16  # what a caller should hand over at a time
 COLUMNS = 256

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import TORCH_KINDS
@@ -10,7 +11,24 @@ from gpuexplore.dtypes import DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Device, Layout, Peak, Shape, Unit
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+
+# By how much roundings of sums are larger in an implementation than where terms are added one by one.
+
+
+class Growth(NamedTuple):
+    """Factors of what rounding explains of sums, 1 or more.
+
+    Attributes:
+        norm: of the whole output.
+        element: of its worst placed element.
+    """
+
+    norm: float = 1.0
+    element: float = 1.0
+
+
+AS_SUMMED = Growth()
+
 
 LAID_OUT_BY_ROWS = ("numba_cuda", "triton")  # backends whose kernels read contiguous rows
 HAND_WRITTEN = ("numba_cpu", "numba_cuda", "triton")  # backends whose kernels are in the operations' folders

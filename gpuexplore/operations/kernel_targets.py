@@ -5,9 +5,9 @@ from importlib import import_module
 
 from gpuexplore.dtypes import DType
 from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.cuda_compile import array_type, compile_kernels
 from gpuexplore.kernels.cuda_kernel import CudaKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.model import Device
 from gpuexplore.operations.contract import Operation

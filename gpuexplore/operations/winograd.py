@@ -16,7 +16,6 @@ for Deep Neural Networks", 2020, https://doi.org/10.1145/3412380, bounds the wor
 
 from functools import cache
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ import numpy.typing as npt
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Device, Shape
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
 Matrix = npt.NDArray[np.float64]
 POINTS = (0.0, 1.0, -1.0, 2.0, -2.0)  # in the order everybody takes them; the last one is infinity
@@ -32,23 +31,12 @@ REACH = 3  # of the filters that libraries have it for; cuDNN's for 5 x 5 is of 
 TILE = 4  # of outputs along an axis, the largest that libraries have: F(4 x 4, 3 x 3)
 
 
-class Transforms(NamedTuple):
-    """Matrices of F(m, r), by which y = `output` [(`weights` g) ⊙ (`inputs` d)] for n = m + r - 1 inputs d.
-
-    Attributes:
-        output: Aᵀ, (m, n).
-        weights: G, (n, r).
-        inputs: Bᵀ, (n, n).
-    """
-
-    output: Matrix
-    weights: Matrix
-    inputs: Matrix
-
-
 @cache
-def transforms(outputs: int, taps: int = REACH) -> Transforms:
-    """Return the matrices of F(`outputs`, `taps`) after Toom and Cook."""
+def transforms(outputs: int, taps: int = REACH) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the matrices of F(`outputs`, `taps`) after Toom and Cook.
+
+    By them y = Aᵀ [(G g) ⊙ (Bᵀ d)] for n = outputs + taps - 1 inputs d: Aᵀ, (outputs, n), G, (n, taps), and Bᵀ, (n, n).
+    """
     count = outputs + taps - 1
     points = POINTS[: count - 1]
     others = [[other for other in points if other != point] for point in points]
@@ -57,7 +45,7 @@ def transforms(outputs: int, taps: int = REACH) -> Transforms:
     output = np.column_stack([np.vander(points, outputs, increasing=True).T, infinity[-outputs:]])
     weights = np.vstack([np.vander(points, taps, increasing=True) / scale[:, None], infinity[-taps:]])
     polynomials = [[*np.poly(rest)[::-1], 0.0] for rest in others]
-    return Transforms(output, weights, np.array([*polynomials, np.poly(points)[::-1]]))
+    return output, weights, np.array([*polynomials, np.poly(points)[::-1]])
 
 
 def growth_in_fp32(shape: Shape, dtype: DType, device: Device) -> Growth:
@@ -73,9 +61,9 @@ def growth_in_fp32(shape: Shape, dtype: DType, device: Device) -> Growth:
 
 def growth_of(outputs: int, channels: int, taps: int = REACH) -> Growth:
     """Return the growth of F(`outputs` x `outputs`, `taps` x `taps`) over as many `channels`."""
-    found = transforms(outputs, taps)
-    sizes = np.square(found.weights).sum(axis=1) * np.square(found.inputs).sum(axis=1)
-    variances = np.square(found.output) @ sizes / taps
+    output, weights, inputs = transforms(outputs, taps)
+    sizes = np.square(weights).sum(axis=1) * np.square(inputs).sum(axis=1)
+    variances = np.square(output) @ sizes / taps
     summed = channels + 2 * (taps + 2 * len(sizes))
     of_terms = sqrt(summed / (channels * taps**2))
     return Growth(max(1.0, float(variances.mean()) * of_terms), max(1.0, float(variances.max()) * of_terms))

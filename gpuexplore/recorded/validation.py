@@ -19,7 +19,7 @@ from gpuexplore.model import SCHEMA_VERSION, Case, Device, Environment, Experime
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+from gpuexplore.operations.implementation import AS_SUMMED, Growth
 from gpuexplore.recorded.recording import Provenance, Recording, missing_provenance
 from gpuexplore.serialization import decode_strictly
 

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import torch
 
+from gpuexplore.backends import DriverFacts, torch_place
 from gpuexplore.backends import torch as torch_backend
-from gpuexplore.backends import torch_place
-from gpuexplore.backends.contract import DriverFacts
 
 
 class FakePart:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from gpuexplore.backends import BACKENDS, contract, host, inductor, load_backend, numba_cpu
-from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends import BACKENDS, Backend, host, inductor, load_backend, numba_cpu
+from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, Unsupported
@@ -56,7 +56,7 @@ VALUES = np.array([[0.0, -0.0, 1.0], [-2.5, 1 / 3, 65504.0]])
 @EACH
 def test_backend_offers_everything_the_contract_names(name):
     backend = load_backend(name)
-    promised = [var for var in vars(contract.Backend) if not var.startswith("_")]
+    promised = [var for var in vars(Backend) if not var.startswith("_")]
 
     assert [name for name in promised if not callable(getattr(backend, name))] == []
     assert backend.INSTALL.startswith("pip install ")

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import numba
 import pytest
 
-from gpuexplore.backends import BACKENDS, cuda_driver, load_backend
-from gpuexplore.backends.contract import DriverFacts
+from gpuexplore.backends import BACKENDS, DriverFacts, cuda_driver, load_backend
 from gpuexplore.dtypes import DTYPES
 from tests.backends import fake_cuda
 

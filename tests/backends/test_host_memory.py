@@ -5,15 +5,15 @@ import mmap
 import numpy as np
 import pytest
 
-from gpuexplore.backends import host_memory, load_backend
-from gpuexplore.backends.host_memory import HUGE_PAGE_BYTES, aligned
+from gpuexplore.backends import host, load_backend
+from gpuexplore.backends.host import HUGE_PAGE_BYTES, aligned
 from gpuexplore.dtypes import dtype_named
 
 
 @pytest.mark.parametrize("shape", [(1,), (100,), (3, 5, 7), (1 << 20,), ((1 << 19) + 1,)])
 def test_arrays_in_pages_start_on_a_boundary_of_huge_pages(shape):
     with aligned("pages"):
-        array = host_memory.empty(shape, np.dtype(np.float32))
+        array = host.empty(shape, np.dtype(np.float32))
     array[...] = 1.0
 
     assert array.shape == shape
@@ -23,11 +23,11 @@ def test_arrays_in_pages_start_on_a_boundary_of_huge_pages(shape):
 
 def test_arrays_are_the_librarys_own_before_and_after():
     with aligned("pages"), aligned("library"):
-        inside = host_memory.empty((100,), np.dtype(np.float32))
-    outside = host_memory.empty((100,), np.dtype(np.float32))
+        inside = host.empty((100,), np.dtype(np.float32))
+    outside = host.empty((100,), np.dtype(np.float32))
 
     assert inside.base is outside.base is None
-    assert host_memory.in_pages((100,), np.dtype(np.float32)) is None
+    assert host.in_pages((100,), np.dtype(np.float32)) is None
 
 
 @pytest.mark.parametrize("align", ["library", "pages"])
@@ -35,7 +35,7 @@ def test_a_copy_is_contiguous_and_of_the_same_values(align):
     values = np.arange(12, dtype=np.float16).reshape(3, 4).T
 
     with aligned(align):
-        copy = host_memory.copy_of(values)
+        copy = host.copy_of(values)
 
     assert copy.flags.c_contiguous
     assert not np.shares_memory(copy, values)
@@ -70,9 +70,9 @@ def test_a_kernel_without_huge_pages_costs_nothing_but_them(monkeypatch):
             asked.append(option)
             raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(host_memory, "ADVICE", 14)
-    monkeypatch.setattr(host_memory.mmap, "mmap", Refusing)
+    monkeypatch.setattr(host, "ADVICE", 14)
+    monkeypatch.setattr(host.mmap, "mmap", Refusing)
 
     with aligned("pages"):
-        assert host_memory.empty((3,), np.dtype(np.float32)).shape == (3,)
+        assert host.empty((3,), np.dtype(np.float32)).shape == (3,)
     assert asked == [14]

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from gpuexplore.backends.timer import MIN_BATCH_S, EventTimer, HostTimer, Stream
+from gpuexplore.backends.timer import MIN_BATCH_S, EventTimer, HostTimer
 from tests.measure.fakes import FakeClock, FakeWork
 
 
@@ -59,14 +59,14 @@ class FakeStream:
 
     def timer(self, clock=None, spun=None):
         spun = [] if spun is None else spun
-        stream = Stream(
+        return EventTimer(
+            clock or FakeClock(),
             self.event,
             self.elapsed_s,
             wait=lambda: self.log.append("wait"),
             on_device=contextlib.nullcontext,
-            spin=spun.append,
+            enqueue_spin=spun.append,
         )
-        return EventTimer(stream, clock or FakeClock())
 
     def elapsed_s(self, start, end):
         assert "wait" in self.log

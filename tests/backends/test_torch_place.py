@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpuexplore.backends import host, load_backend, torch_place
-from gpuexplore.backends.timer import AwaitedTimer, EventTimer
+from gpuexplore.backends.timer import EventTimer, HostTimer
 from gpuexplore.devices.torch_devices import TORCH_KINDS
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import TooLarge, Unsupported
@@ -87,7 +87,7 @@ def test_events_surround_each_call_on_its_device_and_nothing_spins_before_them(p
 
 
 def test_mps_is_timed_by_the_host_around_calls_that_are_awaited(part):
-    assert isinstance(BACKEND.timer("mps:0", lambda: 0), AwaitedTimer)
+    assert isinstance(BACKEND.timer("mps:0", lambda: 0), HostTimer)
 
 
 def queue_on(clock, work_s):
@@ -106,19 +106,19 @@ def test_an_awaited_batch_holds_the_work_of_all_its_calls_and_nothing_from_befor
     call, wait = queue_on(clock, 2e-3)
     call()  # what still runs when the batch begins
 
-    assert AwaitedTimer(clock, wait).sample(call, calls=4, flush=None) == [2e-3]
+    assert HostTimer(clock, wait).sample(call, calls=4, flush=None) == [2e-3]
 
 
 def test_an_awaited_call_behind_a_flush_is_timed_without_it():
     clock = FakeClock()
     call, wait = queue_on(clock, 2e-3)
 
-    assert AwaitedTimer(clock, wait).sample(call, calls=3, flush=FakeWork(clock, [5e-3])) == [2e-3]
+    assert HostTimer(clock, wait).sample(call, calls=3, flush=FakeWork(clock, [5e-3])) == [2e-3]
 
 
 @pytest.mark.parametrize(("call_s", "calls"), [(1e-6, 10_000), (1e-3, 10), (1.0, 1)])
 def test_an_awaited_batch_is_long_against_a_wait(call_s, calls):
-    assert AwaitedTimer(FakeClock(), lambda: None).calls_per_round(call_s) == calls
+    assert HostTimer(FakeClock(), lambda: None).calls_per_round(call_s) == calls
 
 
 @EACH

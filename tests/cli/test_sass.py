@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, sass_command
 from gpuexplore.errors import Unsupported
 from gpuexplore.jobs.compiling import Target
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.sass import Control, Line
 from tests.kernels.test_sass import code
 

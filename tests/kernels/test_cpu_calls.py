@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from gpuexplore.kernels.cpu.calls import address_of, call_at, untyped
+from gpuexplore.operations.matmul.numba_cpu_vector import address_of, call_at, untyped
 
 
 @numba.njit

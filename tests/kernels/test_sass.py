@@ -5,11 +5,10 @@ import subprocess
 import pytest
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.sass import Instruction, disassembler, loops, main_loop, mix_of
-from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
+from gpuexplore.kernels.sass import SassInstruction, disassembler, loops, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
-from gpuexplore.kernels.sass.loops import with_descriptors
-from gpuexplore.kernels.sass.tensor import as_tf32
+from gpuexplore.kernels.sass.instruction import as_tf32
+from gpuexplore.kernels.sass.loops import bytes_in_flight, cycles_of_a_pass, holds, with_descriptors
 
 
 def code(*lines):
@@ -18,7 +17,7 @@ def code(*lines):
     for place, line in enumerate(lines):
         words = line.split()
         predicate = words.pop(0) if words[0].startswith("@") else ""
-        made.append(Instruction(place * 16, words[0], words[1] if len(words) > 1 else "", predicate))
+        made.append(SassInstruction(place * 16, words[0], words[1] if len(words) > 1 else "", predicate))
     return tuple(made)
 
 
@@ -57,7 +56,7 @@ NESTED = code(
     ],
 )
 def test_flops_of_a_warp(opcode, flops):
-    assert Instruction(0, opcode).flops_of_a_warp == flops
+    assert SassInstruction(0, opcode).flops_of_a_warp == flops
 
 
 @pytest.mark.parametrize(
@@ -122,14 +121,14 @@ def test_moves_and_additions_are_no_multiply_adds():
     ],
 )
 def test_products_of_tensor_cores_name_their_unit_and_registers(opcode, unit, registers):
-    found = Instruction(0, opcode).product
+    found = SassInstruction(0, opcode).product
 
     assert (found.unit, found.registers) == (unit, registers)
 
 
 @pytest.mark.parametrize("opcode", ["HFMA2.MMA", "UTCBAR", "UTCATOMSWS", "WARPGROUP", "IMAD", "LDTM.x32"])
 def test_what_is_named_like_them_is_no_product_of_tensor_cores(opcode):
-    assert Instruction(0, opcode).product is None
+    assert SassInstruction(0, opcode).product is None
 
 
 @pytest.mark.parametrize(
@@ -145,14 +144,14 @@ def test_what_is_named_like_them_is_no_product_of_tensor_cores(opcode):
     ],
 )
 def test_a_descriptor_tells_the_tile_and_format_of_a_product_of_tensor_memory(opcode, descriptor, unit, flops):
-    found = Instruction(0, opcode, descriptor=descriptor).product
+    found = SassInstruction(0, opcode, descriptor=descriptor).product
 
     assert (found.unit, found.flops, found.is_open) == (unit, flops, False)
 
 
 def test_ptx_says_tf32_where_the_machine_code_does_not():
-    unknown = Instruction(0, "UTCHMMA", descriptor=as_tf32(None)).product
-    known = Instruction(0, "UTCHMMA", descriptor=as_tf32(8 << 24 | 16 << 17 | 1 << 7)).product
+    unknown = SassInstruction(0, "UTCHMMA", descriptor=as_tf32(None)).product
+    known = SassInstruction(0, "UTCHMMA", descriptor=as_tf32(8 << 24 | 16 << 17 | 1 << 7)).product
 
     assert (unknown.unit, unknown.is_open) == ("tf32_tensor", True)
     assert (known.unit, known.is_open, known.flops) == ("tf32_tensor", False, 2 * 128 * 128 * 8)
@@ -180,7 +179,7 @@ def test_a_descriptor_is_known_where_its_register_holds_one_constant(lines, desc
 def test_repeating_an_instruction_for_other_threads_of_a_warp_is_no_loop():
     waterfall = code("@P0 ELECT P1,URZ,PT", PRODUCT, "@P0 BRA.U.ANY 0x0", "@P1 BRA 0x0", "EXIT")
 
-    assert [loop.last for loop in loops(waterfall)] == [0x30]
+    assert [loop[-1].address for loop in loops(waterfall)] == [0x30]
 
 
 @pytest.mark.parametrize(
@@ -198,28 +197,28 @@ def test_repeating_an_instruction_for_other_threads_of_a_warp_is_no_loop():
     ],
 )
 def test_bits_that_a_thread_moves(opcode, bits):
-    assert Instruction(0, opcode).bits == bits
+    assert SassInstruction(0, opcode).bits == bits
 
 
 def test_loops_go_from_a_branch_back_to_its_target():
     inner, outer = loops(NESTED)
 
-    assert (inner.first, inner.last, outer.first, outer.last) == (0x20, 0x40, 0x10, 0x60)
-    assert outer.holds(inner)
-    assert not inner.holds(outer)
+    assert (inner[0].address, inner[-1].address, outer[0].address, outer[-1].address) == (0x20, 0x40, 0x10, 0x60)
+    assert holds(outer, inner)
+    assert not holds(inner, outer)
     assert main_loop(NESTED) == inner
 
 
 def test_two_branches_to_one_place_are_one_loop():
     (found,) = loops(code("NOP", "@P0 BRA 0x0", "FFMA R1,R2,R3,R1", "@P1 BRA 0x0"))
 
-    assert (found.first, found.last) == (0, 0x30)
+    assert (found[0].address, found[-1].address) == (0, 0x30)
 
 
 def test_main_loop_is_the_one_that_computes_most():
     two = code("FFMA R1,R2,R3,R1", "@P0 BRA 0x0", "FFMA R1,R2,R3,R1", "FFMA R4,R2,R3,R4", "@P0 BRA 0x20", "EXIT")
 
-    assert main_loop(two).first == 0x20
+    assert main_loop(two)[0].address == 0x20
     assert main_loop(code("FFMA R1,R2,R3,R1", "EXIT")) is None
 
 
@@ -227,8 +226,8 @@ def test_inner_loop_counts_as_four_passes_of_the_outer_one():
     few = code(*["FADD R1,R2,R3"] * 7, "FFMA R1,R2,R3,R1", "BRA 0x70", "BRA 0x0", "EXIT")
     many = code(*["FADD R1,R2,R3"] * 9, "FFMA R1,R2,R3,R1", "BRA 0x90", "BRA 0x0", "EXIT")
 
-    assert main_loop(few).first == 0x70
-    assert main_loop(many).first == 0x0
+    assert main_loop(few)[0].address == 0x70
+    assert main_loop(many)[0].address == 0x0
 
 
 def test_loops_inside_the_main_loop_are_left_out_of_it():
@@ -240,7 +239,7 @@ def test_loops_inside_the_main_loop_are_left_out_of_it():
         "EXIT",
     )
 
-    assert [each.name for each in main_loop(copying).instructions] == ["HMMA", "BRA"]
+    assert [each.name for each in main_loop(copying)] == ["HMMA", "BRA"]
 
 
 def test_of_two_loops_that_do_as_much_the_shorter_counts():
@@ -248,7 +247,7 @@ def test_of_two_loops_that_do_as_much_the_shorter_counts():
         "FFMA R1,R2,R3,R1", "ISETP.GE.AND P1,PT,R9,R8,PT", "@P0 BRA 0x0", "FFMA R1,R2,R3,R1", "@P0 BRA 0x30"
     )
 
-    assert main_loop(with_bounds).first == 0x30
+    assert main_loop(with_bounds)[0].address == 0x30
 
 
 def test_mix_counts_by_name_and_width():

@@ -156,6 +156,6 @@ def test_live_registers_of_a_loop_counted_by_hand():
         "STG.E desc[UR6][R4.64], R11": through + 3,  # without R2
         "@!P0 BRA 0xe0": through,
     }
-    inside = [line for line in lines if loop.first <= line.instruction.address <= loop.last]
+    inside = [line for line in lines if loop[0].address <= line.instruction.address <= loop[-1].address]
 
     assert {str(line.instruction).split("*/")[1].strip(): line.live for line in inside} == counted

@@ -8,7 +8,7 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.kernels.cpu.micro_kernel import packed_dtype, tile_for
+from gpuexplore.kernels.cpu_micro_kernel import packed_dtype, tile_for
 from gpuexplore.measure.check.correctness import check, tolerance
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Shape

@@ -14,7 +14,7 @@ from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.growth import AS_SUMMED
+from gpuexplore.operations.implementation import AS_SUMMED
 from gpuexplore.operations.winograd import growth_in_fp32, growth_of, transforms
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeWork, candidate
 
@@ -77,7 +77,7 @@ def judged(out, reference, growth, shape=SHAPE):
     ],
 )
 def test_transforms_are_those_of_lavin_and_gray_but_for_signs(outputs, rows):
-    np.testing.assert_allclose(np.abs(transforms(outputs).inputs), np.abs(rows))
+    np.testing.assert_allclose(np.abs(transforms(outputs)[2]), np.abs(rows))
 
 
 @pytest.mark.parametrize("outputs", [2, 4])

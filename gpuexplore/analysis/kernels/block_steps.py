@@ -11,7 +11,7 @@ from gpuexplore.analysis.kernels.memory_access import (
     request_of,
     unpadded_wavefronts,
 )
-from gpuexplore.kernels.ptx import Access, BankCounter, TraceStep
+from gpuexplore.kernels.ptx import Access, TraceStep, remembering_wavefronts
 from gpuexplore.measure.check.interpreted import BlockRun, RunArray
 from gpuexplore.units import format_percent
 
@@ -105,12 +105,11 @@ def barrier_intervals(run: BlockRun) -> list[BarrierInterval]:
 
 def block_total(run: BlockRun) -> BlockTotal:
     """Return the sums over the steps that were kept; accesses outside of every array are left out."""
-    banks, accesses = BankCounter(), [access for step in run.steps for access in step.accesses]
+    count = remembering_wavefronts()
+    accesses = [access for step in run.steps for access in step.accesses]
     requests = [request_of(access) for access in accesses if access.memory == "global" and array_of(access, run.arrays)]
     passes = [
-        banks.count(access.addresses, access.size_bytes, access.lanes)
-        for access in accesses
-        if access.memory == "shared"
+        count(access.addresses, access.size_bytes, access.lanes) for access in accesses if access.memory == "shared"
     ]
     return BlockTotal(
         moved_bytes=sum(request.moved_bytes for request in requests),
@@ -126,14 +125,14 @@ def moments(run: BlockRun, warp: int) -> Mapping[str, int]:
     The first access of each kind, the first barrier, and the worst bank conflict where there is one.
     """
     found: dict[str, int] = {}
-    banks, steps = BankCounter(), steps_of(run, warp)
+    steps = steps_of(run, warp)
     for number, step in enumerate(steps, 1):
         if step.is_barrier:
             found.setdefault("first barrier", number)
         for access in step.accesses:
             if (name := _name(access, run)) is not None:
                 found.setdefault(f"{'writes' if access.writes else 'reads'} {name}", number)
-    extra = [_extra_wavefronts(step, banks) for step in steps]
+    extra = _extra_wavefronts(steps)
     if any(extra):
         found["worst bank conflict"] = extra.index(max(extra)) + 1
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
@@ -153,10 +152,12 @@ def costliest_read(run: BlockRun, warp: int) -> int:
     return sectors.index(max(sectors)) + 1 if sectors else 1
 
 
-def _extra_wavefronts(step: TraceStep, banks: BankCounter) -> int:
-    shared = [access for access in step.accesses if access.memory == "shared"]
-    counts = [banks.count(access.addresses, access.size_bytes, access.lanes) for access in shared]
-    return sum(taken - fewest for taken, fewest in counts)
+def _extra_wavefronts(steps: Sequence[TraceStep]) -> list[int]:
+    """Return how many passes through the banks conflicts cost each step."""
+    count = remembering_wavefronts()
+    shared = [[access for access in step.accesses if access.memory == "shared"] for step in steps]
+    counts = [[count(access.addresses, access.size_bytes, access.lanes) for access in accesses] for accesses in shared]
+    return [sum(taken - fewest for taken, fewest in of_step) for of_step in counts]
 
 
 def _name(access: Access, run: BlockRun) -> str | None:

@@ -7,7 +7,7 @@ from gpuexplore.analysis.kernels.occupancy import Occupancy, Waves, occupancy, w
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import ComputeCapability, capability_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
 from gpuexplore.model import Result
 from gpuexplore.units import read_whole

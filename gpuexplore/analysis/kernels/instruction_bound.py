@@ -8,7 +8,7 @@ One pass of the main loop takes a scheduler at least as many cycles as the slowe
 - special functions (MUFU: exponentials, reciprocals, sines), at 16 results a clock and multiprocessor;
 - the path to shared memory and the first-level cache: one request a cycle for a whole multiprocessor, however many
   banks it hits; the four matrices of an `ldmatrix` are four, and a shuffle is one;
-- latency: a warp issues in order and waits for what it reads (`gpuexplore.kernels.sass.dataflow`); the warps that are
+- latency: a warp issues in order and waits for what it reads (`gpuexplore.kernels.sass.loops`); the warps that are
   resident take turns.
 
 Nor can it be faster than the roofline: what the operation has to move between the GPU and its memory, each array once,
@@ -28,7 +28,7 @@ from gpuexplore.devices.capabilities import capability_named
 from gpuexplore.devices.formula import RATE_CLASSES
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.sass import LoopFacts
-from gpuexplore.kernels.sass.tensor import SPARSE
+from gpuexplore.kernels.sass.instruction import SPARSE
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity, format_si

@@ -20,7 +20,7 @@ _FLOATS: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "f16": np.float
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class KernelArgument:
     """One argument of a launch.
 
     Attributes:
@@ -40,7 +40,7 @@ class Argument:
         return self.dtype.widen(stored) if self.dtype else stored
 
 
-def read_argument(text: str) -> Argument:
+def read_argument(text: str) -> KernelArgument:
     """Return the argument that was typed, e.g. `a=randn:fp32:256` or `n=256`.
 
     Raises:
@@ -53,16 +53,16 @@ def read_argument(text: str) -> Argument:
     if not rest:
         if read_number(value) is None:
             raise InvalidInput.of("argument", text, ACCEPTED)
-        return Argument(name, number=value.strip())
+        return KernelArgument(name, number=value.strip())
     count = read_whole(rest[1])
     if fill not in FILLS or rest[0] not in (*FORMATS, *INTEGERS) or not count or count > MOST_ELEMENTS:
         raise InvalidInput.of("argument", text, f"{ACCEPTED}, and lengths from 1 to {MOST_ELEMENTS}")
     dtype = FORMATS.get(rest[0])
     numbers = _filled(fill, count)
-    return Argument(name, dtype.round(numbers) if dtype else numbers.astype(rest[0]), dtype)
+    return KernelArgument(name, dtype.round(numbers) if dtype else numbers.astype(rest[0]), dtype)
 
 
-def bits_of(argument: Argument, kind: str) -> int:
+def bits_of(argument: KernelArgument, kind: str) -> int:
     """Return a number as the kernel's parameter of the type `kind` holds it.
 
     Raises:

@@ -6,7 +6,6 @@ and its column, in both halves: where the AND of the two is not 0, the number is
 wait in registers of 32: as halves of one they would have to be put together before they are there.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,31 +17,18 @@ PIXELS = 4  # neighbours of an image that a thread loads together
 _HALVES = 0xFFFF, 0xFFFF0000  # of a word
 
 
-@dataclass(frozen=True)
-class Share:
-    """What a thread loads of a tile of patches: groups of neighbours, of a term of each part of the channels.
-
-    Attributes:
-        groups: of PIXELS pixels.
-        part: elements of the tile from one part of the channels to the next.
-    """
-
-    groups: int
-    part: int
-
-
 if config.ENABLE_CUDASIM:
     from gpuexplore.kernels.intrinsics.vectors import read, write
 
-    def patch_loader(share: Share, parts: tuple[int, ...]) -> Any:
-        """Return the function that loads a thread's share of some parts into registers.
+    def patch_loader(groups: int, parts: tuple[int, ...]) -> Any:
+        """Return the function that loads a thread's groups of PIXELS pixels of some parts into registers.
 
         Its arguments: the registers, the array, where in it the first pixel of each group lies in the first part, how
         far apart the parts are, the bits of the tap, and the masks, a word for two pixels.
         """
 
         def load(staged: Any, source: Any, places: Any, part_stride: Any, tap_bits: Any, masks: Any) -> None:
-            for at, (part, group, j) in enumerate(_spots(share, parts)):
+            for at, (part, group, j) in enumerate(_spots(groups, parts)):
                 pixel = group * PIXELS + j
                 exists = not int(tap_bits) & int(masks[pixel // 2]) & _HALVES[pixel % 2]
                 place = int(places[group]) + part * int(part_stride) + j
@@ -50,21 +36,22 @@ if config.ENABLE_CUDASIM:
 
         return load
 
-    def patch_filler(share: Share, parts: tuple[int, ...]) -> Any:
+    def patch_filler(groups: int, parts: tuple[int, ...], part_elements: int) -> Any:
         """Return the function that stores what a thread loaded of some parts in the pair of tiles from `first` on.
 
-        `into`: where in a pair the first pixel of each group lies, in the first part.
+        `into`: where in a pair the first pixel of each group lies, in the first part; the parts are `part_elements`
+        apart there.
         """
 
         def fill(tile: Any, staged: Any, into: Any, first: Any) -> None:
-            for at, (part, group, j) in enumerate(_spots(share, parts)):
-                place = first + int(into[group]) + part * share.part + j
+            for at, (part, group, j) in enumerate(_spots(groups, parts)):
+                place = first + int(into[group]) + part * part_elements + j
                 write(tile, place, np.uint16(staged[at]).view(tile.dtype))
 
         return fill
 
-    def _spots(share: Share, parts: tuple[int, ...]) -> list[tuple[int, int, int]]:
-        return [(part, group, j) for part in parts for group in range(share.groups) for j in range(PIXELS)]
+    def _spots(groups: int, parts: tuple[int, ...]) -> list[tuple[int, int, int]]:
+        return [(part, group, j) for part in parts for group in range(groups) for j in range(PIXELS)]
 
 else:
     from llvmlite import ir
@@ -75,8 +62,8 @@ else:
 
     _NUMBER, _I32, _I64 = ir.IntType(8 * NUMBER_BYTES), ir.IntType(32), ir.IntType(64)
 
-    def patch_loader(share: Share, parts: tuple[int, ...]) -> Any:
-        """Return the function that loads a thread's share of some parts into registers.
+    def patch_loader(groups: int, parts: tuple[int, ...]) -> Any:
+        """Return the function that loads a thread's groups of PIXELS pixels of some parts into registers.
 
         Its arguments: the registers, the array, where in it the first pixel of each group lies in the first part, how
         far apart the parts are, the bits of the tap, and the masks, a word for two pixels.
@@ -84,8 +71,8 @@ else:
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             staged, source, places, (_, part_stride), (_, tap_bits), masks = zip(signature.args, arguments, strict=True)
-            count, loads = share.groups * PIXELS, [_assembly(len(parts), half) for half in _HALVES]
-            for group in range(share.groups):
+            count, loads = groups * PIXELS, [_assembly(len(parts), half) for half in _HALVES]
+            for group in range(groups):
                 start = builder.load(element_pointer(context, builder, places, int64(group)))
                 spots = [builder.add(start, builder.mul(part_stride, ir.Constant(_I32, part))) for part in parts]
                 addresses = [global_address(context, builder, source, builder.sext(spot, _I64)) for spot in spots]
@@ -125,19 +112,20 @@ else:
         constraints = ",".join(["=&r"] * count + ["l"] * count + ["r", "r", "~{memory}"])
         return ir.InlineAsm(kind, f"{{ {' '.join(lines)} }}", constraints, side_effect=True)
 
-    def patch_filler(share: Share, parts: tuple[int, ...]) -> Any:
+    def patch_filler(groups: int, parts: tuple[int, ...], part_elements: int) -> Any:
         """Return the function that stores what a thread loaded of some parts in the pair of tiles from `first` on.
 
-        `into`: where in a pair the first pixel of each group lies, in the first part.
+        `into`: where in a pair the first pixel of each group lies, in the first part; the parts are `part_elements`
+        apart there.
         """
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             tile, staged, into, (_, first) = zip(signature.args, arguments, strict=True)
             at = 0
             for part in parts:
-                for group in range(share.groups):
+                for group in range(groups):
                     found = builder.sext(builder.load(element_pointer(context, builder, into, int64(group))), _I64)
-                    place = builder.add(builder.add(first, found), int64(part * share.part))
+                    place = builder.add(builder.add(first, found), int64(part * part_elements))
                     spots = [element_pointer(context, builder, staged, int64(at + j)) for j in range(PIXELS)]
                     vector = vector_of(builder, [builder.trunc(builder.load(spot), _NUMBER) for spot in spots])
                     pointer = element_pointer(context, builder, tile, place)
@@ -153,4 +141,4 @@ else:
         return fill
 
 
-__all__ = ["MAX_R", "PIXELS", "Share", "patch_filler", "patch_loader"]
+__all__ = ["MAX_R", "PIXELS", "patch_filler", "patch_loader"]

@@ -26,7 +26,7 @@ def exchanged(down: int, across: int) -> int:
 
 
 if config.ENABLE_CUDASIM:
-    from gpuexplore.kernels.formats.numba_cuda import narrow
+    from gpuexplore.kernels.cuda_formats import narrow
     from gpuexplore.kernels.geometry import WARP
     from gpuexplore.kernels.intrinsics.warps import from_every_lane, this_lane
 

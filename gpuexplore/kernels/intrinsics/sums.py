@@ -11,7 +11,7 @@ from numba import config
 ROWS, COLUMNS = 8, 8  # from a lane's pair of sums to its next
 
 if config.ENABLE_CUDASIM:
-    from gpuexplore.kernels.formats.numba_cuda import narrow
+    from gpuexplore.kernels.cuda_formats import narrow
     from gpuexplore.kernels.intrinsics.vectors import write
 
     def storer(down: int, across: int) -> Any:
@@ -51,7 +51,7 @@ else:
     from numba.cuda import types
     from numba.cuda.extending import intrinsic
 
-    from gpuexplore.kernels.formats.numba_cuda import narrowed
+    from gpuexplore.kernels.cuda_formats import narrowed
     from gpuexplore.kernels.intrinsics.addresses import element_pointer, int64, vector_of
 
     def storer(down: int, across: int) -> Any:

@@ -1,5 +1,6 @@
 """What the 32 threads of a warp do together; in Numba's simulator, which has no warps, over a barrier for each."""
 
+from collections.abc import Callable
 from typing import Any
 
 from numba import config, cuda
@@ -14,20 +15,20 @@ if config.ENABLE_CUDASIM:
     BARRIER_TIMEOUT_S = 60  # a lane that failed never arrives
     _MAKING = threading.Lock()
 
-    class _Meeting:
-        """Where the lanes of a warp leave a value and wait for the others; two boards by turns, so one wait does."""
+    def _meeting(lanes: int) -> Callable[[int, Any], list[Any]]:
+        """Return what leaves a lane's value and waits for the others'; two boards by turns, so one wait does."""
+        boards: list[list[Any]] = [[None] * lanes, [None] * lanes]
+        turns = [0] * lanes
+        barrier = threading.Barrier(lanes)
 
-        def __init__(self, lanes: int) -> None:
-            self.boards: list[list[Any]] = [[None] * lanes, [None] * lanes]
-            self.turns = [0] * lanes
-            self.barrier = threading.Barrier(lanes)
-
-        def exchange(self, lane: int, value: Any) -> list[Any]:
-            board = self.boards[self.turns[lane]]
-            self.turns[lane] = 1 - self.turns[lane]
+        def exchange(lane: int, value: Any) -> list[Any]:
+            board = boards[turns[lane]]
+            turns[lane] = 1 - turns[lane]
             board[lane] = value
-            self.barrier.wait(BARRIER_TIMEOUT_S)
+            barrier.wait(BARRIER_TIMEOUT_S)
             return list(board)
+
+        return exchange
 
     def from_every_lane(value: Any) -> list[Any]:
         """Return what each lane of this thread's warp passed, in the order of the lanes."""
@@ -35,8 +36,8 @@ if config.ENABLE_CUDASIM:
         warp, lane = divmod(thread.thread_id, WARP)
         with _MAKING:
             meetings = vars(thread._manager).setdefault("meetings", {})  # of this block
-            meeting = meetings.setdefault(warp, _Meeting(WARP))
-        found: list[Any] = meeting.exchange(lane, value)
+            exchange = meetings.setdefault(warp, _meeting(WARP))
+        found: list[Any] = exchange(lane, value)
         return found
 
     def this_lane() -> int:

@@ -11,18 +11,16 @@ from typing import Literal
 import numpy as np
 
 from gpuexplore.kernels.ptx.access import lane_bytes, space_named
-from gpuexplore.kernels.ptx.banks import BANK_BYTES, BANKS, BankCounter, wavefronts, words_of
 from gpuexplore.kernels.ptx.block import Grid
 from gpuexplore.kernels.ptx.decode import OPCODES, Event, Observer
 from gpuexplore.kernels.ptx.decoder import items
-from gpuexplore.kernels.ptx.device_memory import addresses_of, element_at
-from gpuexplore.kernels.ptx.machine import Options, numba_arguments, run
+from gpuexplore.kernels.ptx.device_memory import WINDOWS, addresses_of, element_at, space_of
+from gpuexplore.kernels.ptx.machine import LaunchOptions, numba_arguments, run
+from gpuexplore.kernels.ptx.memories import BANK_BYTES, BANKS, remembering_wavefronts, wavefronts, words_of
 from gpuexplore.kernels.ptx.parse import parse
 from gpuexplore.kernels.ptx.program import Instruction, Program
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.report import BankUse, Fault, FaultKind, Report
-from gpuexplore.kernels.ptx.scalars import Values
-from gpuexplore.kernels.ptx.spaces import WINDOWS, space_of
+from gpuexplore.kernels.ptx.registers import LANES, Values
+from gpuexplore.kernels.ptx.report import BankUse, Fault, FaultKind, LaunchReport
 from gpuexplore.kernels.ptx.tensor_cores import ROWS
 
 # What the warps of one block do to memory, step by step: an observer that keeps it.
@@ -77,7 +75,7 @@ class TraceStep:
 
 
 @dataclass
-class Trace:
+class BlockTrace:
     """Keeps the steps of one block; the `observer` of the interpreter's options.
 
     Attributes:
@@ -147,23 +145,23 @@ __all__ = [
     "LANES",
     "OPCODES",
     "Access",
-    "BankCounter",
     "BankUse",
+    "BlockTrace",
     "Event",
     "Fault",
     "FaultKind",
     "Grid",
     "Instruction",
+    "LaunchOptions",
+    "LaunchReport",
     "Observer",
-    "Options",
     "Program",
-    "Report",
-    "Trace",
     "TraceStep",
     "addresses_of",
     "element_at",
     "numba_arguments",
     "parse",
+    "remembering_wavefronts",
     "run",
     "wavefronts",
     "words_of",

@@ -7,13 +7,11 @@ import numpy as np
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
+from gpuexplore.kernels.ptx.device_memory import DEVICE_BASE
 from gpuexplore.kernels.ptx.memories import Lanes, Memories
-from gpuexplore.kernels.ptx.pending import Copy
-from gpuexplore.kernels.ptx.program import Address, Instruction, Integer, Symbol
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values, scalar
-from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
-from gpuexplore.kernels.ptx.warp import Mask, Warp
+from gpuexplore.kernels.ptx.program import Address, Instruction
+from gpuexplore.kernels.ptx.registers import LANES, Values, scalar
+from gpuexplore.kernels.ptx.warp import Copy, Mask, Warp, copies_arrived
 
 ACCESSES = ("ld", "st", "atom", "red")
 MOST_BYTES = 16  # of an access
@@ -47,9 +45,9 @@ def _bytes(instruction: Instruction, bits: int, count: int) -> int:
 
 def _copied_bytes(instruction: Instruction) -> int:
     size = instruction.operands[2]
-    if not isinstance(size, Integer):
+    if not isinstance(size, int):
         raise Unsupported("a copy of a size that is not in the text")
-    return size.value
+    return size
 
 
 def space_named(instruction: Instruction) -> str:
@@ -89,9 +87,9 @@ def _spread(found: Values, lanes: Lanes) -> Values:
 
 def _parameter(decoder: Decoder, instruction: Instruction) -> Step:
     kind, source = scalar(instruction.kind), instruction.operands[1]
-    if not isinstance(source, Address) or not isinstance(source.base, Symbol) or source.offset:
+    if not isinstance(source, Address) or not isinstance(source.base, str) or source.offset:
         raise Unsupported(f"{instruction.text}: a part of a parameter")
-    value = decoder.parameters[source.base.name] % 2**kind.bits
+    value = decoder.parameters[source.base] % 2**kind.bits
     values = np.full(LANES, value, f"u{kind.bits // 8}").view(kind.dtype)
     put = decoder.write(instruction.operands[0], kind)
     return lambda warp, mask: put(warp, mask, values)
@@ -121,8 +119,8 @@ def _copy(decoder: Decoder, memories: Memories, instruction: Instruction) -> Ste
         return _close
     if "wait_group" in modifiers:
         (pending,) = instruction.operands
-        assert isinstance(pending, Integer)
-        return _waiting(decoder, pending.value)
+        assert isinstance(pending, int)
+        return _waiting(decoder, pending)
     if "wait_all" in modifiers:
         return _waiting(decoder, None)
     if modifiers[0] != "async" or "bulk" in modifiers:
@@ -131,7 +129,7 @@ def _copy(decoder: Decoder, memories: Memories, instruction: Instruction) -> Ste
 
 
 def _close(warp: Warp, mask: Mask) -> None:
-    warp.copies.closed[warp.active() if mask is None else mask] += 1
+    warp.copy_groups[warp.active() if mask is None else mask] += 1
 
 
 def _waiting(decoder: Decoder, pending: int | None) -> Step:
@@ -139,7 +137,8 @@ def _waiting(decoder: Decoder, pending: int | None) -> Step:
 
     def step(warp: Warp, mask: Mask) -> None:
         shared = warp.block.shared
-        for copy in warp.copies.arrived(warp.active() if mask is None else mask, pending):
+        waiting = warp.active() if mask is None else mask
+        for copy in copies_arrived(warp.copies, warp.copy_groups, waiting, pending):
             if not early:
                 shared.store(copy.at, copy.values)
             shared.arrive(copy.parts, warp.threads[copy.lanes])
@@ -150,7 +149,7 @@ def _waiting(decoder: Decoder, pending: int | None) -> Step:
 def _start(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
     place, size_bytes, early = decoder.place, _copied_bytes(instruction), decoder.early
     into, out_of = decoder.address(instruction.operands[0]), decoder.address(instruction.operands[1])
-    shorter = instruction.operands[3] if len(instruction.operands) > 3 else Integer(size_bytes)
+    shorter = instruction.operands[3] if len(instruction.operands) > 3 else size_bytes
     length = decoder.read(shorter, scalar("u32"))
 
     def step(warp: Warp, mask: Mask) -> None:
@@ -168,7 +167,7 @@ def _start(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
         memories.note(place, shared.copied_by(parts, threads), threads)
         if early:
             shared.store(lanes.at, values)
-        warp.copies.copies.append(Copy(lanes.numbers, lanes.at, parts, values, warp.copies.closed[lanes.numbers]))
+        warp.copies.append(Copy(lanes.numbers, lanes.at, parts, values, warp.copy_groups[lanes.numbers]))
 
     return step
 

@@ -7,8 +7,8 @@ import numpy as np
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, mode_of
 from gpuexplore.kernels.ptx.program import Instruction
+from gpuexplore.kernels.ptx.registers import Scalar, Values, scalar, widened
 from gpuexplore.kernels.ptx.rounding import double_add, double_fma, double_multiply, narrowed, odd_sum, single_fma
-from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar, widened
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 _PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}

@@ -7,9 +7,8 @@ import numpy as np
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.arithmetic import elementwise
 from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Step
-from gpuexplore.kernels.ptx.program import Instruction, Integer
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values, scalar
+from gpuexplore.kernels.ptx.program import Instruction
+from gpuexplore.kernels.ptx.registers import LANES, Values, scalar
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 _WORD = scalar("u32")
@@ -120,8 +119,8 @@ def _permute(decoder: Decoder, instruction: Instruction) -> Step:
 def _table(decoder: Decoder, instruction: Instruction) -> Step:
     """Decode `lop3`: any logical function of three words, by its table of 8 bits."""
     *_, last = instruction.operands
-    assert isinstance(last, Integer)
-    cases = [i for i in range(8) if last.value >> i & 1]
+    assert isinstance(last, int)
+    cases = [i for i in range(8) if last >> i & 1]
 
     def combine(a: Values, b: Values, c: Values) -> Values:
         found = np.zeros(LANES, np.uint32)

@@ -6,8 +6,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values
+from gpuexplore.kernels.ptx.registers import LANES, Values
 
 # What tensor cores read of shared memory by themselves, while the threads go on: the async proxy of the PTX ISA.
 #

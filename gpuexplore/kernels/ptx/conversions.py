@@ -7,11 +7,10 @@ import numpy as np
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.arithmetic import flushed, saturated
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, mode_of
-from gpuexplore.kernels.ptx.program import Group, Instruction
-from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.device_memory import WINDOWS
+from gpuexplore.kernels.ptx.program import Instruction, Operand
+from gpuexplore.kernels.ptx.registers import LANES, Scalar, Values, scalar, widened
 from gpuexplore.kernels.ptx.rounding import double_add, narrowed, odd_sum
-from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar, widened
-from gpuexplore.kernels.ptx.spaces import WINDOWS
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 _TO_WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -19,20 +18,20 @@ _TO_WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 def _mov(decoder: Decoder, instruction: Instruction) -> Step:
     target, source = instruction.operands
-    if isinstance(source, Group):
+    if isinstance(source, tuple):
         return _packed(decoder, instruction, source)
-    if isinstance(target, Group):
+    if isinstance(target, tuple):
         return _unpacked(decoder, instruction, target)
     kind = scalar(instruction.kind)
     get, put = decoder.read(source, kind), decoder.write(target, kind)
     return lambda warp, mask: put(warp, mask, get(warp))
 
 
-def _packed(decoder: Decoder, instruction: Instruction, parts: Group) -> Step:
+def _packed(decoder: Decoder, instruction: Instruction, parts: tuple[Operand, ...]) -> Step:
     """Decode a move of several registers into a wider one, the first into its low bits."""
     whole = scalar(instruction.kind)
-    part = scalar(f"b{whole.bits // len(parts.items)}")
-    gets, put = [decoder.read(item, part) for item in parts.items], decoder.write(instruction.operands[0], whole)
+    part = scalar(f"b{whole.bits // len(parts)}")
+    gets, put = [decoder.read(item, part) for item in parts], decoder.write(instruction.operands[0], whole)
 
     def step(warp: Warp, mask: Mask) -> None:
         put(warp, mask, np.stack([get(warp) for get in gets], 1).view(whole.dtype)[:, 0])
@@ -40,10 +39,10 @@ def _packed(decoder: Decoder, instruction: Instruction, parts: Group) -> Step:
     return step
 
 
-def _unpacked(decoder: Decoder, instruction: Instruction, parts: Group) -> Step:
+def _unpacked(decoder: Decoder, instruction: Instruction, parts: tuple[Operand, ...]) -> Step:
     whole = scalar(instruction.kind)
-    part = scalar(f"b{whole.bits // len(parts.items)}")
-    get, puts = decoder.read(instruction.operands[1], whole), [decoder.write(item, part) for item in parts.items]
+    part = scalar(f"b{whole.bits // len(parts)}")
+    get, puts = decoder.read(instruction.operands[1], whole), [decoder.write(item, part) for item in parts]
 
     def step(warp: Warp, mask: Mask) -> None:
         columns = np.ascontiguousarray(get(warp)).view(part.dtype).reshape(LANES, -1)

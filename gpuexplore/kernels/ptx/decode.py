@@ -13,14 +13,12 @@ from gpuexplore.kernels.ptx.access import ACCESS, access_bytes, space_named
 from gpuexplore.kernels.ptx.arithmetic import ARITHMETIC, flushed
 from gpuexplore.kernels.ptx.bits import BITS
 from gpuexplore.kernels.ptx.conversions import CONVERSIONS
-from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Step, items
+from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Step, expect_known_modifiers, items
 from gpuexplore.kernels.ptx.lanes import TOGETHER
 from gpuexplore.kernels.ptx.memories import Memories
-from gpuexplore.kernels.ptx.modifiers import expect_known_modifiers
 from gpuexplore.kernels.ptx.program import Instruction, Program
-from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.registers import LANES, Scalar, Values, scalar, widened
 from gpuexplore.kernels.ptx.rounding import narrowed
-from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar, widened
 from gpuexplore.kernels.ptx.tensor_cores import TENSOR_CORES
 from gpuexplore.kernels.ptx.warp import Mask, Warp, masked
 from gpuexplore.kernels.ptx.warpgroups import WARPGROUPS, product_registers, watching_registers

@@ -1,15 +1,19 @@
 """Device memory: the arrays of a launch with guards between them, and who wrote which byte."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.kernels.ptx.block import AT_ONCE, ATOMIC, NOBODY, SEVERAL
-from gpuexplore.kernels.ptx.scalars import Values
-from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
+from gpuexplore.kernels.ptx.registers import Values
+
+DEVICE_BASE = 0x7F00_0000_0000
+SHARED_WINDOW = 0x1000_0000_0000
+LOCAL_WINDOW = 0x2000_0000_0000
+WINDOW_BYTES = 2**32
+WINDOWS = {"global": 0, "const": 0, "param": 0, "shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
 
 GUARD_BYTES = 65536  # a row or a tile further is still no other array
 ALIGNMENT = 256  # as allocations of the driver
@@ -18,18 +22,11 @@ _OFFSETS = np.arange(16)
 Phase = tuple[int, int]  # the first of a block, and the one of now
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an array lies: bytes from the start, and its size."""
-
-    start: int
-    size_bytes: int
-
-
 class DeviceMemory:
     """Arrays in one buffer; outside of them every access is out of bounds.
 
     Attributes:
+        places: the bytes of each array.
         inside: of each byte, whether it belongs to an array.
         written: of each byte, whether somebody has written it, the host included.
         writer: of each byte, the thread of the launch that wrote it, or NOBODY.
@@ -40,7 +37,7 @@ class DeviceMemory:
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]], unwritten: Sequence[int]) -> None:
         self.places = _places([array.nbytes for array in arrays])
-        size = self.places[-1].start + self.places[-1].size_bytes if self.places else 0
+        size = self.places[-1].stop if self.places else 0
         size = -(-(size + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
         self.bytes = np.zeros(size, np.uint8)
         self.inside, self.written = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
@@ -48,25 +45,22 @@ class DeviceMemory:
         self.reader, self.read_since = np.full(size, NOBODY, np.int64), np.zeros(size, np.int64)
         self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
         for index, (array, place) in enumerate(zip(arrays, self.places, strict=True)):
-            there = slice(place.start, place.start + place.size_bytes)
-            self.bytes[there] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-            self.inside[there] = True
-            self.written[there].fill(index not in unwritten)
+            self.bytes[place] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+            self.inside[place] = True
+            self.written[place].fill(index not in unwritten)
 
     def address(self, index: int) -> int:
         """Return the address of an array."""
-        return DEVICE_BASE + self.places[index].start
+        start: int = self.places[index].start
+        return DEVICE_BASE + start
 
     def array(self, index: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what an array holds."""
-        place = self.places[index]
-        raw = self.bytes[place.start : place.start + place.size_bytes].copy()
-        return raw.view(like.dtype).reshape(like.shape)
+        return self.bytes[self.places[index]].copy().view(like.dtype).reshape(like.shape)
 
     def unwritten_bytes(self, index: int) -> int:
         """Return how many bytes of an array nobody has written."""
-        place = self.places[index]
-        return int((~self.written[place.start : place.start + place.size_bytes]).sum())
+        return int((~self.written[self.places[index]]).sum())
 
     def contains(self, at: Values, size_bytes: int) -> npt.NDArray[np.bool_]:
         """Return which accesses are inside of an array: their first and last byte, for a guard is longer."""
@@ -149,9 +143,20 @@ def addresses_of(arrays: Sequence[npt.NDArray[Any]]) -> list[int]:
     return [DEVICE_BASE + place.start for place in _places([array.nbytes for array in arrays])]
 
 
-def _places(sizes_bytes: Sequence[int]) -> list[Place]:
+def _places(sizes_bytes: Sequence[int]) -> list[slice]:
+    """Return where arrays lie, in bytes from the start."""
     places, at = [], GUARD_BYTES
     for size_bytes in sizes_bytes:
-        places.append(Place(at, size_bytes))
+        places.append(slice(at, at + size_bytes))
         at = -(-(at + size_bytes + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
     return places
+
+
+# Where memories lie among generic addresses: device memory high up, the others in windows of their own.
+
+
+def space_of(address: int) -> str:
+    """Return the memory that a generic address lies in."""
+    if SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+        return "shared"
+    return "local" if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES else "global"

@@ -6,9 +6,8 @@ import numpy as np
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
-from gpuexplore.kernels.ptx.program import Instruction, Integer, Symbol
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values, scalar
+from gpuexplore.kernels.ptx.program import Instruction
+from gpuexplore.kernels.ptx.registers import LANES, Values, scalar
 from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
 
 CONVERGENT = (
@@ -26,9 +25,9 @@ _BITS = np.uint32(1) << EVERY_LANE.astype(np.uint32)
 
 def _branch(decoder: Decoder, instruction: Instruction) -> Step:
     (label,) = instruction.operands
-    if not isinstance(label, Symbol) or label.name not in decoder.program.labels:
+    if not isinstance(label, str) or label not in decoder.program.labels:
         raise Unsupported(f"a branch to {label}")
-    target = decoder.program.labels[label.name]
+    target = decoder.program.labels[label]
     return lambda warp, mask: warp.jump(target, mask)
 
 
@@ -43,7 +42,7 @@ def _barrier(decoder: Decoder, instruction: Instruction) -> Step:
     ledger, place = decoder.ledger, decoder.place
     if "warp" in instruction.modifiers:
         return lambda *_: None
-    if instruction.operands != (Integer(0),):
+    if instruction.operands != (0,):
         raise Unsupported("a barrier of another number, or of some of the threads")
 
     def step(warp: Warp, mask: Mask) -> None:
@@ -78,7 +77,7 @@ def _shuffle(decoder: Decoder, instruction: Instruction) -> Step:
     mode, place = instruction.modifiers[1], decoder.place
     targets, sources = items(instruction.operands[0]), instruction.operands[1:]
     put = decoder.write(targets[0], _WORD)
-    found = decoder.write(targets[1] if len(targets) > 1 else Symbol("_"), _PREDICATE)
+    found = decoder.write(targets[1] if len(targets) > 1 else "_", _PREDICATE)
     value, distance, clamp, members = (decoder.read(operand, _WORD) for operand in sources)
 
     def step(warp: Warp, mask: Mask) -> None:

@@ -17,7 +17,7 @@ from gpuexplore.kernels.ptx.lanes import CONVERGENT
 from gpuexplore.kernels.ptx.memories import Memories
 from gpuexplore.kernels.ptx.program import Program
 from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.report import Ledger, Report
+from gpuexplore.kernels.ptx.report import LaunchReport, Ledger
 from gpuexplore.kernels.ptx.warp import Warp
 from gpuexplore.kernels.ptx.warpgroups import expect_same_products
 
@@ -28,7 +28,7 @@ MOST_BYTES = 2**26  # of arrays: who wrote each byte is kept, which takes 18 tim
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LaunchOptions:
     """How a kernel is run.
 
     Attributes:
@@ -61,14 +61,14 @@ def numba_arguments(addresses: Sequence[int], arrays: Arrays) -> list[int]:
     ]
 
 
-def run(program: Program, grid: Grid, arrays: Arrays, options: Options | None = None) -> Report:
+def run(program: Program, grid: Grid, arrays: Arrays, options: LaunchOptions | None = None) -> LaunchReport:
     """Return what running a kernel tells; the arrays that are passed stay as they are.
 
     Args:
         program: as `parse` returns it.
         grid: blocks, threads of a block, and the shared memory that the launch adds.
         arrays: the arguments, in C order.
-        options: how it is run; None: as `Options()`.
+        options: how it is run; None: as `LaunchOptions()`.
 
     Raises:
         InvalidInput: the kernel takes other arguments, or the launch more shared memory than a block has.
@@ -76,7 +76,7 @@ def run(program: Program, grid: Grid, arrays: Arrays, options: Options | None = 
         TooSlow: it would execute, or has executed, more than the options allow.
         Unsupported: an instruction is not known here; the text names it and its line.
     """
-    chosen, given = options or Options(), [np.ascontiguousarray(array) for array in arrays]
+    chosen, given = options or LaunchOptions(), [np.ascontiguousarray(array) for array in arrays]
     with np.errstate(all="ignore"):  # what overflows on the GPU overflows here
         machine = _Machine.made(program, grid, given, chosen)
         machine.run()
@@ -88,7 +88,7 @@ class _Machine:
     """A launch on its way."""
 
     grid: Grid
-    options: Options
+    options: LaunchOptions
     decoder: Decoder
     memories: Memories
     part: int
@@ -107,7 +107,7 @@ class _Machine:
         self.steps = decoded(self.decoder, self.memories, self.options.observer)
 
     @classmethod
-    def made(cls, program: Program, grid: Grid, arrays: Arrays, options: Options) -> "_Machine":
+    def made(cls, program: Program, grid: Grid, arrays: Arrays, options: LaunchOptions) -> "_Machine":
         if (size := sum(array.nbytes for array in arrays)) > MOST_BYTES:
             raise TooLarge(f"arrays of {size:,} bytes are more than the {MOST_BYTES:,} that are watched here")
         device, ledger = DeviceMemory(arrays, options.unwritten), Ledger(program.code)
@@ -130,10 +130,10 @@ class _Machine:
             if index == 0:
                 self._expect_little(self.work * blocks, f"{blocks} blocks like the first")
 
-    def report(self, arrays: Arrays) -> Report:
+    def report(self, arrays: Arrays) -> LaunchReport:
         """Return what the run tells."""
         device, ledger = self.memories.device, self.memories.ledger
-        return Report(
+        return LaunchReport(
             faults=tuple(ledger.faults.values()),
             executed=ledger.executed(),
             banks=ledger.bank_use(),

@@ -1,19 +1,20 @@
 """Accesses of warps to the memories: checked, counted, and blamed on the instruction where something is wrong."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.ptx.banks import BankCounter
 from gpuexplore.kernels.ptx.block import AT_ONCE, SharedMemory
-from gpuexplore.kernels.ptx.device_memory import DeviceMemory
+from gpuexplore.kernels.ptx.device_memory import DEVICE_BASE, WINDOWS, DeviceMemory, space_of
+from gpuexplore.kernels.ptx.registers import LANES, Values
 from gpuexplore.kernels.ptx.report import FaultKind, Ledger
-from gpuexplore.kernels.ptx.scalars import Values
-from gpuexplore.kernels.ptx.spaces import DEVICE_BASE, WINDOWS, space_of
 from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
+
+BANKS, BANK_BYTES = 32, 4
+_PERIOD_BYTES = BANKS * BANK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,9 @@ class Memories:
     device: DeviceMemory
     ledger: Ledger
     local_bytes: int = 0
-    banks: BankCounter = field(default_factory=BankCounter)
 
     def __post_init__(self) -> None:
+        self._wavefronts = remembering_wavefronts()
         self.watches_reads = bool((self.device.inside & ~self.device.written).any())
 
     def lanes(self, warp: Warp, mask: Mask, addresses: Values, space: str) -> tuple[Lanes, str]:
@@ -160,7 +161,7 @@ class Memories:
     def count_banks(self, place: int, lanes: Lanes, size_bytes: int) -> None:
         """Count the passes of an access to shared memory."""
         if lanes.at.size:
-            self.ledger.note_banks(place, *self.banks.count(lanes.at, size_bytes, lanes.numbers))
+            self.ledger.note_banks(place, *self._wavefronts(lanes.at, size_bytes, lanes.numbers))
 
     def note(self, place: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
         """Blame an instruction for what was found wrong with some of its accesses."""
@@ -171,3 +172,52 @@ class Memories:
 
 
 _NAMES = {"global": "every array", "shared": "shared memory", "local": "the thread's stack"}
+
+
+# How many passes through the 32 banks of shared memory an access takes.
+
+
+def wavefronts(addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, int]:
+    """Return the passes that an access takes, and how many it would take without conflicts.
+
+    Lanes that together ask for 128 bytes go together: all 32 with 4 bytes or fewer each, half a warp with 8, a
+    quarter with 16. Lanes that want the same word of a bank get it in one pass.
+
+    Args:
+        addresses: in bytes, of the lanes that take part.
+        size_bytes: of each access.
+        lanes: the numbers of those lanes.
+    """
+    parts, words = words_of(addresses, size_bytes, lanes)
+    distinct = np.unique(np.stack([parts.ravel(), words.ravel()]), axis=1)
+    together = int(parts.max(initial=0)) + 1
+    hit = np.bincount(distinct[0] * BANKS + distinct[1] % BANKS, minlength=together * BANKS)
+    passes = hit.reshape(-1, BANKS).max(axis=1)
+    return int(passes.sum()), int((passes > 0).sum())
+
+
+def words_of(addresses: Values, size_bytes: int, lanes: Values) -> tuple[Values, Values]:
+    """Return for each lane and each 4-byte word it wants which lanes it goes with, by their number, and the word.
+
+    Args:
+        addresses: as of `wavefronts`.
+        size_bytes: likewise.
+        lanes: likewise.
+    """
+    together = min(LANES, _PERIOD_BYTES // max(size_bytes, BANK_BYTES))
+    words = addresses[:, None] // BANK_BYTES + np.arange(max(1, size_bytes // BANK_BYTES))
+    return np.broadcast_to((lanes // together)[:, None], words.shape), words
+
+
+def remembering_wavefronts() -> Callable[[Values, int, Values], tuple[int, int]]:
+    """Return what does as `wavefronts` and remembers patterns: all addresses 128 bytes further on change nothing."""
+    known: dict[tuple[int, bytes, bytes], tuple[int, int]] = {}
+
+    def count(addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, int]:
+        pattern = addresses - addresses.min() // _PERIOD_BYTES * _PERIOD_BYTES
+        key = size_bytes, pattern.tobytes(), lanes.tobytes()
+        if key not in known:
+            known[key] = wavefronts(pattern, size_bytes, lanes)
+        return known[key]
+
+    return count

@@ -4,19 +4,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.ptx.program import (
     Address,
-    Group,
     Instruction,
-    Integer,
-    Layout,
+    MemoryLayout,
     Negated,
     Operand,
     Program,
-    Real,
     Register,
-    Symbol,
 )
 
 LONGEST_STATEMENT, MOST_REGISTERS = 20_000, 100_000
@@ -60,9 +58,9 @@ def parse(text: str) -> Program:
     )
 
 
-def _module_arrays(text: str) -> Layout:
+def _module_arrays(text: str) -> MemoryLayout:
     """Return the shared arrays that are declared before the kernel."""
-    layout = Layout()
+    layout = MemoryLayout()
     for space, align, name, length in _ARRAY.findall(re.sub(r"//[^\n]*", "", text)):
         if space == "shared":
             layout = layout.with_array(name, int(align), int(length))
@@ -111,8 +109,8 @@ class _Body:
     """What is read of a kernel's body so far."""
 
     registers: dict[str, str]
-    shared: Layout
-    local: Layout = field(default_factory=Layout)
+    shared: MemoryLayout
+    local: MemoryLayout = field(default_factory=MemoryLayout)
     labels: dict[str, int] = field(default_factory=dict)
     code: list[Instruction] = field(default_factory=list)
 
@@ -150,9 +148,9 @@ class _Body:
 
     def _operand(self, text: str) -> Operand:
         if text.startswith("{"):
-            return Group(tuple(map(self._operand, _split(text[1:-1]))))
+            return tuple(map(self._operand, _split(text[1:-1])))
         if "|" in text:
-            return Group(tuple(self._operand(part.strip()) for part in text.split("|")))
+            return tuple(self._operand(part.strip()) for part in text.split("|"))
         if address := _ADDRESS.fullmatch(text):
             return Address(self._operand(address.group(1)), int(address.group(2) or "0", 0))
         if text.startswith("!"):
@@ -165,10 +163,14 @@ class _Body:
 def _constant(text: str) -> Operand:
     if real := _REAL.fullmatch(text):
         single, double = real.groups()
-        return Real(int(single or double, 16), 32 if single else 64)
+        size_bytes = 4 if single else 8
+        number: np.float32 | np.float64 = np.array([int(single or double, 16)], f"u{size_bytes}").view(
+            f"f{size_bytes}"
+        )[0]
+        return number
     if _INTEGER.fullmatch(text):
-        return Integer(int(text.rstrip("U"), 0))
-    return Symbol(text)
+        return int(text.rstrip("U"), 0)
+    return text
 
 
 def _split(text: str) -> list[str]:

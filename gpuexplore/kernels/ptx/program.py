@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,35 +12,6 @@ class Register:
     """A register that the kernel declares, or a special one such as `%tid.x`."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Integer:
-    """A whole number in the text."""
-
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Real:
-    """A floating-point number in the text, by its bits: `0f` has 32 of them, `0d` 64."""
-
-    bits: int
-    width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A name: a label, a parameter, an array, or `_` for a result nobody wants."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Several operands written as one: `{a, b}`, or `a|b`."""
-
-    items: tuple["Operand", ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +29,10 @@ class Negated:
     operand: "Operand"
 
 
-Operand = Register | Integer | Real | Symbol | Group | Address | Negated
+# A whole number is an int, a floating-point number one of NumPy's: `0f` has 32 bits, `0d` 64. A name is a str: a label,
+# a parameter, an array, or `_` for a result nobody wants. Several operands written as one, `{a, b}` or `a|b`, are a
+# tuple.
+Operand: TypeAlias = "Register | int | np.float32 | np.float64 | str | tuple[Operand, ...] | Address | Negated"
 
 
 def register_names(operand: Operand) -> Iterator[str]:
@@ -66,8 +43,8 @@ def register_names(operand: Operand) -> Iterator[str]:
         yield from register_names(operand.operand)
     elif isinstance(operand, Address):
         yield from register_names(operand.base)
-    elif isinstance(operand, Group):
-        for item in operand.items:
+    elif isinstance(operand, tuple):
+        for item in operand:
             yield from register_names(item)
 
 
@@ -109,7 +86,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MemoryLayout:
     """Arrays of a kernel in one memory, at byte offsets from its start.
 
     Attributes:
@@ -122,16 +99,16 @@ class Layout:
     size_bytes: int = 0
     open_align: int = 0
 
-    def with_array(self, name: str, align: int, length: int) -> "Layout":
+    def with_array(self, name: str, align: int, length: int) -> "MemoryLayout":
         """Return the layout with one more array, at the next multiple of `align`."""
         start = -(-self.size_bytes // align) * align
         size_bytes, places = start + length, {**self.places, name: start}
-        return Layout(places, size_bytes, self.open_align)
+        return MemoryLayout(places, size_bytes, self.open_align)
 
-    def with_open_arrays(self, aligns: Mapping[str, int]) -> "Layout":
+    def with_open_arrays(self, aligns: Mapping[str, int]) -> "MemoryLayout":
         """Return the layout with arrays of a length that a launch gives, by name and alignment."""
         most = max(aligns.values(), default=0)
-        return Layout({**self.places, **dict.fromkeys(aligns, self._open_start(most))}, self.size_bytes, most)
+        return MemoryLayout({**self.places, **dict.fromkeys(aligns, self._open_start(most))}, self.size_bytes, most)
 
     def bytes_with(self, open_bytes: int) -> int:
         """Return the bytes of all arrays where those whose length is open have `open_bytes`."""
@@ -160,7 +137,7 @@ class Program:
     target: str
     parameters: tuple[str, ...]
     registers: Mapping[str, str]
-    shared: Layout
-    local: Layout
+    shared: MemoryLayout
+    local: MemoryLayout
     labels: Mapping[str, int]
     code: tuple[Instruction, ...]

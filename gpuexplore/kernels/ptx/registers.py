@@ -1,12 +1,71 @@
 """Registers of a warp: one row of 32 numbers each, seen as every type that an instruction uses it as."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.geometry import WARP
-from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar
+
+# PTX's types of one number as NumPy's, and their widening to float64.
+
+
+Values = npt.NDArray[Any]  # one element for each lane
+FLOATS = ("f16", "bf16", "f32", "f64")
+_KINDS = {"s": "i", "u": "u", "b": "u"}
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A type such as `f32`: its letter (`f`, `s`, `u`, `b`, or `p` for a predicate) and its bits."""
+
+    name: str
+    letter: str
+    bits: int
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """What holds it in NumPy: bits as unsigned integers, and so bf16 and tf32, which NumPy does not know."""
+        if self.letter == "p":
+            return np.dtype(np.bool_)
+        if self.name in ("f16", "f32", "f64"):
+            return np.dtype(f"f{self.bits // 8}")
+        return np.dtype(f"{_KINDS.get(self.letter, 'u')}{self.bits // 8}")
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point type that arithmetic is done in."""
+        return self.name in FLOATS
+
+
+@lru_cache
+def scalar(name: str) -> Scalar:
+    """Return the type called `name`, e.g. `s64`.
+
+    Raises:
+        Unsupported: there is none, or it holds several numbers.
+    """
+    if name == "pred":
+        return Scalar(name, "p", 1)
+    if name in ("bf16", "tf32"):
+        return Scalar(name, "f", 16 if name == "bf16" else 32)
+    found = re.fullmatch(r"([fsub])(8|16|32|64)", name)
+    if found is None or name == "f8":
+        raise Unsupported(f"the type .{name}")
+    return Scalar(name, found.group(1), int(found.group(2)))
+
+
+def widened(kind: Scalar, values: Values) -> npt.NDArray[np.float64]:
+    """Return floating-point numbers exactly, as float64."""
+    if kind.name == "bf16":
+        values = (values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return values.astype(np.float64)
+
 
 LANES = WARP
 

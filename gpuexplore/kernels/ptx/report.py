@@ -54,7 +54,7 @@ class BankUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LaunchReport:
     """What a run of a kernel tells.
 
     Attributes:

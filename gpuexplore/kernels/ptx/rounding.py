@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.kernels.ptx.scalars import Scalar, Values
+from gpuexplore.kernels.ptx.registers import Scalar, Values
 
 Doubles = npt.NDArray[np.float64]
 MODES = ("rn", "rz", "rm", "rp")

@@ -15,51 +15,124 @@ from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
 from gpuexplore.kernels.ptx.memories import Memories
 from gpuexplore.kernels.ptx.program import Instruction
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.scalars import Values, scalar, widened
+from gpuexplore.kernels.ptx.registers import LANES, Values, scalar, widened
 from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
+
+# Matrices in shared memory as `wgmma` finds them: by a descriptor of 64 bits.
+#
+# The layouts are those of the PTX ISA, "Shared Memory Matrix Layout" and "Matrix Descriptor Format": rows of 8 chunks
+# of 16 bytes are shifted by swizzling, which flips bits 4 to 6 of an address by its bits 7 to 9.
+
+
+CHUNK_BYTES = 16
+_CORE_ROWS = 8  # of a core matrix, which has a chunk in each
+_TERMS = 16  # of 16 bits
+_WIDTHS = {0: 1, 3: 2, 2: 4, 1: 8}  # chunks that a pattern of swizzling spans, by the two highest bits
+_PERIOD_SHIFT = 7  # 128 bytes
+Addresses = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """Where a matrix lies in shared memory, in bytes.
+
+    Attributes:
+        start: of its first chunk.
+        leading: between the two chunks of a row of 8, without swizzling; with it between patterns along rows or
+            columns, where those are contiguous in memory.
+        stride: between groups of 8 rows, of 8 terms where rows or columns are contiguous.
+        width: chunks that the pattern of swizzling spans; 1: none.
+    """
+
+    start: int
+    leading: int
+    stride: int
+    width: int
+
+    @classmethod
+    def of(cls, bits: int) -> "Descriptor":
+        """Return what the 64 bits of a descriptor say.
+
+        Raises:
+            Unsupported: it has a base offset, which patterns need that begin between their multiples.
+        """
+        if base := bits >> 49 & 7:
+            raise Unsupported(f"a matrix descriptor with the base offset {base}: 0 is known here")
+        start, leading, stride = ((bits >> shift & 0x3FFF) * CHUNK_BYTES for shift in (0, 16, 32))
+        return cls(start, leading, stride, _WIDTHS[bits >> 62 & 3])
+
+    @property
+    def pattern_bytes(self) -> int:
+        """Bytes of a pattern of swizzling, at a multiple of which it begins."""
+        return self._line_bytes * _CORE_ROWS
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether its pattern begins where a base offset of 0 says; a start within the rows of a pattern is allowed."""
+        return (self.start >> _PERIOD_SHIFT) & (self.width - 1) == 0
+
+    def chunks(self, rows: range, *, transposed: bool) -> Addresses:
+        """Return the addresses of the chunks of some rows, which are columns of a second factor, with all their terms.
+
+        Args:
+            rows: of the matrix.
+            transposed: whether a chunk holds neighbouring rows, of 16 bits each; else neighbouring terms.
+
+        Returns:
+            (rows, 2) addresses, or (terms, chunks along the rows).
+        """
+        logical = self.start + (self._across(rows) if transposed else self._along(rows))
+        return np.asarray(logical ^ ((logical >> _PERIOD_SHIFT & (self.width - 1)) * CHUNK_BYTES))
+
+    def _along(self, rows: range) -> Addresses:
+        """Return bytes from the start to the two chunks of each row, before swizzling."""
+        row, chunk = np.arange(rows.start, rows.stop)[:, None], np.arange(2)
+        beside = self.leading if self.width == 1 else CHUNK_BYTES
+        return row % _CORE_ROWS * self._line_bytes + row // _CORE_ROWS * self.stride + chunk * beside
+
+    def _across(self, rows: range) -> Addresses:
+        """Return likewise bytes to the chunks of each term, along the rows."""
+        term, chunk = np.arange(_TERMS)[:, None], np.arange(rows.start // _CORE_ROWS, rows.stop // _CORE_ROWS)
+        beside, down = (self.stride, self.leading) if self.width == 1 else (self.leading, self.stride)
+        terms = term % _CORE_ROWS * self._line_bytes + term // _CORE_ROWS * down
+        return terms + chunk % self.width * CHUNK_BYTES + chunk // self.width * beside
+
+    @property
+    def _line_bytes(self) -> int:
+        return self.width * CHUNK_BYTES
+
 
 ROWS = 8  # of a matrix that ldmatrix loads, of 8 numbers of 16 bits each
 _ROW_BYTES = 16
 _WORD, _HALF = scalar("b32"), scalar("b16")
 _OPERANDS = ("tf32", "bf16", "f16")
 _KEPT_OF_TF32 = np.uint32(0xFFFFE000)
+_GROUP, _WITHIN = np.divmod(EVERY_LANE, 4)
+# which of the 16 x 8 sums each of 4 registers holds in each lane
+_SUMS = np.array([(_GROUP + i // 2 * 8) * 8 + _WITHIN * 2 + i % 2 for i in range(4)])
 
 
-@dataclass(frozen=True)
-class Fragments:
-    """Where the elements of a product of (16, k) and (k, 8) lie among registers, lanes and halves of registers.
+def factor_places(depth: int, per_register: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return where the factors of a product of (16, k) and (k, 8) lie, counted along registers, lanes and halves.
 
-    Attributes:
-        a: (16, k) places in the registers of the first factor, counted along registers, lanes and halves.
-        b: (k, 8) likewise.
-        sums: (4, 32): which of the 16 x 8 sums each register holds in each lane.
+    Args:
+        depth: terms of the product.
+        per_register: numbers in a register.
     """
-
-    a: npt.NDArray[np.intp]
-    b: npt.NDArray[np.intp]
-    sums: npt.NDArray[np.intp]
-
-    @classmethod
-    def of(cls, depth: int, per_register: int) -> "Fragments":
-        """Return the fragments for `depth` terms with so many numbers in a register."""
-        group, within = np.divmod(EVERY_LANE, 4)
-        a, b = np.zeros((16, depth), np.intp), np.zeros((depth, 8), np.intp)
-        chunks = depth // (4 * per_register)
-        for chunk in range(chunks):
-            for half in range(per_register):
-                term = chunk * 4 * per_register + within * per_register + half
-                b[term, group] = (chunk * LANES + EVERY_LANE) * per_register + half
-                for lower in range(2):
-                    register = chunk * 2 + lower
-                    a[group + 8 * lower, term] = (register * LANES + EVERY_LANE) * per_register + half
-        sums = [(group + i // 2 * 8) * 8 + within * 2 + i % 2 for i in range(4)]
-        return cls(a, b, np.array(sums))
+    a, b = np.zeros((16, depth), np.intp), np.zeros((depth, 8), np.intp)
+    for chunk in range(depth // (4 * per_register)):
+        for half in range(per_register):
+            term = chunk * 4 * per_register + _WITHIN * per_register + half
+            b[term, _GROUP] = (chunk * LANES + EVERY_LANE) * per_register + half
+            for lower in range(2):
+                register = chunk * 2 + lower
+                a[_GROUP + 8 * lower, term] = (register * LANES + EVERY_LANE) * per_register + half
+    return a, b
 
 
 def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
     depth, name = _form(instruction)
-    fragments = Fragments.of(depth, 1 if name == "tf32" else 2)
+    left_places, right_places = factor_places(depth, 1 if name == "tf32" else 2)
     target, *sources = instruction.operands
     single = scalar("f32")
     puts = [decoder.write(item, single) for item in items(target)]
@@ -71,9 +144,9 @@ def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step
 
     def step(warp: Warp, mask: Mask) -> None:
         expect_all(memories, place, warp, mask)
-        left = numbers(name, [get(warp) for get in a])[fragments.a]
-        right = numbers(name, [get(warp) for get in b])[fragments.b]
-        products = (left @ right).ravel()[fragments.sums]
+        left = numbers(name, [get(warp) for get in a])[left_places]
+        right = numbers(name, [get(warp) for get in b])[right_places]
+        products = (left @ right).ravel()[_SUMS]
         for put, get, product in zip(puts, c, products, strict=True):
             put(warp, mask, (product + get(warp)).astype(np.float32))
 

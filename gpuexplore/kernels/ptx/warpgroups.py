@@ -13,14 +13,12 @@ import numpy.typing as npt
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Putter, Step, items
-from gpuexplore.kernels.ptx.descriptors import CHUNK_BYTES, Descriptor
 from gpuexplore.kernels.ptx.memories import Memories
-from gpuexplore.kernels.ptx.pending import Product
-from gpuexplore.kernels.ptx.program import Group, Instruction, Integer, Operand, Program, register_names
+from gpuexplore.kernels.ptx.program import Instruction, Operand, Program, register_names
+from gpuexplore.kernels.ptx.registers import Scalar, Values, scalar
 from gpuexplore.kernels.ptx.report import Ledger
-from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar
-from gpuexplore.kernels.ptx.tensor_cores import Fragments, expect_all, numbers
-from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
+from gpuexplore.kernels.ptx.tensor_cores import CHUNK_BYTES, Descriptor, expect_all, factor_places, numbers
+from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, ProductInFlight, Warp
 
 WARPS = 4  # of a warpgroup
 _WARP_ROWS = 16  # of a product of 64 rows
@@ -31,9 +29,40 @@ _SHORTAGE = "the block has no whole number of warpgroups, of 128 threads each"
 Doubles = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """What the modifiers and the immediate operands of a product say.
+def _form(instruction: Instruction) -> tuple[int, Scalar]:
+    """Return the columns of the second factor, and the type of both.
+
+    Raises:
+        Unsupported: the instruction is not known here.
+    """
+    found = _FORM.fullmatch(".".join(instruction.modifiers[3:]))
+    if found is None:
+        raise Unsupported(instruction.name)
+    columns, kind = int(found.group(1)), scalar(found.group(3))
+    if (columns % 8, int(found.group(2)), found.group(4)) != (0, _depth(kind), kind.name) or not 8 <= columns <= 256:
+        raise Unsupported(instruction.name)
+    return columns, kind
+
+
+def _depth(kind: Scalar) -> int:
+    """Return the terms of each sum: 32 bytes of them."""
+    return 2 * CHUNK_BYTES * 8 // kind.bits
+
+
+def _immediates(instruction: Instruction, kind: Scalar) -> tuple[tuple[int, int], tuple[bool, bool]]:
+    """Return the signs of the factors, and which of them are transposed."""
+    given = [operand for operand in instruction.operands[4:] if isinstance(operand, int)]
+    a_in_registers = len(items(instruction.operands[1])) > 1
+    expected = 2 if kind.name == "tf32" else 3 if a_in_registers else 4
+    if len(given) != expected or not {*given[:2]} <= {1, -1} or not {*given[2:]} <= {0, 1}:
+        raise Unsupported(f"{instruction.name} with the immediate operands {given}")
+    a, b = ([False, False] + [bool(value) for value in given[2:]])[-2:]
+    return (given[0], given[1]), (a and not a_in_registers, b)
+
+
+@dataclass(frozen=True)
+class _Multiplier:
+    """A product as decoded: where it finds its factors, and the registers of its sums.
 
     Attributes:
         columns: of the second factor.
@@ -46,45 +75,6 @@ class _Form:
     kind: Scalar
     signs: tuple[int, int]
     transposed: tuple[bool, bool]
-
-    @property
-    def depth(self) -> int:
-        """Terms of each sum: 32 bytes of them."""
-        return 2 * CHUNK_BYTES * 8 // self.kind.bits
-
-    @classmethod
-    def of(cls, instruction: Instruction) -> "_Form":
-        """Return the form of an instruction.
-
-        Raises:
-            Unsupported: it is not known here.
-        """
-        found = _FORM.fullmatch(".".join(instruction.modifiers[3:]))
-        if found is None:
-            raise Unsupported(instruction.name)
-        columns, kind = int(found.group(1)), scalar(found.group(3))
-        form = cls(columns, kind, *_immediates(instruction, kind))
-        if (columns % 8, int(found.group(2)), found.group(4)) != (0, form.depth, kind.name) or not 8 <= columns <= 256:
-            raise Unsupported(instruction.name)
-        return form
-
-
-def _immediates(instruction: Instruction, kind: Scalar) -> tuple[tuple[int, int], tuple[bool, bool]]:
-    """Return the signs of the factors, and which of them are transposed."""
-    given = [operand.value for operand in instruction.operands[4:] if isinstance(operand, Integer)]
-    a_in_registers = len(items(instruction.operands[1])) > 1
-    expected = 2 if kind.name == "tf32" else 3 if a_in_registers else 4
-    if len(given) != expected or not {*given[:2]} <= {1, -1} or not {*given[2:]} <= {0, 1}:
-        raise Unsupported(f"{instruction.name} with the immediate operands {given}")
-    a, b = ([False, False] + [bool(value) for value in given[2:]])[-2:]
-    return (given[0], given[1]), (a and not a_in_registers, b)
-
-
-@dataclass(frozen=True)
-class _Multiplier:
-    """A product as decoded: where it finds its factors, and the registers of its sums."""
-
-    form: _Form
     place: int
     memories: Memories
     puts: Sequence[Putter]
@@ -93,18 +83,18 @@ class _Multiplier:
     b: Getter
     adds: Getter
 
-    def start(self, warp: Warp) -> Product:
+    def start(self, warp: Warp) -> ProductInFlight:
         """Return a product on its way; what it reads too early, or from a wrong place, is blamed."""
         groups = warp.index % WARPS * _WARP_ROWS
         left = None if self.in_registers else self._chunks(warp, self.a[0], (groups, groups + _WARP_ROWS), 0)
-        right = self._chunks(warp, self.b, (0, self.form.columns), 1)
+        right = self._chunks(warp, self.b, (0, self.columns), 1)
         adds = bool(self.adds(warp)[0])
         read = np.concatenate([each.ravel() for each in (left, right) if each is not None])
         shared = warp.block.shared
         parts = np.unique(shared.parts(read, CHUNK_BYTES))
         for about in shared.read_asynchronously(parts, warp.index):
             self.memories.note(self.place, {about: _EVERY}, warp.threads)
-        return Product(lambda: self._finish(warp, (left, right), adds=adds), parts, warp.products.closed)
+        return ProductInFlight(lambda: self._finish(warp, (left, right), adds=adds), parts, warp.products.closed)
 
     @property
     def in_registers(self) -> bool:
@@ -120,7 +110,7 @@ class _Multiplier:
         if not matrix.is_aligned:
             about = f"a swizzled matrix begins at no multiple of {matrix.pattern_bytes} bytes"
             ledger.blame("misaligned", self.place, about, warp.threads)
-        found = matrix.chunks(range(*rows), transposed=self.form.transposed[which])
+        found = matrix.chunks(range(*rows), transposed=self.transposed[which])
         inside = found + CHUNK_BYTES <= warp.block.shared.size_bytes
         if not inside.all():
             ledger.blame("out of bounds", self.place, "a matrix reaches out of shared memory", warp.threads)
@@ -129,23 +119,23 @@ class _Multiplier:
     def _finish(self, warp: Warp, chunks: tuple[Values | None, Values], *, adds: bool) -> None:
         left, right = chunks
         a = self._fragment(warp) if left is None else self._matrix(warp, left, 0)
-        product = (a @ self._matrix(warp, right, 1).T).ravel()[_places(self.form.columns)]
+        product = (a @ self._matrix(warp, right, 1).T).ravel()[_places(self.columns)]
         if adds:
             product += np.stack([get(warp) for get in self.sums])
         for put, values in zip(self.puts, product.astype(np.float32), strict=True):
             put(warp, None, values)
 
     def _fragment(self, warp: Warp) -> Doubles:
-        per_register = 32 // self.form.kind.bits
-        found = numbers(self.form.kind.name, [get(warp) for get in self.a])
-        return self.form.signs[0] * found[Fragments.of(self.form.depth, per_register).a]
+        per_register = 32 // self.kind.bits
+        found = numbers(self.kind.name, [get(warp) for get in self.a])
+        return self.signs[0] * found[factor_places(_depth(self.kind), per_register)[0]]
 
     def _matrix(self, warp: Warp, chunks: Values, which: int) -> Doubles:
         """Return a factor's rows, of the second its columns, with their terms."""
         words = warp.block.shared.load(chunks.ravel(), 4, CHUNK_BYTES // 4).view(np.uint32)
-        found = self.form.signs[which] * numbers(self.form.kind.name, [words.ravel()])
+        found = self.signs[which] * numbers(self.kind.name, [words.ravel()])
         rows = found.reshape(len(chunks), -1)
-        return rows.T if self.form.transposed[which] else rows
+        return rows.T if self.transposed[which] else rows
 
 
 def _places(columns: int) -> npt.NDArray[np.intp]:
@@ -190,11 +180,11 @@ def _close(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
 
 def _wait(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
     (pending,) = instruction.operands
-    assert isinstance(pending, Integer)
-    early, most = decoder.early, pending.value
+    assert isinstance(pending, int)
+    early = decoder.early
 
     def step(warp: Warp, mask: Mask) -> None:
-        for product in warp.products.arrived(most):
+        for product in warp.products.arrived(pending):
             if not early:
                 product.finish()
             warp.block.shared.release(product.parts)
@@ -203,13 +193,16 @@ def _wait(decoder: Decoder, memories: Memories, instruction: Instruction) -> Ste
 
 
 def _multiply(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    form, place, early = _Form.of(instruction), decoder.place, decoder.early
+    columns, kind = _form(instruction)
+    place, early = decoder.place, decoder.early
     target, left, right, adds, *_ = instruction.operands
     sums, a = items(target), items(left)
-    if len(sums) != form.columns // 2 or len(a) not in (1, 4):
+    if len(sums) != columns // 2 or len(a) not in (1, 4):
         raise Unsupported(f"{instruction.name} with {len(sums)} registers of sums and {len(a)} of the first factor")
     multiplier = _Multiplier(
-        form,
+        columns,
+        kind,
+        *_immediates(instruction, kind),
         place,
         memories,
         puts=[decoder.write(item, _SINGLE) for item in sums],
@@ -244,7 +237,7 @@ def product_registers(program: Program) -> frozenset[str]:
 
 
 def _fragments(product: Instruction) -> Iterator[Operand]:
-    return (operand for operand in product.operands[:2] if isinstance(operand, Group))
+    return (operand for operand in product.operands[:2] if isinstance(operand, tuple))
 
 
 def watching_registers(step: Step, names: frozenset[str], ledger: Ledger, place: int) -> Step:

@@ -15,7 +15,7 @@ PADDING = 4  # elements, so that those of a row of A, a column of its tile, fall
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class LoadShare:
     """How the threads of a block load the lines of a tile: rows of A, or terms of B.
 
     Attributes:
@@ -97,20 +97,20 @@ class Tiling:
         return self.depth * self.padded, self.depth * self.columns
 
     @cached_property
-    def share_a(self) -> Share:
+    def share_a(self) -> LoadShare:
         """How A's tile is loaded."""
         return self._share(self.rows, self.depth)
 
     @cached_property
-    def share_b(self) -> Share:
+    def share_b(self) -> LoadShare:
         """How B's tile is loaded."""
         return self._share(self.depth, self.columns)
 
-    def _share(self, lines: int, length: int) -> Share:
+    def _share(self, lines: int, length: int) -> LoadShare:
         vector = min(vector_length(self.storage), lines * length // self.threads)
         across = length // vector
         sweep = self.threads // across
-        return Share(vector, across, sweep, lines // sweep)
+        return LoadShare(vector, across, sweep, lines // sweep)
 
 
 def sum_places(tiling: Tiling) -> Any:

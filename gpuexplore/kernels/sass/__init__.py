@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
-from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, LOADS, STORES, Instruction
-from gpuexplore.kernels.sass.loops import Loop, loops, main_loop
+from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, LOADS, STORES, SassInstruction
+from gpuexplore.kernels.sass.loops import Loop, bytes_in_flight, cycles_of_a_pass, loops, main_loop
 
 # What a stretch of machine code consists of, and the facts of a kernel's main loop that decide the rate it allows.
 
@@ -47,7 +46,7 @@ class Mix:
         return self.instructions / work if work else None
 
 
-def mix_of(instructions: Iterable[Instruction]) -> Mix:
+def mix_of(instructions: Iterable[SassInstruction]) -> Mix:
     """Return what these instructions are."""
     every = tuple(instructions)
     ordinary = [each for each in every if each.unit and not each.product]
@@ -63,7 +62,7 @@ def mix_of(instructions: Iterable[Instruction]) -> Mix:
     )
 
 
-def _by_width(instructions: Iterable[Instruction], names: tuple[str, ...]) -> dict[str, int]:
+def _by_width(instructions: Iterable[SassInstruction], names: tuple[str, ...]) -> dict[str, int]:
     found = Counter(f"{each.name}.{each.bits}" for each in instructions if each.name in names)
     return dict(found.most_common())
 
@@ -77,7 +76,7 @@ class LoopFacts:
         instructions: issue slots that a warp takes.
         multiply_adds: those of them that are multiply-adds on the ordinary units.
         tensor: those on tensor cores.
-        users: instructions by the unit that computes them, a column of the accelerators' rates, as of `Product`.
+        users: instructions by the unit that computes them, a column of the accelerators' rates, as of `TensorProduct`.
         flops: of a warp by unit, a multiply-add counted as 2.
         capacity: FLOPs that each unit does at its peak in that time: more where some add or multiply alone.
         requests: cycles that loads, stores and shuffles take on a multiprocessor's path to shared memory and the first
@@ -109,10 +108,10 @@ class LoopFacts:
         return (self.multiply_adds + self.tensor) / self.instructions
 
 
-def facts_of(code: Sequence[Instruction]) -> LoopFacts:
+def facts_of(code: Sequence[SassInstruction]) -> LoopFacts:
     """Return the facts of a kernel's machine code."""
     loop = main_loop(code)
-    body = loop.instructions if loop else tuple(code)
+    body = loop if loop else tuple(code)
     mix = mix_of(body)
     computing = [(each.unit, each) for each in body if each.unit]
     return LoopFacts(
@@ -139,7 +138,7 @@ def _summed(pairs: Iterable[tuple[str, int]]) -> Mapping[str, int]:
     return dict(sums)
 
 
-def _requests(body: Sequence[Instruction]) -> int:
+def _requests(body: Sequence[SassInstruction]) -> int:
     """Count one for each, and one for each of the matrices of an `ldmatrix`: however many banks they hit.
 
     Shuffles take the same path: https://docs.nvidia.com/nsight-compute/ProfilingGuide/#metrics-decoder, LSU.
@@ -221,7 +220,7 @@ def _places(bits: int, count: int) -> tuple[int, ...]:
 class Line:
     """An instruction, its scheduling and how many registers of a thread are live at it; None: unknown."""
 
-    instruction: Instruction
+    instruction: SassInstruction
     control: Control | None = None
     live: int | None = None
 
@@ -236,7 +235,9 @@ class Line:
         )
 
 
-def lines_of(code: Iterable[Instruction], controls: Mapping[int, Control], live: Mapping[int, int]) -> tuple[Line, ...]:
+def lines_of(
+    code: Iterable[SassInstruction], controls: Mapping[int, Control], live: Mapping[int, int]
+) -> tuple[Line, ...]:
     """Return the lines of machine code from what is known at each address."""
     return tuple(Line(each, controls.get(each.address), live.get(each.address)) for each in code)
 
@@ -260,11 +261,11 @@ __all__ = [
     "LEGEND",
     "UNKNOWN_LIVE",
     "Control",
-    "Instruction",
     "Line",
     "Loop",
     "LoopFacts",
     "Mix",
+    "SassInstruction",
     "as_text",
     "control_of",
     "controls_of",

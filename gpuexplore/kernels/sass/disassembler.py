@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, Instruction
+from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, SassInstruction
 from gpuexplore.kernels.sass.loops import with_descriptors
 
 PACKAGE, PROGRAM = "nvidia-cuda-nvdisasm", "nvdisasm"
@@ -21,7 +21,7 @@ _LABEL = re.compile(r"(\.text\.[^\s:]+):")  # where the code of a function begin
 _LIVE = re.compile(r"\s*/\*([0-9a-f]+)\*/[^;]*;\s*// \|\s*(?:(\d+)\s*)?\|")  # address; the first column of counts
 
 
-def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[Instruction, ...]:
+def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[SassInstruction, ...]:
     """Return the instructions of a kernel in a cubin, in their order; None: of its only one.
 
     Raises:
@@ -39,7 +39,9 @@ def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[Instruction, 
         raise Unsupported(f"{PROGRAM} found no machine code of {kernel}")
     return with_descriptors(
         [
-            Instruction(place * INSTRUCTION_BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", ""))
+            SassInstruction(
+                place * INSTRUCTION_BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", "")
+            )
             for place, read in enumerate(function["sass-instructions"])
         ]
     )

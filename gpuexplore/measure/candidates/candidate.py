@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends import load_backend
-from gpuexplore.backends.contract import Backend
-from gpuexplore.backends.host_memory import aligned
+from gpuexplore.backends import Backend, load_backend
+from gpuexplore.backends.host import aligned
 from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.devices import GPU_KINDS, is_cut_into_instances
 from gpuexplore.dtypes import DTYPES, DType, Stored, dtype_named

@@ -19,7 +19,7 @@ import numpy as np
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+from gpuexplore.operations.implementation import AS_SUMMED, Growth
 from gpuexplore.operations.scales import NEGLIGIBLE
 
 if TYPE_CHECKING:  # it loads torch

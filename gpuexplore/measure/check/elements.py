@@ -28,7 +28,7 @@ from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, D
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations.contract import Array, Operation
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
 Compared = tuple[Array, Array, Array]  # found, expected and allowed difference
 TINY = float(np.finfo(np.float64).tiny)

@@ -21,7 +21,7 @@ from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import load_build, operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.growth import Growth
+from gpuexplore.operations.implementation import Growth
 
 TRUNCATED = ("tf32", "bf16", "fp16")  # whose sums tensor cores keep
 MOST_GROWTH = 6.0  # that of 9216 terms: 2.1 at 8192, growing as √k, reaches it at 65536

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, TooLarge
 from gpuexplore.kernels.geometry import WARP, Lengths
-from gpuexplore.kernels.ptx import Grid, Options, Trace, TraceStep, addresses_of, parse, run
+from gpuexplore.kernels.ptx import BlockTrace, Grid, LaunchOptions, TraceStep, addresses_of, parse, run
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Accuracy, Shape
@@ -142,8 +142,8 @@ def interpreted(request: KernelLaunch) -> BlockRun:
     program = parse(request.ptx)
     shaped = (*inputs, out)
     arrays = _as_passed(shaped, len(program.parameters))
-    trace = Trace(request.block, MOST_STEPS)
-    options = Options(unwritten=(len(inputs),), most_work=MOST_WORK, observer=trace)
+    trace = BlockTrace(request.block, MOST_STEPS)
+    options = LaunchOptions(unwritten=(len(inputs),), most_work=MOST_WORK, observer=trace)
     grid = Grid(request.grid, request.threads, dynamic_shared_bytes=request.dynamic_shared_bytes)
     report = run(program, grid, arrays, options)
     found = dtype.widen(report.arrays[-1].reshape(out.shape))

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.kernels.formats.numba_cpu import widen
+from gpuexplore.kernels.cpu_formats import widen
 from gpuexplore.kernels.row_panels import COLUMNS, ROWS, multiply_rows
 
 

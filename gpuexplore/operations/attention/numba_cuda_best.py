@@ -11,7 +11,6 @@ each tile; more than 64 columns are further blocks, which compute the scores aga
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,31 +44,15 @@ B_FRAGMENTS = ACROSS * 2  # registers of a lane for keys or values
 TO_POWERS_OF_TWO = np.float32(math.log2(math.e))
 
 
-@dataclass(frozen=True)
-class Tiles:
-    """How a block's tiles lie in shared memory: `rows` lines of queries, KEYS of keys, and KEYS of values."""
+def tile_starts(threads: int) -> tuple[int, int, int]:
+    """Return where in shared memory the tiles of keys and of values start, behind that of queries, and all end."""
+    keys = query_rows(threads) * SPAN
+    return keys, keys + KEYS * SPAN, keys + 2 * KEYS * SPAN
 
-    threads: int
 
-    @property
-    def rows(self) -> int:
-        """Of the queries."""
-        return self.threads // (2 * WARP) * ROWS
-
-    @property
-    def keys(self) -> int:
-        """Where keys start."""
-        return self.rows * SPAN
-
-    @property
-    def values(self) -> int:
-        """Where values start."""
-        return self.keys + KEYS * SPAN
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all three."""
-        return (self.values + KEYS * SPAN) * 2
+def query_rows(threads: int) -> int:
+    """Return the lines of a block's tile of queries; one of keys or of values has KEYS."""
+    return threads // (2 * WARP) * ROWS
 
 
 def score_multiplier(name: str) -> Any:
@@ -125,9 +108,9 @@ def in_turn(part: Callable[[int], Any]) -> Any:
     return multiply
 
 
-def place_finder(tiles_of: Tiles) -> Any:
+def place_finder(threads: int) -> Any:
     """Return a device function that finds where a lane loads its lines of queries, keys and values from."""
-    to_keys, to_values = tiles_of.keys, tiles_of.values
+    to_keys, to_values, _ = tile_starts(threads)
 
     @inlined
     def find(places, lane, warp):
@@ -143,15 +126,15 @@ def place_finder(tiles_of: Tiles) -> Any:
     return find
 
 
-def whole_tiles(name: str, tiles_of: Tiles) -> Any:
+def whole_tiles(name: str, threads: int) -> Any:
     """Return a device function that goes along the keys of whole tiles up to `end`, whose first is on its way.
 
     Where a thread's first copy starts in a tile of a head is `start`, with its others `step` apart, and where it goes
     `into`.
     """
     score, mix = score_multiplier(name), value_multiplier(name)
-    weigh, pack, copy = weigher(DOWN, ACROSS, ACROSS), packer(DOWN, ACROSS), tile_copier(tiles_of.threads)
-    to_keys, to_values = tiles_of.keys, tiles_of.values
+    weigh, pack, copy = weigher(DOWN, ACROSS, ACROSS), packer(DOWN, ACROSS), tile_copier(threads)
+    to_keys, to_values, _ = tile_starts(threads)
 
     @inlined
     def go(rows_of_lane, fragments, tiles, places, arrays, copies, end):
@@ -218,9 +201,10 @@ def scale_of(depth: Any) -> Any:
     return TO_POWERS_OF_TWO / math.sqrt(np.float32(depth))
 
 
-def edge_tiles(name: str, tiles_of: Tiles) -> Any:
+def edge_tiles(name: str, threads: int) -> Any:
     """Return a device function that goes along the keys from `start` on, SPAN terms of the scores at a time."""
-    threads, rows, to_keys, to_values = tiles_of.threads, tiles_of.rows, tiles_of.keys, tiles_of.values
+    rows = query_rows(threads)
+    to_keys, to_values, _ = tile_starts(threads)
     score, mix = score_multiplier(name), value_multiplier(name)
     weigh, pack, hide = weigher(DOWN, ACROSS, ACROSS), packer(DOWN, ACROSS), hider(DOWN, ACROSS)
     copy_rows, copy_keys = edge_copier(rows, threads), edge_copier(KEYS, threads)
@@ -270,10 +254,10 @@ def reserve() -> Any:
     return (sums, scores, tops, totals), (a_part, words, b_part), (of_queries, of_keys, of_values)
 
 
-def whole_tiles_starter(name: str, tiles_of: Tiles) -> Any:
+def whole_tiles_starter(name: str, threads: int) -> Any:
     """Return a device function that goes along whole tiles, where that can be done, and returns the key behind them."""
-    threads, to_keys, sweep = tiles_of.threads, tiles_of.keys, tiles_of.threads // CHUNKS
-    go, copy_rows, copy = whole_tiles(name, tiles_of), edge_copier(tiles_of.rows, threads), tile_copier(threads)
+    to_keys, sweep = tile_starts(threads)[0], threads // CHUNKS
+    go, copy_rows, copy = whole_tiles(name, threads), edge_copier(query_rows(threads), threads), tile_copier(threads)
 
     @inlined
     def start_and_go(rows_of_lane, fragments, tiles, places, arrays, thread, top):
@@ -317,9 +301,9 @@ def finisher() -> Any:
 def make_on_tensor_cores(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
     element, threads, name = dtype.storage, block[0], dtype.name
-    tiles_of, last, exchange = Tiles(threads), threads - 1, np.dtype(np.float32)
-    rows, find_places, finish = tiles_of.rows, place_finder(tiles_of), finisher()
-    go_along_whole_tiles, go_along_edges = whole_tiles_starter(name, tiles_of), edge_tiles(name, tiles_of)
+    last, exchange = threads - 1, np.dtype(np.float32)
+    rows, find_places, finish = query_rows(threads), place_finder(threads), finisher()
+    go_along_whole_tiles, go_along_edges = whole_tiles_starter(name, threads), edge_tiles(name, threads)
 
     def attention(q, k, v, out):
         tiles = cuda.shared.array(0, element, ALIGNMENT)
@@ -358,7 +342,7 @@ def resident_threads(dtype: DType) -> int:
 
 def shared_bytes(dtype: DType, block: Block) -> int:
     """Return the bytes of all tiles; the other kernel's have a fixed size."""
-    return Tiles(block[0]).size_bytes if dtype.name in ON_TENSOR_CORES else 0
+    return 2 * tile_starts(block[0])[2] if dtype.name in ON_TENSOR_CORES else 0
 
 
 KERNEL = CudaKernel(make, TILED_ROWS, resident_threads=resident_threads, dynamic_shared_bytes=shared_bytes)

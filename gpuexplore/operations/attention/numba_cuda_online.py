@@ -14,8 +14,8 @@ import numpy as np
 from numba import cuda
 
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import (
     ALIGNMENT,

@@ -9,7 +9,7 @@ from numba import cuda
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.kernels.register_tiles.product import matrix_product
+from gpuexplore.kernels.register_tiles.steps import matrix_product
 from gpuexplore.operations.batched_matmul import TILES
 from gpuexplore.operations.matmul.numba_cuda_warptile import tiling_of
 

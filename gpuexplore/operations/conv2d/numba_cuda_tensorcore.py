@@ -16,7 +16,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
-from gpuexplore.kernels.intrinsics.patches import MAX_R, PIXELS, Share, patch_filler, patch_loader
+from gpuexplore.kernels.intrinsics.patches import MAX_R, PIXELS, patch_filler, patch_loader
 from gpuexplore.kernels.intrinsics.sums import pixels_storer
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, kept, read, vector_length, write
 from gpuexplore.operations.conv2d import WARP_PATCH_TILES
@@ -46,10 +46,9 @@ MOST_NUMBERS = 2**31 - 1  # of an image batch whose places 32 bits hold
 OUTSIDE = -(2**30)  # a line above every image, however far down the window reaches
 
 
-def share_of(tiling: StagedTiles) -> Share:
-    """Return what a thread loads of a tile of patches."""
-    numbers = tiling.columns * tiling.vector // tiling.threads
-    return Share(groups=numbers // PIXELS, part=tiling.vector * tiling.columns)
+def groups_of(tiling: StagedTiles) -> int:
+    """Return how many groups of PIXELS pixels a thread loads of a tile, of a term of each part of the channels."""
+    return tiling.columns * tiling.vector // tiling.threads // PIXELS
 
 
 def patch_copier(tiling: StagedTiles) -> Any:
@@ -127,13 +126,13 @@ def start_finder(tiling: StagedTiles) -> Any:
     return find
 
 
-def pixel_finder(tiling: StagedTiles, share: Share) -> Any:
+def pixel_finder(tiling: StagedTiles, groups: int) -> Any:
     """Return a device function that finds which pixels a thread loads, and returns the tap of its first term.
 
     `places` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `masks` one for each
     two pixels; taps are counted line by line.
     """
-    groups, vector, b_chunks, size_a, turn = share.groups, tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
+    vector, b_chunks, size_a, turn = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
     lanes, group_stride = tiling.columns // (groups * PIXELS), tiling.columns // groups
 
     @inlined
@@ -188,9 +187,8 @@ def tap_table_filler(tiling: StagedTiles) -> Any:
     return fill
 
 
-def term_stepper(share: Share) -> Any:
+def term_stepper(groups: int) -> Any:
     """Return a device function that goes on to a thread's next term, and returns its tap."""
-    groups = share.groups
 
     @inlined
     def advance(places, steps, next_tap, tap):
@@ -201,15 +199,15 @@ def term_stepper(share: Share) -> Any:
     return advance
 
 
-def whole_tiles(tiling: StagedTiles, name: str, share: Share) -> Any:
+def whole_tiles(tiling: StagedTiles, name: str, groups: int) -> Any:
     """Return a device function that goes along the terms as long as there is another tile to be loaded.
 
     `start` and `end`: terms of a part of the channels, of the first tile that it starts to load and the first that it
     does not. Returns the tap of the thread's next term.
     """
     vector, size, loads = tiling.vector, tiling.size, tiling.loads[0]
-    copy_a, advance = vectors_copier(loads, tiling.threads * vector), term_stepper(share)
-    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(share)
+    copy_a, advance = vectors_copier(loads, tiling.threads * vector), term_stepper(groups)
+    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(tiling, groups)
     multiply_lower, multiply_upper = (half_multiplier(tiling, name, half) for half in range(2))
 
     def stage(number: int) -> Any:
@@ -248,18 +246,19 @@ def whole_tiles(tiling: StagedTiles, name: str, share: Share) -> Any:
     return go
 
 
-def halves_of(share: Share) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+def halves_of(tiling: StagedTiles, groups: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return what loads, and what stores, the lower and the upper two parts of the channels."""
+    part = tiling.vector * tiling.columns
     return (
-        (patch_loader(share, LOWER), patch_loader(share, UPPER)),
-        (patch_filler(share, LOWER), patch_filler(share, UPPER)),
+        (patch_loader(groups, LOWER), patch_loader(groups, UPPER)),
+        (patch_filler(groups, LOWER, part), patch_filler(groups, UPPER, part)),
     )
 
 
-def pair_loader(tiling: StagedTiles, share: Share) -> Any:
+def pair_loader(tiling: StagedTiles, groups: int) -> Any:
     """Return a device function that fills a pair of tiles, and returns the tap of the thread's next term."""
-    copy_a, advance = vectors_copier(tiling.loads[0], tiling.threads * tiling.vector), term_stepper(share)
-    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(share)
+    copy_a, advance = vectors_copier(tiling.loads[0], tiling.threads * tiling.vector), term_stepper(groups)
+    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(tiling, groups)
 
     @inlined
     def load(tiles, staged, arrays, patches, copies, first, term, tap):
@@ -275,14 +274,14 @@ def pair_loader(tiling: StagedTiles, share: Share) -> Any:
     return load
 
 
-def by_part(tiling: StagedTiles, name: str, share: Share) -> Any:
+def by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
     """Return a device function that adds up a block's tile where all tiles are whole."""
     vector, size, depth, loads = tiling.vector, tiling.size, tiling.depth, tiling.loads[0]
-    groups, pairs, waiting = share.groups, share.groups * PIXELS // 2, 2 * share.groups * PIXELS
-    find_starts, find_pixels, fill_tables = start_finder(tiling), pixel_finder(tiling, share), tap_table_filler(tiling)
+    pairs, waiting = groups * PIXELS // 2, 2 * groups * PIXELS
+    find_starts, find_pixels, fill_tables = start_finder(tiling), pixel_finder(tiling, groups), tap_table_filler(tiling)
     load_pair, go, multiply = (
-        pair_loader(tiling, share),
-        whole_tiles(tiling, name, share),
+        pair_loader(tiling, groups),
+        whole_tiles(tiling, name, groups),
         tile_multiplier(tiling, name),
     )
 
@@ -348,9 +347,9 @@ def make(dtype: DType, block: Block) -> Kernel:
     vector = vector_length(element)
     rows, columns = warp_tile(block)
     tiling = StagedTiles(rows, columns, width * height, vector)
-    share, find_thread, put = share_of(tiling), thread_finder(tiling, block), image_storer(tiling)
+    find_thread, put = thread_finder(tiling, block), image_storer(tiling)
     find_places, threads = place_finder(vector, tiling.b_chunks), tiling.threads
-    add_parts, add_numbers = by_part(tiling, dtype.name, share), by_number(tiling, dtype.name)
+    add_parts, add_numbers = by_part(tiling, dtype.name, groups_of(tiling)), by_number(tiling, dtype.name)
 
     def conv2d(x, weights, out):
         tiles = cuda.shared.array(0, element, ALIGNMENT)

@@ -7,7 +7,7 @@ from typing import Any
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.kernels.formats.numba_cpu import narrow, widen
+from gpuexplore.kernels.cpu_formats import narrow, widen
 from gpuexplore.operations.layer_norm import EPSILON
 
 

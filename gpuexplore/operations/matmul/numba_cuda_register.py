@@ -9,8 +9,8 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 

@@ -11,8 +11,8 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, kept, load_vector, read, store_vector, vector_length, write

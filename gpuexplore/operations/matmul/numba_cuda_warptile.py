@@ -10,7 +10,7 @@ a block does the upper half of its tile first, then the lower.
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.kernels.register_tiles.product import matrix_kernel
+from gpuexplore.kernels.register_tiles.steps import matrix_kernel
 from gpuexplore.kernels.register_tiles.tiling import Tiling
 from gpuexplore.operations.matmul import WARP_THREAD_TILE, WARP_TILES
 

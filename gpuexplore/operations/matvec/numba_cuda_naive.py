@@ -3,8 +3,8 @@
 from numba import cuda
 
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.matvec import ROW_PER_THREAD
 

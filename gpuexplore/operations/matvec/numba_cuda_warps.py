@@ -8,9 +8,9 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions.held_rows import VECTORS, row_functions
-from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.device_functions import VECTORS, row_functions
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 from gpuexplore.kernels.intrinsics.warps import warp_sum

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.kernels.formats.numba_cpu import narrow, widen
+from gpuexplore.kernels.cpu_formats import narrow, widen
 from gpuexplore.kernels.row_panels import ROWS, multiply_rows
 from gpuexplore.operations.optimizer_step.numba_cpu_loop import sgd
 from gpuexplore.operations.training import RATE, cross_entropy, in_phases, views

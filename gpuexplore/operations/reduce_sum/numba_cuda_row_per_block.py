@@ -9,9 +9,9 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions.held_rows import VECTORS, block_functions, row_functions
-from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.device_functions import VECTORS, block_functions, row_functions
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK, WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 

@@ -2,7 +2,7 @@
 
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions.element_pairs import pair_walker
+from gpuexplore.kernels.device_functions import pair_walker
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 from gpuexplore.operations.triad import FACTOR
 

@@ -72,7 +72,7 @@ def show_lines(lines: tuple[Line, ...], made_by: str, *, key: str, file_name: st
     code = tuple(line.instruction for line in lines)
     loop = main_loop(code)
     whole = st.toggle(f"Show all {len(code):,} instructions", key=key) if loop else True
-    inside = None if whole or loop is None else {each.address for each in loop.instructions}
+    inside = None if whole or loop is None else {each.address for each in loop}
     shown = [line for line in lines if inside is None or line.instruction.address in inside]
     moved = mix_of(line.instruction for line in shown)
     st.code(as_text(shown), language="asm", height=CODE_HEIGHT)

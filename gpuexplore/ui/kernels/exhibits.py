@@ -9,8 +9,8 @@ from gpuexplore.analysis.kernels.blocks import TargetGpu, kernel_occupancy
 from gpuexplore.analysis.kernels.occupancy import waves
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.exhibits import Exhibit, exhibits_of
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.code_lines import CODE_HEIGHT

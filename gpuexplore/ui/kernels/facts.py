@@ -8,7 +8,7 @@ from gpuexplore.analysis.kernels.blocks import TargetGpu, kernel_occupancy
 from gpuexplore.analysis.kernels.occupancy import Occupancy, waves
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernels, known_kernels
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import WARP, Block, Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import plain

@@ -23,7 +23,7 @@ from gpuexplore.charts.block_banks import bank_picture
 from gpuexplore.charts.block_warps import warp_timeline
 from gpuexplore.errors import GpuExploreError, NotFound
 from gpuexplore.jobs.interpreting import interpret, kept_block
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.kernels.ptx import BANKS, Access, TraceStep
 from gpuexplore.measure.check.interpreted import (

@@ -20,9 +20,8 @@ from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import GpuExploreError, InvalidInput, Unsupported
 from gpuexplore.jobs.kernel_files import machine_code_of
 from gpuexplore.jobs.reading import read_apart
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile
-from gpuexplore.kernels.files.machine_code import MachineCode, lines_of_ours
+from gpuexplore.kernels.files.machine_code import CompiledKernel, MachineCode, lines_of_ours
 from gpuexplore.kernels.geometry import Block, read_block
 from gpuexplore.kernels.sass import Line, LoopFacts, facts_of, most_live
 from gpuexplore.ui.kernels.choice import KernelChoice

@@ -2,7 +2,7 @@ import pytest
 
 from gpuexplore.analysis.kernels.blocks import block_shapes, of_the_table
 from gpuexplore.devices import accelerator_named
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from tests.analysis.made import ok
 

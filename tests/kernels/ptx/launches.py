@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.cuda_compile import array_type, compile_kernel
-from gpuexplore.kernels.ptx import Grid, Options, parse, run
+from gpuexplore.kernels.ptx import Grid, LaunchOptions, parse, run
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
@@ -80,7 +80,7 @@ def launched(key, lengths, text=None, capability="8.0", block=None, **options):
     if text is None or dimensions is not None:
         text = ptx_of(key, capability, dimensions, block)
     grid = Grid(geometry.grid, geometry.block, dynamic_shared_bytes=dynamic_shared_bytes(key, block))
-    report = run(parse(text), grid, arrays, Options(unwritten=(len(inputs),), **options))
+    report = run(parse(text), grid, arrays, LaunchOptions(unwritten=(len(inputs),), **options))
     return report, judge(dtype.widen(report.arrays[-1].reshape(out.shape)), reference, shape)
 
 

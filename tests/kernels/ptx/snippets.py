@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuexplore.kernels.ptx import Grid, Options, parse, run
+from gpuexplore.kernels.ptx import Grid, LaunchOptions, parse, run
 
 WARP = 32
 HEADER = """.version 8.0
@@ -43,7 +43,7 @@ def pointers(arrays, scale=()):
 
 def launch(text, *arrays, threads=WARP, blocks=1, dynamic=0, **options):
     """Run a kernel on copies of arrays; `dynamic`: bytes of shared memory that the launch adds."""
-    return run(parse(text), Grid((blocks, 1, 1), (threads, 1, 1), dynamic), arrays, Options(**options))
+    return run(parse(text), Grid((blocks, 1, 1), (threads, 1, 1), dynamic), arrays, LaunchOptions(**options))
 
 
 def computed(instruction, *sources, kind):

@@ -1,13 +1,13 @@
 import numpy as np
 
-from gpuexplore.kernels.ptx import Trace
+from gpuexplore.kernels.ptx import BlockTrace
 from tests.kernels.ptx.snippets import WARP, kernel, launch, pointers
 
 NUMBERS = np.arange(4 * WARP, dtype=np.uint32)
 
 
 def traced(body, *, threads=WARP, **options):
-    trace = Trace((0, 0, 0), 100)
+    trace = BlockTrace((0, 0, 0), 100)
     report = launch(kernel(body), NUMBERS, threads=threads, observer=trace, **options)
     return trace, report
 
@@ -68,14 +68,14 @@ def test_barriers_are_steps_and_those_of_a_warp_are_not():
 
 
 def test_steps_beyond_the_limit_are_counted_and_not_kept():
-    trace = Trace((0, 0, 0), 1)
+    trace = BlockTrace((0, 0, 0), 1)
     launch(kernel("bar.sync 0; bar.sync 0;"), NUMBERS, observer=trace)
 
     assert (len(trace.steps), trace.count) == (1, 2)
 
 
 def test_other_blocks_are_left_out():
-    trace = Trace((1, 0, 0), 10)
+    trace = BlockTrace((1, 0, 0), 10)
     launch(kernel("bar.sync 0;"), NUMBERS, blocks=3, observer=trace)
 
     assert trace.count == 1

@@ -10,7 +10,7 @@ import pytest
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import Unsupported
-from gpuexplore.kernels.ptx import Grid, Options, parse, run
+from gpuexplore.kernels.ptx import Grid, LaunchOptions, parse, run
 from tests.kernels.ptx.snippets import kernel, launch, pointers
 
 RANDOM = np.random.default_rng(13)
@@ -382,7 +382,7 @@ def by_triton(change=str, copies="late"):
     dtype = DTYPES["bf16"]
     a, b = (dtype.round(RANDOM.standard_normal(shape)) for shape in ((k, m), (k, n)))
     text = (Path(__file__).parent / "triton_product.ptx").read_text(encoding="utf-8")
-    options = Options(unwritten=(2,), copies=copies, seed=1, arguments=lambda at, _: [*at, m, n, k, 0, 0])
+    options = LaunchOptions(unwritten=(2,), copies=copies, seed=1, arguments=lambda at, _: [*at, m, n, k, 0, 0])
     arrays = [a, b, np.zeros((m, n), np.float32)]
     report = run(parse(change(text)), Grid((2, 2, 1), (THREADS, 1, 1), 18432), arrays, options)
     return report, np.abs(report.arrays[2] - dtype.widen(a).astype(np.float64).T @ dtype.widen(b)).max()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.backends.contract import DriverFacts
+from gpuexplore.backends import DriverFacts
 from gpuexplore.devices import nvml
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import Unsupported

@@ -8,7 +8,7 @@ from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Result, Shape, Status
-from gpuexplore.operations.growth import AS_SUMMED
+from gpuexplore.operations.implementation import AS_SUMMED
 from tests.measure.fakes import CPU, GPU
 
 LONG = Shape.of(m=64, k=4096, n=64)

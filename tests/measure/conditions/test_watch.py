@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.backends.timer import EventTimer, HostTimer, Stream
+from gpuexplore.backends.timer import EventTimer, HostTimer
 from gpuexplore.devices.cpu_times import Account, CpuTimes
 from gpuexplore.measure.conditions import watch as watching
 from gpuexplore.measure.conditions.watch import Watch
@@ -72,7 +72,7 @@ def test_a_gpu_is_asked_while_it_is_busy_and_its_reasons_add_up(waited, monkeypa
     monkeypatch.setattr(watching, "read_telemetry", lambda device: next(told))
     monkeypatch.setattr(watching, "perf_counter", lambda: next(now_s))
     watch = opened(GPU, waited)
-    timer = EventTimer(Stream(*[lambda *_: None] * 5), lambda: 0)
+    timer = EventTimer(lambda: 0, *[lambda *_: None] * 5)
     watch.look_at_busy(timer)
 
     for _ in range(3):

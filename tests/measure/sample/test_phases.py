@@ -15,7 +15,7 @@ from gpuexplore.measure.sample.contrast import take_phases
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
 from gpuexplore.model import Measurement, Phase, Shape
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.growth import AS_SUMMED
+from gpuexplore.operations.implementation import AS_SUMMED
 from gpuexplore.serialization import decode, encode
 from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
 

@@ -14,7 +14,7 @@ from gpuexplore.features.mistakes.catalog.contract import (
     WayReading,
 )
 from gpuexplore.features.mistakes.catalog.subject import no_sign
-from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.flags import find_flags
 from gpuexplore.model import Case, Device, Environment, Measurement, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_flop_per_s
@@ -178,7 +178,7 @@ def emulated(device: Device) -> Detection:
     """Return whether a result in bf16 on this device carries the flag emulated."""
     case = Case("linear", SHAPE, "bf16", "torch", device.id)
     environment = Environment(device, "", "", None, "", "", {})
-    measured = Measured(case, Measurement((BF16_PRINTED_S,), BF16_PRINTED_S), environment, None)
+    measured = MeasuredCase(case, Measurement((BF16_PRINTED_S,), BF16_PRINTED_S), environment, None)
     flags = find_flags(measured, operation_named("linear"), dtype_named("bf16"))
     flag = next((flag for flag in flags if flag.name == "emulated"), None)
     return Detection(flag is not None, flag.evidence if flag else "bf16 has units of its own there")

@@ -17,7 +17,7 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
 )
 from gpuexplore.features.mistakes.catalog.turns import Procedure, take_turns
-from gpuexplore.measure.sample.overhead import call_overhead_s
+from gpuexplore.measure.sample.contrast import call_overhead_s
 from gpuexplore.model import Options, Shape
 
 # Bringing the data to the device and back is timed with the computation.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import load_backend
-from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.features.transfer.measure.calls import Way, way
 from gpuexplore.features.transfer.measure.contract import Reading

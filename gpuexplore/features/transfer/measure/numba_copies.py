@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import config
 
 from gpuexplore.backends import load_backend
-from gpuexplore.backends.quiet_cuda import cuda
+from gpuexplore.backends.cuda_kernels import cuda
 
 config.CUDA_WARN_ON_IMPLICIT_COPY = 0  # implicit copies are made on purpose here, and their time is the answer
 THREADS = 256

@@ -16,11 +16,10 @@ from time import perf_counter_ns
 from types import SimpleNamespace
 
 from gpuexplore import backends
-from gpuexplore.backends import load_backend
+from gpuexplore.backends import DriverFacts, load_backend
 from gpuexplore.backends import numpy as numpy_backend
-from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_driver import why_no_gpu
-from gpuexplore.backends.timer import EventTimer, Stream
+from gpuexplore.backends.timer import EventTimer
 from gpuexplore.devices import discovery, nvml, telemetry
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.runner import WARM_UP_SIZES
@@ -101,10 +100,14 @@ def elapsed_s(start, end):
 
 
 def timer(device, clock):
-    stream = Stream(
-        DeviceEvent, elapsed_s, lambda: None, nullcontext, spin=lambda seconds: CLOCK.spend(seconds * CYCLES)
+    return EventTimer(
+        clock,
+        DeviceEvent,
+        elapsed_s,
+        lambda: None,
+        nullcontext,
+        enqueue_spin=lambda seconds: CLOCK.spend(seconds * CYCLES),
     )
-    return EventTimer(stream, clock)
 
 
 def library(name, *, is_there=True):

@@ -5,7 +5,7 @@ through memory. Here every vector of sums is a value of its own. A step loads a 
 element of A's column is spread over a vector and multiplied with that row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from platform import machine
@@ -15,7 +15,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
+
+from gpuexplore.kernels.cpu_formats import widen
 
 # The tile of a matrix product that stays in a CPU's vector registers, chosen by the features Numba compiles for.
 #
@@ -66,7 +68,7 @@ def features() -> frozenset[str]:
 def packed_dtype(stored: np.dtype, having: frozenset[str] | None = None) -> np.dtype:
     """Return what an array of `stored` elements is packed as: itself, pairs of bf16, or fp32.
 
-    The integers name the 16-bit formats, see `gpuexplore.kernels.formats.numba_cpu`.
+    The integers name the 16-bit formats, see `gpuexplore.kernels.cpu_formats`.
     """
     if stored.kind == "f":
         return stored
@@ -224,3 +226,40 @@ class _Emitter:
         along = self.builder.mul(column, _I64(matrix.size_bytes))
         offset = self.builder.add(self.builder.mul(row, matrix.row_bytes), along)
         return cgutils.pointer_add(self.builder, matrix.start, offset, kind.as_pointer())
+
+
+# How stored elements become the operands of the micro-kernel: as they are, widened, or two bf16 side by side.
+
+
+def terms_of(packed: Any) -> int:
+    """Return how many terms an operand of an array whose dtype is `packed` holds."""
+    raise NotImplementedError("compiled only")
+
+
+def lanes_of(packed: Any) -> int:
+    """Return how many sums a vector register holds for operands of an array whose dtype is `packed`."""
+    raise NotImplementedError("compiled only")
+
+
+def join(first: Any, second: Any, packed: Any) -> Any:
+    """Return the operand that holds `first` and, where it holds two terms, `second`."""
+    raise NotImplementedError("compiled only")
+
+
+@overload(terms_of, strict=False)
+def _terms_of(packed: Any) -> Callable[..., Any]:
+    count = 2 if packed.dtype == types.uint32 else 1
+    return lambda packed: count  # noqa: ARG005 Numba matches names
+
+
+@overload(lanes_of, strict=False)
+def _lanes_of(packed: Any) -> Callable[..., Any]:
+    lanes = tile_for(np.dtype(str(packed.dtype))).lanes
+    return lambda packed: lanes  # noqa: ARG005 Numba matches names
+
+
+@overload(join, strict=False)
+def _join(first: Any, second: Any, packed: Any) -> Callable[..., Any]:
+    if packed.dtype == types.uint32:
+        return lambda first, second, packed: np.uint32(first) | (np.uint32(second) << np.uint32(16))  # noqa: ARG005 Numba matches names
+    return lambda first, second, packed: widen(first)  # noqa: ARG005 Numba matches names

@@ -1,1 +1,0 @@
-"""Device functions that CUDA kernels of several operations are made of."""
