@@ -13,7 +13,7 @@ from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.devices import is_cut_into_instances
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.features.selftest.suite.checks import clock, flush, ladder, registers, survival, timer
-from gpuexplore.features.selftest.suite.contract import Verdict
+from gpuexplore.features.selftest.suite.contract import CheckVerdict
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.candidates.candidate import device_for, unsupported
 from gpuexplore.measure.conditions.environment import git_commit
@@ -62,9 +62,9 @@ def measured_in_a_worker(case, device):
 
 def assert_passes(finding):
     """Skip what could not be checked here; a failure shows its sentences."""
-    if finding.verdict is Verdict.SKIPPED:
+    if finding.verdict is CheckVerdict.SKIPPED:
         pytest.skip(" ".join(finding.said))
-    assert finding.verdict is Verdict.PASS, "\n".join(finding.said)
+    assert finding.verdict is CheckVerdict.PASS, "\n".join(finding.said)
 
 
 @pytest.mark.parametrize("library", CUDA_LIBRARIES)

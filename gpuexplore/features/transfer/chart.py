@@ -10,9 +10,9 @@ from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.features.transfer.analysis.break_even import BreakEven
 from gpuexplore.features.transfer.analysis.comparison import SizePoint
-from gpuexplore.features.transfer.analysis.span import Span
+from gpuexplore.features.transfer.analysis.span import TimeSpan
 from gpuexplore.features.transfer.analysis.stack import StackPart
-from gpuexplore.features.transfer.measure.contract import Reading
+from gpuexplore.features.transfer.measure.contract import TransferReading
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_seconds
 
 HEIGHT, STACK_HEIGHT = 320, 260
@@ -26,7 +26,7 @@ CPU, GPU, KERNEL = "CPU", "GPU with transfers", "GPU, data there"
 SERIES = (CPU, GPU, KERNEL)
 
 
-def transfer_rates(readings: Sequence[Reading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
+def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
     """Return bytes/s against the bytes that are copied, a line for each way, below the peaks.
 
     Args:
@@ -54,7 +54,7 @@ def transfer_rates(readings: Sequence[Reading], peaks: Mapping[str, float], titl
     return _sized(layers, HEIGHT, describe_rates(readings, peaks, title))
 
 
-def describe_rates(readings: Sequence[Reading], peaks: Mapping[str, float], title: str) -> str:
+def describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
     """Return the alternative text: the rates at the largest size, and the peaks."""
     known = [reading for reading in readings if reading.bytes_per_s]
     largest = max((reading.byte_count for reading in known), default=0)
@@ -167,14 +167,14 @@ def _times(points: Sequence[SizePoint]) -> Iterator[tuple[object, ...]]:
                 yield series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _told(span)
 
 
-def _rate_row(reading: Reading) -> tuple[object, ...]:
+def _rate_row(reading: TransferReading) -> tuple[object, ...]:
     low_s, high_s = reading.ci95_s or (reading.median_s, reading.median_s)
     rates = [reading.moved_bytes / (seconds or 1.0) for seconds in (reading.median_s, high_s, low_s)]
     shown = f"{format_bytes_per_s(rates[0])}, {format_seconds(reading.median_s)}"
     return reading.name, reading.byte_count, *rates, shown, format_bytes(reading.byte_count)
 
 
-def _told(span: Span | None) -> str:
+def _told(span: TimeSpan | None) -> str:
     if span is None:
         return "unknown"
     between = f" ({format_seconds(span.low_s)} to {format_seconds(span.high_s)})" if span.low_s < span.high_s else ""

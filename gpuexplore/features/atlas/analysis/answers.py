@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.features.atlas.analysis.citations import Citation
-from gpuexplore.features.atlas.analysis.points import Point, citations
-from gpuexplore.features.atlas.analysis.which_gpu import Choice
+from gpuexplore.features.atlas.analysis.points import AtlasPoint, citations
+from gpuexplore.features.atlas.analysis.which_gpu import GpuChoice
 from gpuexplore.typed_text import spreadsheet_safe
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 class Atlas:
     """What GPUs were measured to do: its points, one after the other."""
 
-    points: tuple[Point, ...]
+    points: tuple[AtlasPoint, ...]
 
     @property
     def citations(self) -> tuple[Citation, ...]:
@@ -40,7 +40,7 @@ class Atlas:
             "sources": [citation_row(citation) for citation in self.citations],
         }
 
-    def __iter__(self) -> Iterator[Point]:
+    def __iter__(self) -> Iterator[AtlasPoint]:
         return iter(self.points)
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Atlas:
 class Ranking:
     """GPUs for one call, from the best to the worst: its choices, one after the other."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[GpuChoice, ...]
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return one row per GPU and dtype, SI base units; unknown is missing."""
@@ -65,7 +65,7 @@ class Ranking:
         """Return the object that `gpuexplore atlas OPERATION --which --json` prints."""
         return {"choices": [choice_row(choice) | {"shape": dict(choice.layer.shape.axes)} for choice in self.choices]}
 
-    def __iter__(self) -> Iterator[Choice]:
+    def __iter__(self) -> Iterator[GpuChoice]:
         return iter(self.choices)
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ def _frame(rows: list[dict[str, Any]]) -> "pd.DataFrame":
 # Points and choices as flat rows for JSON, CSV and data frames: units in the columns' names, unknown is None.
 
 
-def point_row(point: Point) -> Row:
+def point_row(point: AtlasPoint) -> Row:
     """Return a point as a row; its shape as text."""
     return {
         "gpu": point.device.title,
@@ -112,7 +112,7 @@ def point_row(point: Point) -> Row:
     }
 
 
-def choice_row(choice: Choice) -> Row:
+def choice_row(choice: GpuChoice) -> Row:
     """Return a choice as a row; its shape as text."""
     found, listed, time = choice.found, choice.listed, choice.time
     return {

@@ -9,8 +9,8 @@ from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.devices import ACCELERATORS, target_named
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.points import Point, citations, points
-from gpuexplore.features.atlas.analysis.which_gpu import Choice, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.analysis.points import AtlasPoint, citations, points
+from gpuexplore.features.atlas.analysis.which_gpu import GpuChoice, ranked, usual_devices, which_gpu
 from gpuexplore.model import Device, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
@@ -20,7 +20,7 @@ from gpuexplore.shapes import split
 EXAMPLE = "t4=0.35"  # of a price
 
 
-def points_asked(operation: str | None, gpus: str = "", dtypes: str = "", source: str = "") -> tuple[Point, ...]:
+def points_asked(operation: str | None, gpus: str = "", dtypes: str = "", source: str = "") -> tuple[AtlasPoint, ...]:
     """Return the points that are asked for; an empty text stands for all.
 
     Args:
@@ -44,7 +44,7 @@ def points_asked(operation: str | None, gpus: str = "", dtypes: str = "", source
 
 def choices_asked(
     question: Question, here: Iterable[Device], own: Sequence[Result] = (), *, by: str = "time", prices: str = ""
-) -> tuple[Choice, ...]:
+) -> tuple[GpuChoice, ...]:
     """Return what one call takes on the GPUs that are asked for, from the best to the worst.
 
     Args:

@@ -29,7 +29,7 @@ COLD = "do_bench"  # the way of timing that clears the L2 cache between calls
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class AtlasPoint:
     """One measured call on a GPU; each is equal to itself alone, and made once.
 
     Attributes:
@@ -141,7 +141,7 @@ class Point:
 
 def points(
     operation: str | None = None, spec_keys: Collection[str] = (), dtypes: Collection[str] = ()
-) -> tuple[Point, ...]:
+) -> tuple[AtlasPoint, ...]:
     """Return what was measured: published points first, recorded ones last.
 
     Args:
@@ -169,13 +169,13 @@ def points(
     )
 
 
-def citations(of: Iterable[Point]) -> tuple[Citation, ...]:
+def citations(of: Iterable[AtlasPoint]) -> tuple[Citation, ...]:
     """Return who measured these points, each collection once."""
     return tuple(dict.fromkeys(point.citation for point in of))
 
 
 @once
-def _all() -> tuple[Point, ...]:
+def _all() -> tuple[AtlasPoint, ...]:
     return (
         *map(_published, published_measurements()),
         *map(_product, PUBLISHED),
@@ -198,8 +198,8 @@ def _case(operation: str, shape: Shape, dtype: str, spec_key: str) -> Case:
     return Case(operation, shape, dtype, operation_named(operation).vendor_library.name, spec_key)
 
 
-def _published(row: PublishedMeasurement) -> Point:
-    return Point(
+def _published(row: PublishedMeasurement) -> AtlasPoint:
+    return AtlasPoint(
         origin="published",
         device=table_device(row.spec_key),
         operation=row.operation,
@@ -217,8 +217,8 @@ def _published(row: PublishedMeasurement) -> Point:
     )
 
 
-def _product(row: PublishedResult) -> Point:
-    return Point(
+def _product(row: PublishedResult) -> AtlasPoint:
+    return AtlasPoint(
         origin="published",
         device=table_device(row.spec_key),
         operation="matmul",
@@ -236,13 +236,13 @@ def _product(row: PublishedResult) -> Point:
     )
 
 
-def _recorded(recording: Recording, result: Result) -> Point:
+def _recorded(recording: Recording, result: Result) -> AtlasPoint:
     case, mode = result.case, cache_mode(result)
     if result.measurement is None or result.environment is None or result.environment.device.spec_key is None:
         raise InvalidInput(f"{recording.name}: {case} has no time on a device of the table")
     spec_key = result.environment.device.spec_key
     flags = "".join(f", {flag.name}" for flag in result.flags if flag.name != mode)
-    return Point(
+    return AtlasPoint(
         origin="recorded",
         device=table_device(spec_key),
         operation=case.operation,

@@ -13,7 +13,7 @@ from gpuexplore.analysis.what_if.what_if import Known, Span, WhatIf, what_if
 from gpuexplore.analysis.what_if.workload import Layer, Workload, of_operation
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.points import Point, points
+from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
 from gpuexplore.features.atlas.analysis.prices import Price, price_of, prices
 from gpuexplore.model import Device, Origin, Shape
 from gpuexplore.operations import operation_named
@@ -26,7 +26,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GpuChoice:
     """A call on one GPU; None is unknown.
 
     Attributes:
@@ -39,7 +39,7 @@ class Choice:
 
     layer: Layer
     found: WhatIf
-    point: Point | None = None
+    point: AtlasPoint | None = None
     price_per_hour: float | None = None
     listed: Price | None = None
 
@@ -70,7 +70,7 @@ class Choice:
 
 
 # What a choice is ranked by, the least first.
-ORDERS: Mapping[Order, Callable[[Choice], float | None]] = MappingProxyType(
+ORDERS: Mapping[Order, Callable[[GpuChoice], float | None]] = MappingProxyType(
     {
         "time": lambda choice: choice.time.value if choice.time else None,
         "energy": lambda choice: choice.found.energy_j,
@@ -82,7 +82,7 @@ ORDERS: Mapping[Order, Callable[[Choice], float | None]] = MappingProxyType(
 
 def which_gpu(
     operation: str, shape: Shape, dtype: str, *, devices: Sequence[Device], known: Known
-) -> tuple[Choice, ...]:
+) -> tuple[GpuChoice, ...]:
     """Return what one call takes on each of `devices`, in their order.
 
     A time is the fastest measured by gpuexplore on such a GPU, else the fastest that others published of calls of that
@@ -120,7 +120,7 @@ def usual_devices() -> tuple[Device, ...]:
     return tuple(as_device(row) for row in ACCELERATORS if row.key in known)
 
 
-def ranked(choices: Iterable[Choice], by: str = "time") -> tuple[Choice, ...]:
+def ranked(choices: Iterable[GpuChoice], by: str = "time") -> tuple[GpuChoice, ...]:
     """Return the choices from the best to the worst: those that do not fit, and then unknown ones, come last.
 
     Args:
@@ -135,18 +135,18 @@ def ranked(choices: Iterable[Choice], by: str = "time") -> tuple[Choice, ...]:
     return tuple(sorted(choices, key=lambda choice: _place(choice, ORDERS[order](choice))))
 
 
-def _place(choice: Choice, value: float | None) -> tuple[bool, bool, float]:
+def _place(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float]:
     return (value is None, choice.found.fits is False, value or 0.0)
 
 
-def _is_usual(point: Point, calls: Calls) -> bool:
+def _is_usual(point: AtlasPoint, calls: Calls) -> bool:
     """Return whether a published time is of the kind of calls that is asked for, or is too long for kinds to differ."""
     return point.origin == "published" and (point.calls == calls or point.time_s >= LEAST_S[point.calls])
 
 
 def _choice(
-    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[Point], listed: Price | None
-) -> Choice:
+    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[AtlasPoint], listed: Price | None
+) -> GpuChoice:
     device, layer = found.device, workload.layers[0]
     price = known.prices_per_hour.get(device.id)
     point = min(
@@ -157,5 +157,5 @@ def _choice(
         (entry,) = what_if(workload, [device], dtypes=[found.dtype], baseline=found.dtype, known=timed)
         if entry.impossible is None:
             basis = f"published by {point.citation.name}: {point.conditions}"
-            return Choice(layer, replace(entry, origin=Origin.PUBLISHED, basis=basis), point, price, listed)
-    return Choice(layer, found, None, price, listed)
+            return GpuChoice(layer, replace(entry, origin=Origin.PUBLISHED, basis=basis), point, price, listed)
+    return GpuChoice(layer, found, None, price, listed)

@@ -7,10 +7,10 @@ import streamlit as st
 
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.features.atlas.analysis import Point, points
+from gpuexplore.features.atlas.analysis import AtlasPoint, points
 from gpuexplore.features.atlas.analysis.defaults import measured_operations
 from gpuexplore.features.atlas.chart import PICKED, SHOWN, atlas, source_label
-from gpuexplore.features.atlas.ui.picked import POINT, AtlasChoice, Facts, href_of
+from gpuexplore.features.atlas.ui.picked import POINT, AtlasChoice, AtlasFacts, href_of
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.ui.link import parameters, write
 from gpuexplore.ui.markdown import plain
@@ -24,7 +24,7 @@ ABOVE_PEAK = 1.05
 POINT_UNITS = {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"}
 
 
-def show_atlas(choice: AtlasChoice, facts: Facts) -> None:
+def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
     """Show the chart and what is to be known about it; a click on a point writes the point to the URL."""
     if not facts.points:
         st.info(_nothing(choice), icon=":material/info:")
@@ -41,7 +41,7 @@ def show_atlas(choice: AtlasChoice, facts: Facts) -> None:
     st.caption(" ".join(sentences(choice, facts)))
 
 
-def sentences(choice: AtlasChoice, facts: Facts) -> list[str]:
+def sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
     """Return what there is to know about what is drawn, a sentence each."""
     found, drawn = facts.points, [point for point in facts.points if SHOWN[choice.show].at_point(point) is not None]
     published = [point for point in found if point.origin == "published"]
@@ -102,7 +102,7 @@ def followed(event: Any) -> str | None:
     return next((each["id"] for each in clicked if each.get("id")), None)
 
 
-def show_points(facts: Facts) -> None:
+def show_points(facts: AtlasFacts) -> None:
     """Show every measured point that is drawn in a table, once somebody asks for it."""
     count = len(facts.points)
     if not count:
@@ -125,7 +125,7 @@ def show_points(facts: Facts) -> None:
         )
 
 
-def _row(point: Point) -> dict[str, object]:
+def _row(point: AtlasPoint) -> dict[str, object]:
     return {
         "GPU": point.device.name,
         "Dtype": point.dtype,

@@ -11,7 +11,7 @@ from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.user_claims import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis import ORDERS, Choice, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.analysis import ORDERS, GpuChoice, ranked, usual_devices, which_gpu
 from gpuexplore.features.atlas.ui.picked import NAMES, AtlasChoice, calibration, href_of
 from gpuexplore.model import Origin, Result, Shape
 from gpuexplore.once import once
@@ -38,7 +38,7 @@ FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does n
 class Suits:
     """GPUs for one call, in the order of the table of accelerators: one object for all who ask the same."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[GpuChoice, ...]
 
 
 SUITS: Shared[Suits] = Shared(100)
@@ -110,7 +110,7 @@ def _recorded() -> Mapping[Shape, Sequence[Result]]:
     return found
 
 
-def best_words(choices: tuple[Choice, ...]) -> str:
+def best_words(choices: tuple[GpuChoice, ...]) -> str:
     """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out."""
     said = []
     for by, what in (("time", "Fastest"), ("energy", "Least energy"), ("price", "Cheapest")):
@@ -120,7 +120,7 @@ def best_words(choices: tuple[Choice, ...]) -> str:
     return ". ".join(said) + "." if said else "No time of this call is known on any GPU."
 
 
-def _figure(choice: Choice, by: str) -> str:
+def _figure(choice: GpuChoice, by: str) -> str:
     if by == "energy":
         return f"{format_energy(choice.found.energy_j)} a call"
     if by == "price":
@@ -128,13 +128,13 @@ def _figure(choice: Choice, by: str) -> str:
     return format_seconds(choice.time.value if choice.time else None)
 
 
-def _origin(choice: Choice) -> str:
+def _origin(choice: GpuChoice) -> str:
     if choice.point:
         return f"published by {plain(choice.point.citation.name)}"
     return choice.found.origin.label if choice.found.origin else "unknown"
 
 
-def _row(choice: Choice) -> dict[str, object]:
+def _row(choice: GpuChoice) -> dict[str, object]:
     found, time, listed = choice.found, choice.time, choice.listed
     predicted = found.origin is Origin.PREDICTED and time is not None
     return {

@@ -110,7 +110,7 @@ class _NodeCrashed(GpuExploreError):
     """The node ended without having been told to: what it measured may be why."""
 
 
-class _Work(Protocol):
+class _NodeWork(Protocol):
     """What a node is asked for.
 
     Attributes:
@@ -189,7 +189,7 @@ class _Task:
         stopped: whether it was cancelled.
     """
 
-    def __init__(self, cluster: Cluster, inbox: Inbox, work: _Work) -> None:
+    def __init__(self, cluster: Cluster, inbox: Inbox, work: _NodeWork) -> None:
         self.stopped = False
         self._cluster, self._inbox, self._work = cluster, inbox, work
         self._begun = self._departed = False

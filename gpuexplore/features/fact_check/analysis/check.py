@@ -54,7 +54,7 @@ MeasuredQuantity = Literal["time ratio", "rate", "MFU", "relative error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class CheckSide:
     """One of the cases of a check: by what, on which kind of device, in which dtype."""
 
     implementation: str
@@ -63,7 +63,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ClaimCheck:
     """A quantity of results that are measured here, and what it has to be.
 
     Attributes:
@@ -79,7 +79,7 @@ class Check:
     expected: str
     operation: str
     shape: Shape
-    sides: tuple[Side, ...]
+    sides: tuple[CheckSide, ...]
     data: DataMode = "normal"
     budget_s: float = DEFAULT_BUDGET_S
 
@@ -93,7 +93,7 @@ class Check:
         return Options(data=self.data, budget_s=self.budget_s)
 
 
-def check_of(row: Mapping[str, Any]) -> Check:
+def check_of(row: Mapping[str, Any]) -> ClaimCheck:
     """Return the check that a table of `claims.toml` describes."""
-    sides = tuple(Side(**side) for side in row["sides"])
-    return Check(**{**row, "shape": Shape.of(**row["shape"]), "sides": sides})
+    sides = tuple(CheckSide(**side) for side in row["sides"])
+    return ClaimCheck(**{**row, "shape": Shape.of(**row["shape"]), "sides": sides})

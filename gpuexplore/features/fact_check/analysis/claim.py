@@ -7,13 +7,13 @@ from importlib.resources import files
 from typing import Any
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.fact_check.analysis.check import Check, check_of, interval_of
+from gpuexplore.features.fact_check.analysis.check import ClaimCheck, check_of, interval_of
 from gpuexplore.model import Shape
 from gpuexplore.once import once
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ClaimFigure:
     """One statement of a claim.
 
     Attributes:
@@ -60,8 +60,8 @@ class Claim:
     promise: str = ""
     waited: bool | None = None
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    figures: tuple[Figure, ...] = ()
-    checks: tuple[Check, ...] = ()
+    figures: tuple[ClaimFigure, ...] = ()
+    checks: tuple[ClaimCheck, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("time_s", "beside_s", "promise"):
@@ -98,7 +98,7 @@ def claims_of(row: str) -> tuple[Claim, ...]:
 
 def _claim(row: Mapping[str, Any]) -> Claim:
     shape = Shape.of(**row["shape"]) if "shape" in row else None
-    figures = tuple(Figure(**figure) for figure in row.get("figures", ()))
+    figures = tuple(ClaimFigure(**figure) for figure in row.get("figures", ()))
     try:
         work = {name: row[name] for name in ("operation", "shape") if name in row}
         checks = tuple(check_of(work | check) for check in row.get("checks", ()))

@@ -13,7 +13,7 @@ from typing import Literal
 
 from gpuexplore.analysis.utilization.best_results import Limits, exceeded_limit
 from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim, Figure, claims
+from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, claims
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
 from gpuexplore.features.fact_check.analysis.quantities import (
     QUANTITIES,
@@ -37,7 +37,7 @@ FINDINGS: tuple[FindingName, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClaimFinding:
     """One thing that is the matter with a claim, and the sentence that shows it."""
 
     name: FindingName
@@ -50,7 +50,7 @@ class Judgement:
 
     claim: Claim
     verdict: Verdict
-    findings: tuple[Finding, ...]
+    findings: tuple[ClaimFinding, ...]
     notes: tuple[str, ...]
 
     @property
@@ -75,7 +75,9 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
     outcomes = [outcome(check, claim, results) for check in claim.checks]
     said += [found.evidence for found in outcomes]
     findings = tuple(
-        sorted((found for found in said if isinstance(found, Finding)), key=lambda found: FINDINGS.index(found.name))
+        sorted(
+            (found for found in said if isinstance(found, ClaimFinding)), key=lambda found: FINDINGS.index(found.name)
+        )
     )
     notes = tuple(sentence for sentence in said if isinstance(sentence, str))
     agreed = {True} if confirmed else set[bool | None]()
@@ -95,7 +97,7 @@ def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
     return tuple(judge(claim, results) for claim in claims())
 
 
-def _limits(claim: Claim) -> Iterator[Finding | str]:
+def _limits(claim: Claim) -> Iterator[ClaimFinding | str]:
     """Say which variants of the card the printed time is impossible on; a finding where that is all of a named one."""
     if not claim.card or not claim.time_s:
         return
@@ -105,7 +107,7 @@ def _limits(claim: Claim) -> Iterator[Finding | str]:
     if claim.card == NOT_NAMED:
         yield "The card is not named"
     elif not below:
-        yield Finding("impossible", f"{_done(claim)}: {'; '.join(above)}")
+        yield ClaimFinding("impossible", f"{_done(claim)}: {'; '.join(above)}")
         return
     yield f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {_listed(below)}'])}"
 
@@ -130,16 +132,16 @@ def _done(claim: Claim) -> str:
     )
 
 
-def _clock(claim: Claim) -> Iterator[Finding]:
+def _clock(claim: Claim) -> Iterator[ClaimFinding]:
     if claim.waited is False:
         why = "The clock was read before the device was done: what was timed is the launch, not the work"
-        yield Finding("not a measurement", why)
+        yield ClaimFinding("not a measurement", why)
 
 
-def _compared(claim: Claim, figure: Figure) -> Iterator[Finding | str]:
+def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[ClaimFinding | str]:
     """Compare what was said, printed, computed and is known of one quantity, each pair once."""
     if figure.said and figure.printed and not _agree(_read(figure.said), _read(figure.printed)):
-        yield Finding("contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}")
+        yield ClaimFinding("contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}")
     stated = [text for text in (figure.printed, figure.said) if text]
     quantity = QUANTITIES.get(figure.quantity)
     computed = quantity.compute(claim) if quantity else None
@@ -147,18 +149,18 @@ def _compared(claim: Claim, figure: Figure) -> Iterator[Finding | str]:
         name: FindingName = "contradicts itself" if quantity.origin == "own" else "wrong"
         off = [text for text in stated if not _agree(_read(text), computed)]
         found = f"{quantity.words}: {_show(computed)}"
-        yield Finding(name, f"{found}, not {off[0]}") if off else found
+        yield ClaimFinding(name, f"{found}, not {off[0]}") if off else found
     if figure.known:
         off = [text for text in stated if not _agree(_read(text), _read(figure.known))]
         found = f"{figure.quantity}: {figure.known} ({figure.source})"
-        yield Finding("wrong", f"{found}, not {off[0]}") if off else found
+        yield ClaimFinding("wrong", f"{found}, not {off[0]}") if off else found
 
 
-def _is_confirmed(compared: Sequence[Finding | str], claim: Claim, figure: Figure) -> bool:
+def _is_confirmed(compared: Sequence[ClaimFinding | str], claim: Claim, figure: ClaimFigure) -> bool:
     quantity = QUANTITIES.get(figure.quantity)
     was_stated = bool(figure.said or figure.printed)
     was_computed = was_stated and quantity is not None and quantity.compute(claim) is not None
-    return was_computed and not any(isinstance(found, Finding) for found in compared)
+    return was_computed and not any(isinstance(found, ClaimFinding) for found in compared)
 
 
 def _read(text: str) -> Value:

@@ -16,7 +16,7 @@ from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import Accelerator
 from gpuexplore.devices.identity import same_device
 from gpuexplore.devices.peaks import PEAK_FIELDS
-from gpuexplore.features.fact_check.analysis.check import Check, MeasuredQuantity, Side, interval_of
+from gpuexplore.features.fact_check.analysis.check import CheckSide, ClaimCheck, MeasuredQuantity, interval_of
 from gpuexplore.features.fact_check.analysis.claim import Claim
 from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, Result
 from gpuexplore.operations import operation_named
@@ -76,7 +76,7 @@ WORDS = Words(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredClaim:
     """How a quantity follows from the results of a check's sides, in their order.
 
     Attributes:
@@ -89,7 +89,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MeasuredOutcome:
     """What a check came to.
 
     Attributes:
@@ -101,20 +101,20 @@ class Outcome:
     evidence: str
 
 
-def outcome(check: Check, claim: Claim, results: Sequence[Result]) -> Outcome:
+def outcome(check: ClaimCheck, claim: Claim, results: Sequence[Result]) -> MeasuredOutcome:
     """Return what `results`, the newest first, say about a check of a claim."""
     measured = _newest_together(results, check, claim)
     value = MEASURED[check.quantity].of(measured) if measured else None
     expected, subject = interval_of(check.expected), _subject(check)
     if value is None or expected is None:
-        return Outcome(None, f"Not measured here: {subject}{_on_card(claim, check)}")
+        return MeasuredOutcome(None, f"Not measured here: {subject}{_on_card(claim, check)}")
     told = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
     verdict = compare(value, expected.low, expected.high, WORDS)
     if verdict.told is None:
         helps = f"; {verdict.would_decide}" if verdict.would_decide else ""
-        return Outcome(None, f"{told}; the interval does not decide{helps}")
+        return MeasuredOutcome(None, f"{told}; the interval does not decide{helps}")
     certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.told)}" if value.low != value.high else ""
-    return Outcome(AGREES[verdict.told], f"{told}{certainty}")
+    return MeasuredOutcome(AGREES[verdict.told], f"{told}{certainty}")
 
 
 def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:
@@ -132,7 +132,7 @@ def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ..
     return tuple(found)
 
 
-def _suits(device: Device | None, side: Side, claim: Claim) -> bool:
+def _suits(device: Device | None, side: CheckSide, claim: Claim) -> bool:
     """Return whether what `device` says holds for the claim: the card that it names, or any of that kind."""
     if device is None or device.is_simulated or device.kind != side.device:
         return False
@@ -145,7 +145,7 @@ def _is_named(claim: Claim) -> bool:
     return bool(claim.card) and claim.card != NOT_NAMED
 
 
-def _newest_together(results: Sequence[Result], check: Check, claim: Claim) -> list[Result]:
+def _newest_together(results: Sequence[Result], check: ClaimCheck, claim: Claim) -> list[Result]:
     """Return the newest result of every side, those of one kind of device on one device; empty without."""
     for first in _fitting(results, check.sides[0], check, claim):
         found = [first]
@@ -157,7 +157,7 @@ def _newest_together(results: Sequence[Result], check: Check, claim: Claim) -> l
     return []
 
 
-def _fitting(results: Sequence[Result], side: Side, check: Check, claim: Claim) -> Iterator[Result]:
+def _fitting(results: Sequence[Result], side: CheckSide, check: ClaimCheck, claim: Claim) -> Iterator[Result]:
     """Yield the results that are of a side of a check, the newest first."""
     wanted = (check.operation, check.shape, side.dtype, side.implementation)
     options = replace(check.options, budget_s=DEFAULT_BUDGET_S)
@@ -204,15 +204,15 @@ def _relative_error(results: Sequence[Result]) -> Estimate | None:
     return Estimate(max(known), max(known), max(known), "relative error", "the largest element")
 
 
-MEASURED: Mapping[MeasuredQuantity, Measured] = {
-    "time ratio": Measured(_time_ratio),
-    "rate": Measured(_rate),
-    "MFU": Measured(_mfu),
-    "relative error": Measured(_relative_error, is_timed=False),
+MEASURED: Mapping[MeasuredQuantity, MeasuredClaim] = {
+    "time ratio": MeasuredClaim(_time_ratio),
+    "rate": MeasuredClaim(_rate),
+    "MFU": MeasuredClaim(_mfu),
+    "relative error": MeasuredClaim(_relative_error, is_timed=False),
 }
 
 
-def _subject(check: Check) -> str:
+def _subject(check: ClaimCheck) -> str:
     """Return e.g. ``time ratio of matrix-vector product 100,000 × 100, numpy on cpu over torch on cuda in fp32``."""
     dtypes = dict.fromkeys(side.dtype for side in check.sides)
     names = [
@@ -226,6 +226,6 @@ def _subject(check: Check) -> str:
     return f"{check.quantity} of {title} {shape_label(check.shape)}{data}, {joint.join(names)}{shared}"
 
 
-def _on_card(claim: Claim, check: Check) -> str:
+def _on_card(claim: Claim, check: ClaimCheck) -> str:
     needs_card = _is_named(claim) and any(side.device == "cuda" for side in check.sides)
     return f"; the device has to be a {claim.card}" if needs_card else ""

@@ -7,9 +7,9 @@ from gpuexplore.features.lessons.lesson.quantities import Row
 from gpuexplore.features.memory.analysis.fits import Fit, fits_of, gpus_named
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.models import model_named
-from gpuexplore.features.memory.analysis.request import Question
+from gpuexplore.features.memory.analysis.request import MemoryQuestion
 from gpuexplore.features.memory.analysis.setup import Training
-from gpuexplore.features.memory.analysis.training import Memory, training_memory
+from gpuexplore.features.memory.analysis.training import MemoryTimeline, training_memory
 
 OPTIONS = ("mixed", "checkpoints", "accumulate", "tokens", "reserve")  # as links to the page Memory name them
 NAMES = {"optimizer state": "optimizer"}  # what a lesson calls it, where that is not the kind itself
@@ -37,14 +37,14 @@ def memory_rows(block: blocks.Memory) -> tuple[Row, ...]:
     )
 
 
-def question_of(block: blocks.Memory) -> Question:
+def question_of(block: blocks.Memory) -> MemoryQuestion:
     """Return what is asked, as the page Memory and the command line take it.
 
     Raises:
         InvalidInput: no such option.
     """
     given = options_of(block)
-    return Question(
+    return MemoryQuestion(
         batch=str(block.batch),
         dtype=block.dtype,
         optimizer=block.optimizer,
@@ -69,7 +69,7 @@ def options_of(block: blocks.Memory) -> dict[str, str]:
     return given
 
 
-def _sizes(memory: Memory, fit: Fit | None) -> dict[str, int]:
+def _sizes(memory: MemoryTimeline, fit: Fit | None) -> dict[str, int]:
     """Return bytes by name; kinds are largest at different moments, so the peak is not their sum."""
     found = {NAMES.get(kind, kind): memory.most(kind) for kind in KINDS_OF_MEMORY}
     found |= {"peak": memory.total_bytes}

@@ -26,8 +26,8 @@ from gpuexplore.features.training.measure.contract import (
     ModeReport,
     PhaseTime,
     Processes,
-    Report,
     Timing,
+    TrainingReport,
     Underflow,
     largest_difference,
 )
@@ -72,7 +72,7 @@ def training_rows(block: Train, payload: Payload) -> Iterator[Row]:
         yield replace(row, figures={name: _widened(name, row, report) for name in row.figures})
 
 
-def _widened(name: str, row: Row, report: Report) -> Figure | str:
+def _widened(name: str, row: Row, report: TrainingReport) -> Figure | str:
     """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
     figure = row.figures[name]
     timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
@@ -119,7 +119,7 @@ def made_up_rows(block: Train) -> Iterator[Row]:
     yield from _rows(block, report_of(setup, 1, modes=modes, processes=processes))
 
 
-def _rows(block: Train, report: Report) -> Iterator[Row]:
+def _rows(block: Train, report: TrainingReport) -> Iterator[Row]:
     yield Row({"of": block.id, "source": "guessing"}, {"loss": exact(report.chance_loss)})
     for mode in report.modes:
         yield from _mode_rows(block, mode, report)
@@ -127,7 +127,7 @@ def _rows(block: Train, report: Report) -> Iterator[Row]:
         yield from _process_rows(block, report.processes)
 
 
-def _mode_rows(block: Train, mode: ModeReport, report: Report) -> Iterator[Row]:
+def _mode_rows(block: Train, mode: ModeReport, report: TrainingReport) -> Iterator[Row]:
     name, _, count = mode.name.partition(" ")
     source = f"{name} processes" if count and name != report.modes[0].name else "processes" if count else name
     labels = {"of": block.id, "source": source}

@@ -6,8 +6,8 @@ The notebook does not say what it counted, so no row here is claimed to be its w
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuexplore.features.memory.analysis.layers.tape import Step, Tape
-from gpuexplore.features.memory.analysis.models import Model, model_named, tape_of
+from gpuexplore.features.memory.analysis.layers.tape import Tape, TapeStep
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, tape_of
 from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Training
 from gpuexplore.features.memory.analysis.training import training_memory
 
@@ -55,19 +55,19 @@ class _Terms:
     largest_output: int
 
 
-def _terms(model: Model) -> _Terms:
+def _terms(model: LayeredModel) -> _Terms:
     tape = tape_of(model, Training())
     sizes = [_output_bytes(tape, step) for step in _layer_steps(tape)]
     relu = sum(_output_bytes(tape, step) for step in tape.steps if step.in_place)
     return _Terms(sum(tape.weights) * tape.itemsize, sum(sizes), relu, max(sizes))
 
 
-def _layer_steps(tape: Tape) -> Sequence[Step]:
+def _layer_steps(tape: Tape) -> Sequence[TapeStep]:
     """Return the steps whose results are maps of their own: products and pools, not what works in place."""
     return [step for step in tape.steps if step.weights or tape.layers[step.layer].startswith("max pool")]
 
 
-def _output_bytes(tape: Tape, step: Step) -> int:
+def _output_bytes(tape: Tape, step: TapeStep) -> int:
     return tape.buffers[step.outputs[0]].size.at(BATCH)
 
 

@@ -8,7 +8,7 @@ from gpuexplore.devices import ACCELERATORS, gpu_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis.layers.size import Size
 from gpuexplore.features.memory.analysis.memory_model import Moment
-from gpuexplore.features.memory.analysis.models import Model, model_named
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named
 from gpuexplore.features.memory.analysis.serving import serving_moments
 from gpuexplore.features.memory.analysis.setup import Serving, Training
 from gpuexplore.features.memory.analysis.training import step_moments
@@ -122,7 +122,7 @@ def _gpu_named(name: str) -> Gpu:
 
 
 def largest_batch(
-    model: Model | str, capacity_bytes: int, setup: Training | Serving, *, reserve: Reserve = NO_RESERVE
+    model: LayeredModel | str, capacity_bytes: int, setup: Training | Serving, *, reserve: Reserve = NO_RESERVE
 ) -> int:
     """Return the largest batch whose peak is within `capacity_bytes`, 0 where not even one sample is.
 
@@ -139,7 +139,12 @@ def largest_batch(
 
 
 def fits_of(
-    model: Model, batch: int, setup: Training | Serving, gpus: Sequence[Gpu], *, reserve: Reserve = DEFAULT_RESERVE
+    model: LayeredModel,
+    batch: int,
+    setup: Training | Serving,
+    gpus: Sequence[Gpu],
+    *,
+    reserve: Reserve = DEFAULT_RESERVE,
 ) -> tuple[Fit, ...]:
     """Return for each device whether `batch` fits, and the largest batch that does."""
     sizes, times = _deciding(moments_for(model, setup)), _micro_batches(setup)
@@ -154,7 +159,7 @@ def fits_of(
     return tuple(map(fit, gpus))
 
 
-def moments_for(model: Model, setup: Training | Serving) -> tuple[Moment, ...]:
+def moments_for(model: LayeredModel, setup: Training | Serving) -> tuple[Moment, ...]:
     """Return the moments of a training step, or of serving."""
     return step_moments(model, setup) if isinstance(setup, Training) else tuple(serving_moments(model, setup))
 

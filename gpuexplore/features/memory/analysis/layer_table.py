@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from gpuexplore.features.memory.analysis.layers.kinds import KINDS
-from gpuexplore.features.memory.analysis.models import Model, tape_of
+from gpuexplore.features.memory.analysis.models import LayeredModel, tape_of
 from gpuexplore.features.memory.analysis.setup import Training
 
 
@@ -27,7 +27,7 @@ class LayerRow:
     keeps: str
 
 
-def layer_rows(model: Model, setup: Training, micro_batch: int) -> tuple[LayerRow, ...]:
+def layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> tuple[LayerRow, ...]:
     """Return a row for each layer of a training step, the loss last."""
     tape = tape_of(model, setup)
     parameters: Counter[int] = Counter()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from gpuexplore.dtypes import spelled
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, LARGEST_CAPACITY, Reserve
-from gpuexplore.features.memory.analysis.models import Model
+from gpuexplore.features.memory.analysis.models import LayeredModel
 from gpuexplore.features.memory.analysis.serving import serving_memory
 from gpuexplore.features.memory.analysis.setup import (
     LARGEST_BATCH,
@@ -17,7 +17,7 @@ from gpuexplore.features.memory.analysis.setup import (
     Training,
     read_count,
 )
-from gpuexplore.features.memory.analysis.training import Memory, training_memory
+from gpuexplore.features.memory.analysis.training import MemoryTimeline, training_memory
 from gpuexplore.typed_text import in_any_case
 from gpuexplore.units import read_number
 
@@ -25,7 +25,7 @@ GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MemoryQuestion:
     """Everything but the model, as text; empty is the default.
 
     Attributes:
@@ -43,7 +43,7 @@ class Question:
     reserve: str = ""
     serves: bool = False
 
-    def batch_of(self, model: Model) -> int:
+    def batch_of(self, model: LayeredModel) -> int:
         """Return the batch; by default a usual one of the model.
 
         Raises:
@@ -91,7 +91,7 @@ class Question:
         return Reserve(round(number * GB), 0.0)
 
 
-def memory_of(model: Model, batch: int, setup: Training | Serving) -> Memory:
+def memory_of(model: LayeredModel, batch: int, setup: Training | Serving) -> MemoryTimeline:
     """Return the memory of a training step, or of serving.
 
     Raises:

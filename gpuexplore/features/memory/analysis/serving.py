@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis.layers.size import NOTHING, Size
 from gpuexplore.features.memory.analysis.layers.tape import FULL_BYTES
-from gpuexplore.features.memory.analysis.layers.text import Layer
+from gpuexplore.features.memory.analysis.layers.text import ModelLayer
 from gpuexplore.features.memory.analysis.memory_model import Moment
-from gpuexplore.features.memory.analysis.models import Model, model_named, tape_of
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, tape_of
 from gpuexplore.features.memory.analysis.setup import LARGEST_BATCH, SERVED, Serving, Training, check_count
-from gpuexplore.features.memory.analysis.training import Memory, timeline_of
+from gpuexplore.features.memory.analysis.training import MemoryTimeline, timeline_of
 
 QUARTERS = 4  # of a sequence, in the timeline
 DEFAULT = Serving()
 
 
-def serving_memory(model: Model | str, batch: int, setup: Serving = DEFAULT) -> Memory:
+def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = DEFAULT) -> MemoryTimeline:
     """Return what serving `batch` sequences at once needs, when each has all its tokens.
 
     Args:
@@ -29,10 +29,10 @@ def serving_memory(model: Model | str, batch: int, setup: Serving = DEFAULT) -> 
     asked = model_named(model) if isinstance(model, str) else model
     check_count("batch", batch, 1, LARGEST_BATCH)
     timeline = timeline_of(tuple(serving_moments(asked, setup)), batch)
-    return Memory(asked, batch, _parameter_count(asked, setup), timeline)
+    return MemoryTimeline(asked, batch, _parameter_count(asked, setup), timeline)
 
 
-def cache_bytes_per_token(model: Model, setup: Serving = DEFAULT) -> int:
+def cache_bytes_per_token(model: LayeredModel, setup: Serving = DEFAULT) -> int:
     """Return the bytes of keys and values of one token: 2 x layers x KV heads x head dimension x bytes of a number.
 
     Raises:
@@ -47,7 +47,7 @@ def cache_bytes_per_token(model: Model, setup: Serving = DEFAULT) -> int:
     return 2 * sum(heads) * itemsize
 
 
-def serving_moments(model: Model, setup: Serving) -> Iterator[Moment]:
+def serving_moments(model: LayeredModel, setup: Serving) -> Iterator[Moment]:
     """Yield the moments of a sequence: the weights alone, then each quarter of its tokens."""
     per_token, tokens = cache_bytes_per_token(model, setup), setup.tokens or model.tokens
     weights = Size(_parameter_count(model, setup) * SERVED[setup.dtype])
@@ -60,15 +60,15 @@ def serving_moments(model: Model, setup: Serving) -> Iterator[Moment]:
         yield Moment("decoding", quarter, f"token {there:,}", sizes, sum(sizes.values(), NOTHING))
 
 
-def _parameter_count(model: Model, setup: Serving) -> int:
+def _parameter_count(model: LayeredModel, setup: Serving) -> int:
     return sum(tape_of(model, Training(tokens=setup.tokens)).weights)
 
 
-def _width(model: Model) -> int:
+def _width(model: LayeredModel) -> int:
     sizes = [layer.sizes for layer in model.layers if layer.kind in ("embedding", "input") and layer.sizes]
     return sizes[-1][0]
 
 
-def _last_width(model: Model) -> int:
-    last: Layer = next(layer for layer in reversed(model.layers) if layer.sizes)
+def _last_width(model: LayeredModel) -> int:
+    last: ModelLayer = next(layer for layer in reversed(model.layers) if layer.sizes)
     return last.sizes[-1]

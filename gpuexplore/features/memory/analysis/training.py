@@ -11,7 +11,7 @@ from itertools import groupby
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis.memory_model import Moment, moments_of
-from gpuexplore.features.memory.analysis.models import Model, model_named, tape_of
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, tape_of
 from gpuexplore.features.memory.analysis.setup import LARGEST_BATCH, OPTIMIZERS, Training, check_count
 from gpuexplore.units import format_gigabytes
 
@@ -20,7 +20,7 @@ MOST_BYTES = 10**17  # beyond that nobody's table or chart counts
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TimelinePoint:
     """What is in memory at one moment, in bytes by kind."""
 
     phase: str
@@ -39,7 +39,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryTimeline:
     """What a model needs; every bar is the most of its kind at any moment, the total is that of one moment.
 
     Attributes:
@@ -49,13 +49,13 @@ class Memory:
         timeline: the moments in their order.
     """
 
-    model: Model
+    model: LayeredModel
     batch: int
     parameter_count: int
-    timeline: tuple[Point, ...] = field(repr=False)
+    timeline: tuple[TimelinePoint, ...] = field(repr=False)
 
     @property
-    def peak(self) -> Point:
+    def peak(self) -> TimelinePoint:
         """The moment that needs most, the first of those that need the same."""
         return max(self.timeline, key=lambda point: point.total_bytes)
 
@@ -99,7 +99,7 @@ class Memory:
         return self.most("activations")
 
 
-def training_memory(model: Model | str, batch: int, setup: Training = DEFAULT) -> Memory:
+def training_memory(model: LayeredModel | str, batch: int, setup: Training = DEFAULT) -> MemoryTimeline:
     """Return what a training step of `model` needs.
 
     Args:
@@ -113,7 +113,7 @@ def training_memory(model: Model | str, batch: int, setup: Training = DEFAULT) -
     asked = model_named(model) if isinstance(model, str) else model
     micro_batch = micro_batch_of(batch, setup)
     timeline = timeline_of(step_moments(asked, setup), micro_batch)
-    return Memory(asked, batch, sum(tape_of(asked, setup).weights), timeline)
+    return MemoryTimeline(asked, batch, sum(tape_of(asked, setup).weights), timeline)
 
 
 def micro_batch_of(batch: int, setup: Training) -> int:
@@ -130,13 +130,13 @@ def micro_batch_of(batch: int, setup: Training) -> int:
 
 
 @lru_cache(maxsize=64)
-def step_moments(model: Model, setup: Training) -> tuple[Moment, ...]:
+def step_moments(model: LayeredModel, setup: Training) -> tuple[Moment, ...]:
     """Return every moment of a training step, for whatever batch."""
     tape, optimizer = tape_of(model, setup), OPTIMIZERS[setup.optimizer]
     return tuple(moments_of(tape, setup, optimizer))
 
 
-def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[Point, ...]:
+def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePoint, ...]:
     """Return the largest moment of each layer in each phase, with `micro_batch` samples in memory.
 
     Raises:
@@ -146,7 +146,7 @@ def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[Point, ...
     for (phase, _, layer), group in groupby(moments, key=lambda moment: (moment.phase, moment.place, moment.layer)):
         largest = max(group, key=lambda moment: moment.total.at(micro_batch))
         by_kind = {kind: size.at(micro_batch) for kind, size in largest.sizes.items()}
-        points.append(Point(phase, layer, by_kind))
+        points.append(TimelinePoint(phase, layer, by_kind))
     if any(point.total_bytes > MOST_BYTES for point in points):
         accepted = f"samples and layers that take {format_gigabytes(MOST_BYTES)} at most in all"
         raise InvalidInput.of("batch", micro_batch, accepted)

@@ -12,9 +12,9 @@ from gpuexplore.features.memory.analysis.models import models
 from gpuexplore.features.memory.analysis.request import memory_of, reserve_words
 from gpuexplore.features.memory.analysis.serving import cache_bytes_per_token
 from gpuexplore.features.memory.analysis.setup import Serving, Training
-from gpuexplore.features.memory.analysis.training import Memory, micro_batch_of
+from gpuexplore.features.memory.analysis.training import MemoryTimeline, micro_batch_of
 from gpuexplore.features.memory.chart import memory_timeline
-from gpuexplore.features.memory.ui.choice import Asked
+from gpuexplore.features.memory.ui.choice import MemoryChoice
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
@@ -28,7 +28,7 @@ NOT_COUNTED = (
 )
 
 
-def show_memory(asked: Asked) -> None:
+def show_memory(asked: MemoryChoice) -> None:
     """Compute and show what was asked.
 
     Raises:
@@ -46,7 +46,7 @@ def show_memory(asked: Asked) -> None:
         _layers(asked, asked.setup)
 
 
-def _summary(memory: Memory, fit: Fit, asked: Asked) -> None:
+def _summary(memory: MemoryTimeline, fit: Fit, asked: MemoryChoice) -> None:
     largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
     columns = st.columns(4, gap="medium")
     columns[0].metric("Peak", format_gigabytes(memory.total_bytes))
@@ -59,7 +59,7 @@ def _summary(memory: Memory, fit: Fit, asked: Asked) -> None:
     )
 
 
-def _room(fit: Fit, asked: Asked) -> str:
+def _room(fit: Fit, asked: MemoryChoice) -> str:
     if fit.gpu.memory_bytes is None or fit.usable_bytes is None:
         return f"The memory of {fit.gpu.name} is unknown."
     there = format_bytes(fit.gpu.memory_bytes)
@@ -70,7 +70,7 @@ def _room(fit: Fit, asked: Asked) -> str:
     )
 
 
-def _served(asked: Asked, setup: Serving) -> str:
+def _served(asked: MemoryChoice, setup: Serving) -> str:
     per_token = format_gigabytes(cache_bytes_per_token(asked.model, setup))
     return (
         f"KV cache: {per_token} a token = 2 × layers × KV heads × head dimension × bytes of a number. Weights once, "
@@ -78,7 +78,7 @@ def _served(asked: Asked, setup: Serving) -> str:
     )
 
 
-def _kinds(memory: Memory) -> None:
+def _kinds(memory: MemoryTimeline) -> None:
     grows = memory.cache_bytes > 0  # and nothing goes before the end
     st.subheader("What it is made of" if grows else "A peak is not the sum of its parts", anchor="kinds")
     rows = [
@@ -105,7 +105,7 @@ def _size(value: object) -> str:
     return format_gigabytes(value) if isinstance(value, int) else UNKNOWN
 
 
-def _fits(asked: Asked) -> None:
+def _fits(asked: MemoryChoice) -> None:
     st.subheader("What fits where", anchor="fits")
     known = [gpu for gpu in all_gpus() if gpu.memory_bytes is not None]
 
@@ -126,7 +126,7 @@ def _fits(asked: Asked) -> None:
     show_table(rows, asked, {"Memory": "B", "For tensors": "GB", "Largest batch": "count"}, alt=alt)
 
 
-def _layers(asked: Asked, setup: Training) -> None:
+def _layers(asked: MemoryChoice, setup: Training) -> None:
     st.subheader("Layers", anchor="layers")
     micro_batch = micro_batch_of(asked.batch, setup)
 

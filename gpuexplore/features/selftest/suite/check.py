@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.contract import Finding
+from gpuexplore.features.selftest.suite.contract import CheckFinding
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class SelfCheck:
     """Something that has to hold.
 
     Attributes:
@@ -24,7 +24,7 @@ class Check:
 
     name: str
     title: str
-    run: Callable[[Bench], Finding]
+    run: Callable[[Bench], CheckFinding]
     kinds: tuple[str, ...] = ("cpu", *GPU_KINDS)
     needs_s: float = 5.0
     share: float = 0.2

@@ -22,7 +22,7 @@ FRACTION = "fraction"
 INTERRUPTED = "interrupted"
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How a check ended."""
 
     PASS = "pass"
@@ -43,7 +43,7 @@ _FORMATS: Mapping[str, Callable[[float | None], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class CheckFigure:
     """A quantity that a check found.
 
     Attributes:
@@ -65,7 +65,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """What a check found.
 
     Attributes:
@@ -73,19 +73,21 @@ class Finding:
         figures: what it rests on.
     """
 
-    verdict: Verdict
+    verdict: CheckVerdict
     said: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[CheckFigure, ...] = ()
 
 
-def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = (), *, untried: str = "") -> Finding:
+def judged(
+    problems: list[str], figures: list[CheckFigure], notes: tuple[str, ...] = (), *, untried: str = ""
+) -> CheckFinding:
     """Return a finding that fails where there are problems; `notes` are said in either case.
 
     Args:
         untried: what was not checked, and why: without it nothing has passed.
     """
-    verdict = Verdict.FAIL if problems else Verdict.SKIPPED if untried else Verdict.PASS
-    return Finding(verdict, (*problems, *filter(None, [untried]), *notes), tuple(figures))
+    verdict = CheckVerdict.FAIL if problems else CheckVerdict.SKIPPED if untried else CheckVerdict.PASS
+    return CheckFinding(verdict, (*problems, *filter(None, [untried]), *notes), tuple(figures))
 
 
 def ended(result: Result) -> str:
@@ -94,25 +96,25 @@ def ended(result: Result) -> str:
     return f"{case.operation} {case.shape} {case.dtype} {case.implementation} ended {result.status}: {result.reason}"
 
 
-def skipped(reason: str, figures: tuple[Figure, ...] = ()) -> Finding:
+def skipped(reason: str, figures: tuple[CheckFigure, ...] = ()) -> CheckFinding:
     """Return the finding of what was not checked."""
-    return Finding(Verdict.SKIPPED, (reason,), figures)
+    return CheckFinding(CheckVerdict.SKIPPED, (reason,), figures)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """How one check ended, and how long it took."""
 
     name: str
     title: str
-    verdict: Verdict
+    verdict: CheckVerdict
     said: tuple[str, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[CheckFigure, ...]
     lasted_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SelftestReport:
     """What a self-test found.
 
     Attributes:
@@ -127,7 +129,7 @@ class Report:
     device: Device
     is_quick: bool
     lasted_s: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
     stand_in: str = ""
     no_gpu: str = ""
     schema_version: int = SCHEMA_VERSION
@@ -135,14 +137,14 @@ class Report:
     @property
     def has_failed(self) -> bool:
         """Whether a check failed."""
-        return any(outcome.verdict is Verdict.FAIL for outcome in self.outcomes)
+        return any(outcome.verdict is CheckVerdict.FAIL for outcome in self.outcomes)
 
     @property
     def is_interrupted(self) -> bool:
         """Whether somebody ended it before all checks had run."""
         return any(INTERRUPTED in outcome.said for outcome in self.outcomes)
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: CheckVerdict) -> int:
         """Return how many checks ended so."""
         return sum(outcome.verdict is verdict for outcome in self.outcomes)
 
@@ -154,5 +156,5 @@ class Report:
         return f"{self.device.title}: {counts}{after} {format_seconds(self.lasted_s)}"
 
 
-_WORDS = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.SKIPPED: "skipped"}
+_WORDS = {CheckVerdict.PASS: "passed", CheckVerdict.FAIL: "failed", CheckVerdict.SKIPPED: "skipped"}
 Payload = Mapping[str, Any]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, Trace
+from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, ProfilerTrace
 from gpuexplore.features.trace.analysis.nesting import Nested
 
 DEEPEST = 8  # calls of runtime and driver within each other
@@ -32,7 +32,7 @@ class Attribution:
     processes: int
 
 
-def attribute(trace: Trace, nested: Nested) -> Attribution:
+def attribute(trace: ProfilerTrace, nested: Nested) -> Attribution:
     """Return which kernels belong to which call, each ended where the next one on its stream began.
 
     Kineto gives a kernel the external id of the operation that was innermost when it was launched. Where it is missing,
@@ -77,7 +77,7 @@ def _by_number(calls: Sequence[Call], number_of: Callable[[Call], int | None]) -
     return found
 
 
-def _processes(trace: Trace, *by_number: Mapping[int, list[int]]) -> Mapping[Lane, str]:
+def _processes(trace: ProfilerTrace, *by_number: Mapping[int, list[int]]) -> Mapping[Lane, str]:
     """Return which process launched the kernels of which GPU; of none where there are fewer GPUs than processes.
 
     The one counts that gave most of the kernels' numbers before they began; among equals each process has its own GPU,
@@ -102,7 +102,10 @@ def _processes(trace: Trace, *by_number: Mapping[int, list[int]]) -> Mapping[Lan
 
 
 def _matched(
-    trace: Trace, numbers: Sequence[int | None], by_number: Mapping[int, list[int]], processes: Mapping[Lane, str]
+    trace: ProfilerTrace,
+    numbers: Sequence[int | None],
+    by_number: Mapping[int, list[int]],
+    processes: Mapping[Lane, str],
 ) -> list[int | None]:
     """Return the call that each kernel's number means.
 

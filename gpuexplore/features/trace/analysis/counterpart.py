@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.trace.analysis.events import Argument, Call
+from gpuexplore.features.trace.analysis.events import Call, CallArgument
 from gpuexplore.features.trace.analysis.work.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
 from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
 from gpuexplore.model import Layout, Shape
@@ -18,11 +18,11 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import Request, as_command, to_query
 from gpuexplore.shapes import check_limits
 
-Arguments = Sequence[Argument]
+Arguments = Sequence[CallArgument]
 BY_ROWS: Layout = "NN"
 
 
-class Found(NamedTuple):
+class FoundCounterpart(NamedTuple):
     """An operation of ours, the lengths of its axes, and how its matrices lie in memory."""
 
     operation: str
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     layout: Layout = BY_ROWS
 
 
-Match = Callable[[Arguments], Found | None]
+Match = Callable[[Arguments], FoundCounterpart | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,58 +109,58 @@ def _layout(arguments: Arguments, place: int) -> Layout:
     return cast(Layout, "".join(letters))  # TT is none of ours, which whoever asks finds
 
 
-def _is_by_columns(matrix: Argument) -> bool:
+def _is_by_columns(matrix: CallArgument) -> bool:
     strides = matrix.strides or ()
     return len(strides) >= 2 and strides[-1] != 1 and strides[-2] == 1
 
 
 def _matmul(place: int) -> Match:
-    def match(arguments: Arguments) -> Found:
+    def match(arguments: Arguments) -> FoundCounterpart:
         (m, k), (_, n) = _dims(arguments, place), _dims(arguments, place + 1)
-        return Found("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
+        return FoundCounterpart("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
 
     return match
 
 
-def _matvec(arguments: Arguments) -> Found | None:
+def _matvec(arguments: Arguments) -> FoundCounterpart | None:
     (m, n), _ = _dims(arguments, 0), _dims(arguments, 1)
-    return None if _is_by_columns(arguments[0]) else Found("matvec", {"m": m, "n": n})
+    return None if _is_by_columns(arguments[0]) else FoundCounterpart("matvec", {"m": m, "n": n})
 
 
-def _addmm(arguments: Arguments) -> Found | None:
+def _addmm(arguments: Arguments) -> FoundCounterpart | None:
     """Return a linear layer; where its matrices do not lie by rows, which ours do, the product that it is."""
     if _layout(arguments, 1) != BY_ROWS:
         return _matmul(1)(arguments)
     (b, d), (_, k) = _dims(arguments, 1), _dims(arguments, 2)
-    return Found("linear", {"b": b, "d": d, "k": k})
+    return FoundCounterpart("linear", {"b": b, "d": d, "k": k})
 
 
-def _linear(arguments: Arguments) -> Found:
+def _linear(arguments: Arguments) -> FoundCounterpart:
     """Return a product with the weights, (out, in) by rows, which are (in, out) by columns."""
     *rows, d = _dims(arguments, 0)
-    return Found("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
+    return FoundCounterpart("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
 
 
 def _batched(place: int) -> Match:
-    def match(arguments: Arguments) -> Found:
+    def match(arguments: Arguments) -> FoundCounterpart:
         (batch, m, k), (_, _, n) = _dims(arguments, place), _dims(arguments, place + 1)
         limits = OPERATIONS["batched_matmul"].limits
         outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
         inner = batch // outer if outer else 0
         axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
-        return Found("batched_matmul", axes, _layout(arguments, place))
+        return FoundCounterpart("batched_matmul", axes, _layout(arguments, place))
 
     return match
 
 
 def _attention(places: Attention) -> Match:
-    def match(arguments: Arguments) -> Found | None:
+    def match(arguments: Arguments) -> FoundCounterpart | None:
         query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
         is_masked = places.mask is not None and any(each.dims for each in arguments[places.mask : places.mask + 1])
         causal, _ = causal_of(arguments, places)
         if is_masked or causal is None or not query == key == value:
             return None
-        return Found("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}))
+        return FoundCounterpart("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}))
 
     return match
 
@@ -173,34 +173,38 @@ def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
     return first
 
 
-def _add(arguments: Arguments) -> Found:
-    return Found("vector_add", {"n": prod(_same_shapes(arguments))})
+def _add(arguments: Arguments) -> FoundCounterpart:
+    return FoundCounterpart("vector_add", {"n": prod(_same_shapes(arguments))})
 
 
-def _multiply(arguments: Arguments) -> Found:
+def _multiply(arguments: Arguments) -> FoundCounterpart:
     *rows, n = _same_shapes(arguments)
-    return Found("multiply", {"m": prod(rows), "n": n})
+    return FoundCounterpart("multiply", {"m": prod(rows), "n": n})
 
 
-def _softmax(arguments: Arguments) -> Found | None:
+def _softmax(arguments: Arguments) -> FoundCounterpart | None:
     *rows, n = _dims(arguments, 0)
     (axis,) = numbers(arguments[1])
-    return Found("softmax", {"m": prod(rows), "n": n}) if axis in (-1, len(rows)) else None
+    return FoundCounterpart("softmax", {"m": prod(rows), "n": n}) if axis in (-1, len(rows)) else None
 
 
-def _layer_norm(arguments: Arguments) -> Found | None:
+def _layer_norm(arguments: Arguments) -> FoundCounterpart | None:
     *rows, n = _dims(arguments, 0)
     has_both = arguments[2].dims == arguments[3].dims == (n,)
-    return Found("layer_norm", {"m": prod(rows), "n": n}) if numbers(arguments[1]) == (n,) and has_both else None
+    return (
+        FoundCounterpart("layer_norm", {"m": prod(rows), "n": n})
+        if numbers(arguments[1]) == (n,) and has_both
+        else None
+    )
 
 
-def _copy(arguments: Arguments) -> Found | None:
+def _copy(arguments: Arguments) -> FoundCounterpart | None:
     same = arguments[0].kind == arguments[1].kind and arguments[0].strides == arguments[1].strides
-    return Found("copy", {"n": prod(_same_shapes(arguments))}) if same else None
+    return FoundCounterpart("copy", {"n": prod(_same_shapes(arguments))}) if same else None
 
 
 def _convolution(name: str) -> Match:
-    def match(arguments: Arguments) -> Found | None:
+    def match(arguments: Arguments) -> FoundCounterpart | None:
         (b, c, h, w), (o, per_group, r, s) = _dims(arguments, 0), _dims(arguments, 1)
         places = CONVOLUTIONS[name]
         padding, stride = numbers(arguments[places.padding]), numbers(arguments[places.stride])
@@ -209,7 +213,7 @@ def _convolution(name: str) -> Match:
         keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
         if r != s or c != per_group or transposed or not keeps_size:
             return None
-        return Found("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r})
+        return FoundCounterpart("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r})
 
     return match
 

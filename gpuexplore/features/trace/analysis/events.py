@@ -37,7 +37,7 @@ LONGEST_S = 1e9  # of an event, and of a trace
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class CallArgument:
     """One argument of a call.
 
     Attributes:
@@ -71,7 +71,7 @@ class Call:
     end_ns: int
     external_id: int | None
     correlation: int | None
-    arguments: tuple[Argument, ...] | None
+    arguments: tuple[CallArgument, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class TracedGpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class ProfilerTrace:
     """What was read of a file.
 
     Attributes:
@@ -134,7 +134,7 @@ class Trace:
     left_out: int
 
 
-def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Trace:
+def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> ProfilerTrace:
     """Return what the file of a trace holds.
 
     Args:
@@ -158,7 +158,7 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Trace
             f"{short}: a trace without operations of torch: profile with ProfilerActivity.CPU among them"
         )
     _check_span(short, [*found, *work])
-    return Trace(
+    return ProfilerTrace(
         name=readable(short),
         calls=found,
         kernels=work,
@@ -245,7 +245,7 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64 else None
 
 
-def _arguments(own: Mapping[str, Any]) -> tuple[Argument, ...] | None:
+def _arguments(own: Mapping[str, Any]) -> tuple[CallArgument, ...] | None:
     dims = own.get("Input Dims", own.get("Input dims"))
     if not isinstance(dims, list):
         return None
@@ -253,10 +253,10 @@ def _arguments(own: Mapping[str, Any]) -> tuple[Argument, ...] | None:
     return tuple(_argument(place, dims, kinds, strides, values) for place in range(len(dims)))
 
 
-def _argument(place: int, dims: list[Any], *others: list[Any]) -> Argument:
+def _argument(place: int, dims: list[Any], *others: list[Any]) -> CallArgument:
     kind, strides, value = (other[place] if place < len(other) else None for other in others)
     name = _shown(kind, LONGEST_NAME) if isinstance(kind, str) else ""
-    return Argument(
+    return CallArgument(
         dims=_lengths(dims[place]) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
         kind=name,
         strides=_lengths(strides),

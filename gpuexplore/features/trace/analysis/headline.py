@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuexplore.features.trace.analysis.file import LONGEST_NAME
-from gpuexplore.features.trace.analysis.table import Row, TraceTable
+from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
 from gpuexplore.features.trace.analysis.work.kinds import ATTENTION
 from gpuexplore.units import format_percent, format_seconds
 
@@ -20,7 +20,7 @@ WITHOUT_SHAPES = "Shapes were not recorded, so FLOPs, bytes and roofs are unknow
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TracePart:
     """Rows that are summed up under one name.
 
     Attributes:
@@ -37,23 +37,23 @@ class Part:
     known: float
 
 
-def parts_of(table: TraceTable) -> tuple[Part, ...]:
+def parts_of(table: TraceTable) -> tuple[TracePart, ...]:
     """Return the parts of a trace, the one that took longest first."""
-    groups: dict[tuple[str, bool], list[Row]] = defaultdict(list)
+    groups: dict[tuple[str, bool], list[TraceRow]] = defaultdict(list)
     for row in table.rows:
         groups[row.kind or row.operation, row.kind is not None].append(row)
     parts = [_part(title, is_kind, rows) for (title, is_kind), rows in groups.items()]
     return tuple(sorted(parts, key=lambda part: -part.time_s))
 
 
-def _part(title: str, is_kind: bool, rows: Sequence[Row]) -> Part:
+def _part(title: str, is_kind: bool, rows: Sequence[TraceRow]) -> TracePart:
     time_s = sum(row.time_s for row in rows)
     known = [row for row in rows if row.least and row.time_s]
     known_s = sum(row.time_s for row in known)
     least_s = sum(row.calls * row.least.time_s for row in known if row.least)
     names = dict.fromkeys(row.operation for row in rows if row.time_s)  # the longest first, as the rows are
     share = known_s / time_s if time_s else 0.0
-    return Part(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
+    return TracePart(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
 
 
 def headline(table: TraceTable) -> str:
@@ -75,7 +75,7 @@ def _listed(operations: Sequence[str]) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def _roof(part: Part) -> str:
+def _roof(part: TracePart) -> str:
     who = "they" if part.is_kind else "it"
     if part.roof_share is None:
         return "how near the roof is unknown"
@@ -163,7 +163,7 @@ def _masked(table: TraceTable) -> str | None:
     return f"{found}{f': what is above the roof would then reach {shares}' if above else ''}."
 
 
-def _is_possible_with_mask(row: Row) -> bool:
+def _is_possible_with_mask(row: TraceRow) -> bool:
     return row.may_be_masked and 1 < (row.roof_share or 0) <= 2
 
 

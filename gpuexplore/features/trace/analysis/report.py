@@ -7,25 +7,25 @@ from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, C
 from gpuexplore.features.trace.analysis.counterpart import Counterpart
 from gpuexplore.features.trace.analysis.headline import headline, notes, parts_of
 from gpuexplore.features.trace.analysis.roof import CPU
-from gpuexplore.features.trace.analysis.table import Row, TraceTable
+from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
 from gpuexplore.units import UNKNOWN
 
 SCHEMA_VERSION = 1
 
 
-def shape_words(row: Row) -> str:
+def shape_words(row: TraceRow) -> str:
     """Return the shapes of the tensors of a row, ``256×64, 64×192``; a dash where they were not recorded."""
     if row.shapes is None:
         return UNKNOWN
     return ", ".join("×".join(map(str, dims)) if dims else "scalar" for dims in row.shapes) or UNKNOWN
 
 
-def dtype_words(row: Row) -> str:
+def dtype_words(row: TraceRow) -> str:
     """Return the dtypes of the tensors of a row; a dash without tensors."""
     return ", ".join(row.dtypes) or UNKNOWN
 
 
-def predict_command(table: TraceTable, row: Row) -> str | None:
+def predict_command(table: TraceTable, row: TraceRow) -> str | None:
     """Return the command that predicts a row on the trace's own device; None where either is unknown."""
     gpu = target(table)
     return row.counterpart.predict_command(gpu, kind_of_calls(table)) if row.counterpart and gpu else None
@@ -66,7 +66,7 @@ def report(table: TraceTable) -> Mapping[str, Any]:
     }
 
 
-def _row(table: TraceTable, row: Row) -> Mapping[str, Any]:
+def _row(table: TraceTable, row: TraceRow) -> Mapping[str, Any]:
     ours = row.counterpart
     return {
         "operation": row.operation,

@@ -12,7 +12,7 @@ from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.trace.analysis.events import Kernel, Trace
+from gpuexplore.features.trace.analysis.events import Kernel, ProfilerTrace
 from gpuexplore.model import Device, Peak, PeakKind
 
 CPU = "cpu"
@@ -43,7 +43,7 @@ class LeastTime:
     bound: Literal["compute", "memory", "cache"]
 
 
-def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> TracedOn:
+def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> TracedOn:
     """Return the device of a trace.
 
     Args:
@@ -78,7 +78,7 @@ def _named(gpu: str) -> TracedOn:
     return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
 
 
-def _in_trace(trace: Trace) -> TracedOn:
+def _in_trace(trace: ProfilerTrace) -> TracedOn:
     names = tuple(dict.fromkeys(gpu.name for gpu in trace.gpus))
     if not names:
         return TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")

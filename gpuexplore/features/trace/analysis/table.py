@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gpuexplore.features.trace.analysis.attribution import attribute, busy_ns
 from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart
-from gpuexplore.features.trace.analysis.events import Call, Kernel, Trace
+from gpuexplore.features.trace.analysis.events import Call, Kernel, ProfilerTrace
 from gpuexplore.features.trace.analysis.nesting import Nested, nest
 from gpuexplore.features.trace.analysis.roof import LeastTime, TracedOn, arithmetic, least_time
 from gpuexplore.features.trace.analysis.work.flops import flop_count, may_be_masked
@@ -108,7 +108,7 @@ NS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TraceRow:
     """The calls of an operation that are alike; or the kernels of one name that no operation of torch launched.
 
     Attributes:
@@ -182,7 +182,7 @@ class TraceTable:
 
     name: str
     on: TracedOn
-    rows: tuple[Row, ...]
+    rows: tuple[TraceRow, ...]
     total_s: float
     self_cpu_s: float
     busy_s: float | None
@@ -195,7 +195,7 @@ class TraceTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _RowWork:
     """What tells the calls of one row from those of another."""
 
     operation: str
@@ -209,7 +209,7 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True)
-class _Times:
+class _RowTimes:
     """The times of the calls of a trace, by their index: on the host, and of what they launched on a GPU."""
 
     self_ns: Sequence[int]
@@ -225,7 +225,7 @@ class _Times:
         return _total_s(kernels) if self.has_gpu else None
 
 
-def table_of(trace: Trace, on: TracedOn) -> TraceTable:
+def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     """Return the table of a trace that was taken on `on`."""
     nested = nest(trace.calls)
     attribution = attribute(trace, nested)
@@ -233,10 +233,10 @@ def table_of(trace: Trace, on: TracedOn) -> TraceTable:
     kernels = [kernel for each in launched.values() for kernel in each]
     self_cpu_s = sum(nested.self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
-    times = _Times(nested.self_ns, launched, bool(kernels), total_s)
+    times = _RowTimes(nested.self_ns, launched, bool(kernels), total_s)
     own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else nested.self_ns
     work = counted_once(trace.calls, nested, own_ns)
-    groups: dict[_Work, list[int]] = defaultdict(list)
+    groups: dict[_RowWork, list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)
     rows = [_row(work, calls, times, on) for work, calls in groups.items()]
@@ -266,7 +266,7 @@ def _time_ns(kernels: Sequence[Kernel]) -> int:
     return sum(kernel.time_ns for kernel in kernels)
 
 
-def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
+def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _RowWork:
     tensors = [argument for argument in call.arguments or () if argument.dims is not None]
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
     multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
@@ -275,7 +275,7 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
     of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
     crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
     has_work = counted != UNKNOWN
-    return _Work(
+    return _RowWork(
         operation=call.name,
         shapes=None if call.arguments is None else tuple(argument.dims or () for argument in tensors),
         dtypes=dtypes,
@@ -287,14 +287,14 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
     )
 
 
-def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
+def _row(work: _RowWork, calls: Sequence[int], times: _RowTimes, on: TracedOn) -> TraceRow:
     self_cpu_s = times.self_cpu_s(calls)
     gpu_s = times.gpu_s(calls)
     time_s = self_cpu_s if gpu_s is None else gpu_s
     kind = kind_of(work.operation)
     is_unknown = kind in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
     least = least_time(on.device, work.arithmetic, work.flop_count, work.byte_count)
-    return Row(
+    return TraceRow(
         operation=work.operation,
         kind=kind,
         shapes=work.shapes,
@@ -311,8 +311,8 @@ def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
     )
 
 
-def _of_kernels(name: str, times: _Times) -> Row:
+def _of_kernels(name: str, times: _RowTimes) -> TraceRow:
     """Return the row of the kernels of one name that no operation of torch launched."""
     gpu_s = times.gpu_s([name]) or 0.0
     share = gpu_s / times.total_s if times.total_s else None
-    return Row(name, None, None, (), len(times.launched[name]), 0.0, gpu_s, share)
+    return TraceRow(name, None, None, (), len(times.launched[name]), 0.0, gpu_s, share)

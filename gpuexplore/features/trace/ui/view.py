@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from gpuexplore.analysis.prediction import USUAL_CALLS
-from gpuexplore.features.trace.analysis import Row, TraceTable, headline, notes
+from gpuexplore.features.trace.analysis import TraceRow, TraceTable, headline, notes
 from gpuexplore.features.trace.analysis.report import dtype_words, kind_of_calls, predict_command, shape_words, target
 from gpuexplore.features.trace.chart import time_by_operation
 from gpuexplore.ui.markdown import plain
@@ -39,7 +39,7 @@ def show_trace(table: TraceTable) -> None:
     _show_commands(table, rows)
 
 
-def _show_table(table: TraceTable, rows: list[Row]) -> None:
+def _show_table(table: TraceTable, rows: list[TraceRow]) -> None:
     st.subheader("Operations", anchor="operations")
     shown = [_cells(table, row) for row in rows[:MOST_ROWS]]
     links = {name: st.column_config.LinkColumn(display_text=words) for name, words in LINKS.items()}
@@ -50,7 +50,7 @@ def _show_table(table: TraceTable, rows: list[Row]) -> None:
         st.caption(f"{len(rows) - MOST_ROWS:,} more rows took less; `gpuexplore trace FILE --json` has all.")
 
 
-def _cells(table: TraceTable, row: Row) -> Cells:
+def _cells(table: TraceTable, row: TraceRow) -> Cells:
     return {
         "Operation": row.operation,
         "Shapes": shape_words(row),
@@ -69,12 +69,12 @@ def _cells(table: TraceTable, row: Row) -> Cells:
     }
 
 
-def measure_link(row: Row) -> str | None:
+def measure_link(row: TraceRow) -> str | None:
     """Return the link to the page that measures the same, relative to this one; None where nothing of ours does."""
     return f"./?{urlencode(row.counterpart.query)}" if row.counterpart else None
 
 
-def predict_link(table: TraceTable, row: Row) -> str | None:
+def predict_link(table: TraceTable, row: TraceRow) -> str | None:
     """Return the link to the page that predicts the same on the trace's GPU, or on the page's own choice of GPUs."""
     ours = row.counterpart
     if ours is None:
@@ -87,7 +87,7 @@ def predict_link(table: TraceTable, row: Row) -> str | None:
     return f"./what-if?{urlencode(query)}"
 
 
-def _show_commands(table: TraceTable, rows: list[Row]) -> None:
+def _show_commands(table: TraceTable, rows: list[TraceRow]) -> None:
     with st.expander("The same from a shell", icon=":material/terminal:"):
         ours = [(row.counterpart, predict_command(table, row)) for row in rows[:MOST_ROWS]]
         commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]

@@ -30,7 +30,7 @@ COUNTINGS = 10  # of zero gradients over a training
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class TrainingWatch:
     """Who is told how far it is, who may stop it, and what times it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Watch:
     time: Timekeeper
 
 
-def train(setup: Setup, device: Device, watch: Watch) -> tuple[Recorder, str | None]:
+def train(setup: Setup, device: Device, watch: TrainingWatch) -> tuple[Recorder, str | None]:
     """Train every mode of `setup` in this process; return what it was, and why it ended early if it did.
 
     Raises:
@@ -66,7 +66,7 @@ def train(setup: Setup, device: Device, watch: Watch) -> tuple[Recorder, str | N
 
 
 def _in_turns(
-    setup: Setup, learners: Mapping[str, Learner], batches: Batches, *, recorder: Recorder, watch: Watch
+    setup: Setup, learners: Mapping[str, Learner], batches: Batches, *, recorder: Recorder, watch: TrainingWatch
 ) -> str | None:
     random, began, reported, round_s = Random(setup.seed), monotonic(), monotonic(), 0.0
     for step in range(setup.steps):
@@ -85,7 +85,7 @@ def _in_turns(
     return None
 
 
-def _obey(watch: Watch) -> None:
+def _obey(watch: TrainingWatch) -> None:
     if watch.cancelled():
         raise Cancelled("cancelled while it learned")
 

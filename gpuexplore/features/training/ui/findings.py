@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import streamlit as st
 
 from gpuexplore.features.training.analysis import conclusions
-from gpuexplore.features.training.measure.contract import ModeReport, Processes, Report, Timing
+from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing, TrainingReport
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
@@ -27,7 +27,7 @@ WHY_NOT = (
 )
 
 
-def show_findings(report: Report, of: Hashable) -> None:
+def show_findings(report: TrainingReport, of: Hashable) -> None:
     """Show the table of the modes, and what is known beyond."""
     if any(mode.step_s for mode in report.modes):
         show_table(
@@ -106,7 +106,7 @@ def _show_processes(found: Processes) -> None:
     st.markdown(WHY_NOT)
 
 
-def _show_conditions(report: Report) -> None:
+def _show_conditions(report: TrainingReport) -> None:
     peaks = dict.fromkeys(f"{mode.name.partition(' ')[0]}: {mode.peak or 'no known peak'}" for mode in report.modes)
     libraries = report.environment.libraries if report.environment else {}
     threads = "one thread for each process" if report.processes else f"{report.threads} threads"

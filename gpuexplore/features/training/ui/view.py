@@ -7,7 +7,7 @@ import streamlit as st
 from gpuexplore.activity import ActivityRun
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.training.chart import losses, phases, scales
-from gpuexplore.features.training.measure import Report, activity_of, joined
+from gpuexplore.features.training.measure import TrainingReport, activity_of, joined
 from gpuexplore.features.training.ui.choice import choose, gpu_count_of
 from gpuexplore.features.training.ui.findings import show_findings
 from gpuexplore.ui.activity.offer import offer, started_or_newest
@@ -64,7 +64,7 @@ def _draw(run: ActivityRun) -> None:
         st.caption("The system does not tell what other work took of the CPU meanwhile.")
 
 
-def _draw_charts(report: Report, key: tuple[str, int]) -> None:
+def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
     show_chart(lambda: losses(report), key, key="chart.training.losses")
     if report.data == "random":
         st.caption(

@@ -12,9 +12,9 @@ from math import ceil, exp, log
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
 from gpuexplore.analysis.verdict.times import quotient
 from gpuexplore.features.transfer.analysis.comparison import SizePoint
-from gpuexplore.features.transfer.analysis.span import Span
+from gpuexplore.features.transfer.analysis.span import TimeSpan
 
-End = Callable[[Span], float]
+End = Callable[[TimeSpan], float]
 MOST_USES = 1e9  # more is never
 LIKELY: tuple[End, End] = (lambda span: span.time_s, lambda span: span.time_s)
 BEST: tuple[End, End] = (lambda span: span.high_s, lambda span: span.low_s)  # of the CPU, of the GPU and the transfers
@@ -66,7 +66,7 @@ def which_is_faster(point: SizePoint, gpu: str) -> Verdict:
     return compare(ratio, 1.0, words=words)
 
 
-def _estimate(span: Span | None) -> Estimate | None:
+def _estimate(span: TimeSpan | None) -> Estimate | None:
     return Estimate(span.time_s, span.low_s, span.high_s, "s", span.origin) if span else None
 
 

@@ -14,22 +14,22 @@ from gpuexplore.analysis.prediction import Calibration, Conditions, predict
 from gpuexplore.analysis.prediction.calls_of import calls_on
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.features.transfer.analysis.link import Path, interpolated
-from gpuexplore.features.transfer.analysis.span import Span, measured_span
-from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, Reading, sizes_of
+from gpuexplore.features.transfer.analysis.span import TimeSpan, measured_span
+from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, sizes_of
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSide:
     """One of the two: a device, and the times of the operation's calls that were measured on it, by size."""
 
     device: Device
-    measured: tuple[tuple[int, Span], ...] = ()
+    measured: tuple[tuple[int, TimeSpan], ...] = ()
 
 
-Sides = tuple[Side, Side]  # the CPU and the GPU
+Sides = tuple[ComparedSide, ComparedSide]  # the CPU and the GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +45,26 @@ class SizePoint:
     """
 
     size: int
-    cpu: Span | None
-    there: Span | None
-    kernel: Span | None
-    back: Span | None
+    cpu: TimeSpan | None
+    there: TimeSpan | None
+    kernel: TimeSpan | None
+    back: TimeSpan | None
 
     @property
-    def move(self) -> Span | None:
+    def move(self) -> TimeSpan | None:
         """Both ways; None where one is unknown."""
         return self.there + self.back if self.there and self.back else None
 
     @property
-    def gpu(self) -> Span | None:
+    def gpu(self) -> TimeSpan | None:
         """A call on the GPU with its transfers; None where a part is unknown."""
         return self.move + self.kernel if self.move and self.kernel else None
 
 
-def side_of(device: Device, readings: Sequence[Reading] = ()) -> Side:
+def side_of(device: Device, readings: Sequence[TransferReading] = ()) -> ComparedSide:
     """Return a device with the times of `readings`, those of the part ``work``."""
     found = [(reading.size, span) for reading in readings if reading.size and (span := measured_span(reading))]
-    return Side(device, tuple(sorted(found, key=lambda pair: pair[0])))
+    return ComparedSide(device, tuple(sorted(found, key=lambda pair: pair[0])))
 
 
 def compare(operation: str, sides: Sides, path: Path, calibration: Calibration) -> tuple[SizePoint, ...]:
@@ -79,7 +79,7 @@ def _point(size: int, operation: Operation, sides: Sides, *, path: Path, calibra
     return SizePoint(size, cpu, there, gpu, back)
 
 
-def transfers(operation: Operation, shape: Shape, path: Path) -> tuple[Span | None, Span | None]:
+def transfers(operation: Operation, shape: Shape, path: Path) -> tuple[TimeSpan | None, TimeSpan | None]:
     """Return the time of moving the inputs there, one transfer each, and of the output back."""
     itemsize_bytes = dtype_named(DTYPE).itemsize_bytes
     moves = [path.move(prod(lengths) * itemsize_bytes, "host to device") for lengths in operation.inputs(shape)]
@@ -88,8 +88,8 @@ def transfers(operation: Operation, shape: Shape, path: Path) -> tuple[Span | No
     return there, path.move(prod(operation.output(shape)) * itemsize_bytes, "device to host")
 
 
-def _work(size: int, operation: Operation, side: Side, calibration: Calibration) -> Span | None:
-    known: Mapping[int, Span] = dict(side.measured)
+def _work(size: int, operation: Operation, side: ComparedSide, calibration: Calibration) -> TimeSpan | None:
+    known: Mapping[int, TimeSpan] = dict(side.measured)
     if size in known:
         return known[size]
     below = [pair for pair in side.measured if pair[0] < size]
@@ -100,4 +100,4 @@ def _work(size: int, operation: Operation, side: Side, calibration: Calibration)
     found = predict(case, side.device, calibration, Conditions(calls_on(side.device, CACHE)))
     if found.time_s is None or found.low_s is None or found.high_s is None:
         return None
-    return Span(found.time_s, found.low_s, found.high_s, "predicted")
+    return TimeSpan(found.time_s, found.low_s, found.high_s, "predicted")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuexplore.features.transfer.analysis.comparison import SizePoint
-from gpuexplore.features.transfer.analysis.span import Span
-from gpuexplore.features.transfer.measure.contract import Reading
+from gpuexplore.features.transfer.analysis.span import TimeSpan
+from gpuexplore.features.transfer.measure.contract import TransferReading
 
 FIRST_CALL = "first call"
 
@@ -16,10 +16,10 @@ class StackPart:
 
     where: str
     part: str
-    span: Span | None
+    span: TimeSpan | None
 
 
-def stack(point: SizePoint, *, cpu_first: Span | None, gpu_first: Span | None) -> tuple[StackPart, ...]:
+def stack(point: SizePoint, *, cpu_first: TimeSpan | None, gpu_first: TimeSpan | None) -> tuple[StackPart, ...]:
     """Return the parts on this CPU, which moves nothing, and on the GPU."""
     return (
         StackPart("CPU", FIRST_CALL, cpu_first),
@@ -31,7 +31,7 @@ def stack(point: SizePoint, *, cpu_first: Span | None, gpu_first: Span | None) -
     )
 
 
-def first_call_cost(readings: Sequence[Reading]) -> Span | None:
+def first_call_cost(readings: Sequence[TransferReading]) -> TimeSpan | None:
     """Return what the first call took beyond a later one, at most of all sizes; None where nothing was measured.
 
     A library is loaded, threads start and kernels are compiled or chosen once in a process, whatever the size.
@@ -41,4 +41,4 @@ def first_call_cost(readings: Sequence[Reading]) -> Span | None:
         for reading in readings
         if reading.first_call_s is not None and reading.median_s is not None
     ]
-    return Span(max(costs), max(costs), max(costs), "measured") if costs else None
+    return TimeSpan(max(costs), max(costs), max(costs), "measured") if costs else None

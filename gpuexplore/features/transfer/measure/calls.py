@@ -11,7 +11,7 @@ import numpy as np
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.features.transfer.measure.contract import DTYPE, Reading
+from gpuexplore.features.transfer.measure.contract import DTYPE, TransferReading
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, device_for, unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.inputs import make_inputs
@@ -35,7 +35,7 @@ class Way:
         calls: launches in one call of the candidate.
     """
 
-    reading: Reading
+    reading: TransferReading
     candidate: Candidate
     is_right: Callable[[], bool]
     calls: int = 1
@@ -55,7 +55,7 @@ def case_of(name: str, device: Device, length: int) -> Case:
     return Case("transfer", Shape.of(n=length), DTYPE, name, device.id, Options(cache="warm", budget_s=BUDGET_S))
 
 
-def way(reading: Reading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> Way:
+def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> Way:
     """Return a way that is timed by the host's clock, so that what the host does for it counts.
 
     Args:
@@ -104,7 +104,7 @@ def _way(name: str, candidate: Candidate, expected: float, *, count: int, clock:
         timer=HostTimer(clock),
         flush=None,
     )
-    return Way(Reading(name, library), timed, lambda: bool(np.isclose(candidate.output()[0], expected)), count)
+    return Way(TransferReading(name, library), timed, lambda: bool(np.isclose(candidate.output()[0], expected)), count)
 
 
 def _awaited(candidate: Candidate, count: int) -> Call:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from gpuexplore.errors import Cancelled
 from gpuexplore.features.transfer.measure.calls import BUDGET_S
-from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, Reading, timed, work_sizes_of
+from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, timed, work_sizes_of
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_cases
 from gpuexplore.model import Case, Device, Options, Result, Status
@@ -13,7 +13,7 @@ from gpuexplore.operations.contract import Operation
 
 def measure_work(
     operation: Operation, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
-) -> tuple[Reading, ...]:
+) -> tuple[TransferReading, ...]:
     """Return the time of a call at each size that is cheap enough; of others the reason why there is none.
 
     Raises:
@@ -24,7 +24,7 @@ def measure_work(
 
 def _readings(
     operation: Operation, device: Device, cancelled: Callable[[], bool], time: Timekeeper
-) -> Iterator[Reading]:
+) -> Iterator[TransferReading]:
     library = operation.vendor_library.name
     for size in work_sizes_of(operation):
         case = Case(
@@ -49,11 +49,11 @@ def _results(case: Case, device: Device, cancelled: Callable[[], bool], time: Ti
     return found
 
 
-def _reading(result: Result, size: int) -> Reading:
+def _reading(result: Result, size: int) -> TransferReading:
     if result.status is Status.CANCELLED:
         raise Cancelled(result.reason or "cancelled")
     name = f"{result.case.operation}, size {size:,}"
     library = result.case.implementation
     if result.measurement is None:
-        return Reading(name, library, size=size, reason=f"{result.status.value}: {result.reason}")
-    return timed(Reading(name, library, size=size), result.measurement, flags=tuple(result.flags))
+        return TransferReading(name, library, size=size, reason=f"{result.status.value}: {result.reason}")
+    return timed(TransferReading(name, library, size=size), result.measurement, flags=tuple(result.flags))

@@ -21,11 +21,11 @@ from gpuexplore.features.transfer.analysis import (
 )
 from gpuexplore.features.transfer.analysis.comparison import SizePoint
 from gpuexplore.features.transfer.analysis.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
-from gpuexplore.features.transfer.analysis.span import Span
+from gpuexplore.features.transfer.analysis.span import TimeSpan
 from gpuexplore.features.transfer.analysis.stack import first_call_cost, stack
 from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
-from gpuexplore.features.transfer.measure.contract import Observed, Reading, activity_of
-from gpuexplore.features.transfer.ui.choice import Asked
+from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings, activity_of
+from gpuexplore.features.transfer.ui.choice import TransferChoice
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode
@@ -56,18 +56,18 @@ class _Known:
         points: both at every size.
     """
 
-    cpu: tuple[Observed, ...]
-    gpu: tuple[Observed, ...]
+    cpu: tuple[TransferReadings, ...]
+    gpu: tuple[TransferReadings, ...]
     path: Path
     points: tuple[SizePoint, ...]
 
 
-def _observed_in(run: ActivityRun | None) -> tuple[Observed, ...]:
+def _observed_in(run: ActivityRun | None) -> tuple[TransferReadings, ...]:
     """Return what an activity has observed so far."""
-    return tuple(decode(Observed, dict(payload)) for payload in run.payloads) if run else ()
+    return tuple(decode(TransferReadings, dict(payload)) for payload in run.payloads) if run else ()
 
 
-def _known_of(asked: Asked) -> _Known:
+def _known_of(asked: TransferChoice) -> _Known:
     """Return what is known and predicted for the choices."""
     cpu = _observed_on(asked.cpu, asked.operation)
     gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
@@ -81,11 +81,11 @@ def _known_of(asked: Asked) -> _Known:
     return _Known(cpu, gpu, path, points)
 
 
-def _observed_on(device: Device, operation: str) -> tuple[Observed, ...]:
+def _observed_on(device: Device, operation: str) -> tuple[TransferReadings, ...]:
     return _observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
 
 
-def _path(asked: Asked, gpu: Sequence[Observed]) -> Path:
+def _path(asked: TransferChoice, gpu: Sequence[TransferReadings]) -> Path:
     if gpu:
         return measured_path(gpu[0].link, readings_of(gpu, "moves"), asked.memory)
     return path_to(asked.gpu, asked.link, asked.memory)
@@ -96,7 +96,7 @@ def _calibration(results: Measured) -> Calibration:
     return CALIBRATIONS.get(results, lambda: calibrate(measured))
 
 
-def show_transfers(asked: Asked) -> None:
+def show_transfers(asked: TransferChoice) -> None:
     """Show what is known of the choices, and the button that measures."""
     known = _known_of(asked)
     _break_even(asked, known)
@@ -105,7 +105,7 @@ def show_transfers(asked: Asked) -> None:
     _measured(asked)
 
 
-def _break_even(asked: Asked, known: _Known) -> None:
+def _break_even(asked: TransferChoice, known: _Known) -> None:
     found = break_even_size(known.points)
     point = _point(asked, known.points)
     uses = uses_that_pay(point)
@@ -135,7 +135,7 @@ def _break_even(asked: Asked, known: _Known) -> None:
     st.markdown(small(f"{_origin(asked, known)} {_path_words(known.path)}"))
 
 
-def _first_use(asked: Asked, known: _Known) -> None:
+def _first_use(asked: TransferChoice, known: _Known) -> None:
     st.subheader("First call, transfer and kernel", anchor="first-use")
     point = _point(asked, known.points)
     parts = stack(
@@ -186,7 +186,7 @@ def _predicted_rates(known: _Known) -> None:
     st.caption(f"One direction, in either; bars are 90 % prediction intervals.{cost}")
 
 
-def _measured(asked: Asked) -> None:
+def _measured(asked: TransferChoice) -> None:
     on_gpu = asked.measured_on.kind != "cpu"
     st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
     wanted = activity_of(asked.operation, asked.measured_on.id)
@@ -214,7 +214,7 @@ def _draw(run: ActivityRun, device: Device) -> None:
     _flags(readings)
 
 
-def _rates(moves: Sequence[Reading], observed: Observed, device: Device) -> None:
+def _rates(moves: Sequence[TransferReading], observed: TransferReadings, device: Device) -> None:
     peaks = _peaks(observed, device)
     title = "Transfer rate" if observed.on_gpu else "Memory traffic of copies"
     show_chart(lambda: transfer_rates(moves, peaks, title), (tuple(moves), repr(peaks)), key="chart.transfer.rates")
@@ -226,7 +226,7 @@ def _rates(moves: Sequence[Reading], observed: Observed, device: Device) -> None
     _table(at_largest, f"Table of moving {format_bytes(largest)} by each way", peak=next(iter(peaks.values()), None))
 
 
-def _peaks(observed: Observed, device: Device) -> dict[str, float]:
+def _peaks(observed: TransferReadings, device: Device) -> dict[str, float]:
     """Return what the rates are compared with, by its label; nothing where it is unknown."""
     if observed.on_gpu:
         link = observed.link
@@ -238,7 +238,7 @@ def _peaks(observed: Observed, device: Device) -> dict[str, float]:
     return {f"memory bandwidth: {format_bytes_per_s(memory.bytes_per_s)}": memory.bytes_per_s}
 
 
-def _table(readings: Sequence[Reading], alt: str, peak: float | None = None) -> None:
+def _table(readings: Sequence[TransferReading], alt: str, peak: float | None = None) -> None:
     rows = [
         {
             "What": reading.name,
@@ -257,7 +257,7 @@ def _table(readings: Sequence[Reading], alt: str, peak: float | None = None) -> 
     show_table(lambda: rows, (tuple(readings), peak), units, alt=alt)
 
 
-def _flags(readings: Sequence[Reading]) -> None:
+def _flags(readings: Sequence[TransferReading]) -> None:
     """Name what casts doubt on the times, each flag once with how many it is about."""
     names = ("noisy", "contended", "contention_unknown", "throttled")
     for name in names:
@@ -267,7 +267,7 @@ def _flags(readings: Sequence[Reading]) -> None:
             st.caption(f":material/flag: `{name}`: {len(found)} of {len(readings)} times, e.g. {plain(evidence)}.")
 
 
-def _point(asked: Asked, points: Sequence[SizePoint]) -> SizePoint:
+def _point(asked: TransferChoice, points: Sequence[SizePoint]) -> SizePoint:
     return next(point for point in points if point.size == asked.size)
 
 
@@ -291,7 +291,7 @@ def _span_words(point: SizePoint) -> str:
     return UNKNOWN if move is None else f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}"
 
 
-def _origin(asked: Asked, known: _Known) -> str:
+def _origin(asked: TransferChoice, known: _Known) -> str:
     cpu = _known_by(known.cpu, [point.cpu for point in known.points])
     gpu = _known_by(known.gpu, [point.gpu for point in known.points])
     return (
@@ -300,7 +300,7 @@ def _origin(asked: Asked, known: _Known) -> str:
     )
 
 
-def _known_by(observed: Sequence[Observed], spans: Sequence[Span | None]) -> str:
+def _known_by(observed: Sequence[TransferReadings], spans: Sequence[TimeSpan | None]) -> str:
     """Return how the times of one side are known: its peaks may not have been measured yet."""
     if readings_of(observed, "work"):
         return "measured"

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim, Figure, claims, claims_of
+from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, claims, claims_of
 from gpuexplore.features.fact_check.analysis.judge import FINDINGS, judge
 from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.features.fact_check.analysis.quantities import QUANTITIES
@@ -157,7 +157,7 @@ def test_a_claim_without_any_number_is_possible():
 
 
 def test_a_quantity_that_cannot_be_computed_confirms_nothing():
-    assert judge(Claim("X", "", figures=(Figure("speedup", printed="3"),))).verdict == "possible"
+    assert judge(Claim("X", "", figures=(ClaimFigure("speedup", printed="3"),))).verdict == "possible"
 
 
 @pytest.mark.parametrize(

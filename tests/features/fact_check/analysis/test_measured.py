@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.fact_check.analysis.check import Check, Side
+from gpuexplore.features.fact_check.analysis.check import CheckSide, ClaimCheck
 from gpuexplore.features.fact_check.analysis.claim import claims
 from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.fact_check.analysis.measured import MEASURED, experiments, outcome
@@ -161,12 +161,12 @@ def test_every_check_names_what_exists():
 
 def test_a_check_without_a_figure_is_refused():
     with pytest.raises(InvalidInput, match="what rate has to be 'fast': accepted are figures"):
-        Check("rate", "fast", "matvec", MATVEC, (Side("torch", "cuda"),))
+        ClaimCheck("rate", "fast", "matvec", MATVEC, (CheckSide("torch", "cuda"),))
 
 
 def test_no_ratio_is_taken_over_two_processors_of_the_same_name():
-    claim, sides = named("A3"), (Side("numpy", "cpu"), Side("torch", "cpu"))
-    check = Check("time ratio", ">1", "conv2d", CONV, sides)
+    claim, sides = named("A3"), (CheckSide("numpy", "cpu"), CheckSide("torch", "cpu"))
+    check = ClaimCheck("time ratio", ">1", "conv2d", CONV, sides)
     slow, fast = (
         convolution(seconds, "cpu", implementation=name) for seconds, name in ((9e-3, "numpy"), (1e-3, "torch"))
     )

@@ -38,7 +38,7 @@ Build = Callable[[Tape, LayerLike, Value], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LayerKind:
     """How a kind of layer is typed and what it does.
 
     Attributes:
@@ -239,53 +239,53 @@ def _passed_on(_: Tape, __: LayerLike, value: Value) -> Value:
 
 _ATTENTION: Mapping[str, Any] = {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "rotary": 0, "fused": 1}
 _WINDOW = {"stride": 0, "padding": 0}
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, LayerKind] = MappingProxyType(
     {
-        "input": Kind("input 3x224x224, or input tokens=1024", "itself", _passed_on, (0, 1, 3), {"tokens": 0}),
-        "conv": Kind(
+        "input": LayerKind("input 3x224x224, or input tokens=1024", "itself", _passed_on, (0, 1, 3), {"tokens": 0}),
+        "conv": LayerKind(
             "conv 64 kernel=3 stride=1 padding=1 groups=1 bias=yes",
             "its input",
             _conv,
             (1,),
             {"kernel": None, "stride": 1, "padding": 0, "groups": 1, "bias": 1},
         ),
-        "linear": Kind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
-        "relu": Kind("relu", "its output", _keep_output),
-        "sigmoid": Kind("sigmoid", "its output", _keep_output),
-        "tanh": Kind("tanh", "its output", _keep_output),
-        "gelu": Kind("gelu", "its input", _keep_input),
-        "silu": Kind("silu", "its input", _keep_input),
-        "softmax": Kind("softmax", "its output", _softmax),
-        "dropout": Kind("dropout", "a mask of one byte an element", _dropout),
-        "max_pool": Kind(
+        "linear": LayerKind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
+        "relu": LayerKind("relu", "its output", _keep_output),
+        "sigmoid": LayerKind("sigmoid", "its output", _keep_output),
+        "tanh": LayerKind("tanh", "its output", _keep_output),
+        "gelu": LayerKind("gelu", "its input", _keep_input),
+        "silu": LayerKind("silu", "its input", _keep_input),
+        "softmax": LayerKind("softmax", "its output", _softmax),
+        "dropout": LayerKind("dropout", "a mask of one byte an element", _dropout),
+        "max_pool": LayerKind(
             "max_pool 3 stride=2 padding=0", "its input and the place of each maximum", _max_pool, (1,), _WINDOW
         ),
-        "avg_pool": Kind(
+        "avg_pool": LayerKind(
             "avg_pool 1 (the size of the result)", "its input; nothing for a result of size 1: a mean", _avg_pool, (1,)
         ),
-        "flatten": Kind("flatten", "nothing", _flatten),
-        "batch_norm": Kind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
-        "layer_norm": Kind("layer_norm", "its input, a mean and a deviation a row", _layer_norm),
-        "rms_norm": Kind("rms_norm", "its input and a deviation a row", _rms_norm),
-        "embedding": Kind(
+        "flatten": LayerKind("flatten", "nothing", _flatten),
+        "batch_norm": LayerKind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
+        "layer_norm": LayerKind("layer_norm", "its input, a mean and a deviation a row", _layer_norm),
+        "rms_norm": LayerKind("rms_norm", "its input and a deviation a row", _rms_norm),
+        "embedding": LayerKind(
             "embedding 768 vocabulary=50257 positions=1024",
             "the tokens",
             _embedding,
             (1,),
             {"vocabulary": None, "positions": 0},
         ),
-        "attention": Kind(
+        "attention": LayerKind(
             "attention heads=12 kv=12 bias=yes rotary=no fused=yes",
             "its input, queries, keys, values and result; with fused=no also the scores",
             _attention,
             (0,),
             _ATTENTION,
         ),
-        "gated": Kind(
+        "gated": LayerKind(
             "gated 14336 bias=no", "its input, and four maps between its products", _gated, (1,), {"bias": 0}
         ),
-        "split": Kind("split", "nothing: the residual block begins", _passed_on),
-        "shortcut": Kind("shortcut", "nothing: what follows is on the shortcut", _passed_on),
-        "add": Kind("add", "nothing", _passed_on),
+        "split": LayerKind("split", "nothing: the residual block begins", _passed_on),
+        "shortcut": LayerKind("shortcut", "nothing: what follows is on the shortcut", _passed_on),
+        "add": LayerKind("add", "nothing", _passed_on),
     }
 )

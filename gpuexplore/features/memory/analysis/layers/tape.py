@@ -24,7 +24,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TapeStep:
     """One kernel of the forward pass, and what its backward needs.
 
     Attributes:
@@ -78,7 +78,7 @@ class How:
         keeps_weights: as a convolution does, even where its input has no gradient.
         itemsize: bytes of an element of the result; None for the widest of the inputs.
         scratch_elements: of the result's dtype, per sample, in use while it runs.
-        passes_gradient, in_place: as of `Step`.
+        passes_gradient, in_place: as of `TapeStep`.
     """
 
     keeps: Literal["inputs", "output", "both", "nothing"] = "nothing"
@@ -113,7 +113,7 @@ class Tape:
     narrow_itemsize: int | None = None
     buffers: list[Buffer] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TapeStep] = field(default_factory=list)
     layers: list[str] = field(default_factory=list)
     items: list[int] = field(default_factory=list)
     running_count: int = 0
@@ -146,7 +146,7 @@ class Tape:
         if self.narrow_itemsize is None or wanted is None or wanted == value.itemsize:
             return value
         copy = self._value(value.shape, wanted, needs_gradient=self.buffers[value.buffer].needs_gradient)
-        self.steps.append(Step(len(self.layers) - 1, (value.buffer,), (copy.buffer,)))
+        self.steps.append(TapeStep(len(self.layers) - 1, (value.buffer,), (copy.buffer,)))
         return copy
 
     def record(self, inputs: Sequence[Value], shape: Sequence[int], how: How = PLAIN) -> Value:
@@ -164,7 +164,7 @@ class Tape:
         read = tuple(value.buffer for value in inputs)
         kept = {"inputs": read, "output": (result.buffer,), "both": (*read, result.buffer), "nothing": ()}[how.keeps]
         self.steps.append(
-            Step(
+            TapeStep(
                 layer=len(self.layers) - 1,
                 inputs=read,
                 outputs=(result.buffer, *how.extras),

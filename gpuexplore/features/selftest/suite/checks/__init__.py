@@ -1,6 +1,6 @@
 """The checks, in the order in which they run: what others rest on comes first, what takes longest last."""
 
-from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.check import SelfCheck
 from gpuexplore.features.selftest.suite.checks import (
     bandwidth,
     clock,
@@ -14,7 +14,7 @@ from gpuexplore.features.selftest.suite.checks import (
     timer,
 )
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[SelfCheck, ...] = (
     environment.CHECK,
     timer.CHECK,
     flush.CHECK,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.check import SelfCheck
 from gpuexplore.features.selftest.suite.checks.ladder import product_size
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, judged, skipped
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.model import Telemetry
 from gpuexplore.serialization import decode
@@ -17,7 +17,7 @@ READING = 1.02  # a step of the clock above the highest
 MIN_SHARE = 0.5  # of the rated clock, without a reason
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return the clock and what throttled it."""
     libraries = bench.libraries()
     library = next((name for name in ("torch", "numba_cuda") if name in libraries), None)
@@ -30,13 +30,13 @@ def run(bench: Bench) -> Finding:
     (payload,) = payloads
     busy = [decode(Telemetry, seen) for seen in payload["busy"]]
     clocks = [seen.clock_hz for seen in busy if seen.clock_hz is not None]
-    figures = [Figure("products under load", payload["rate_flop_per_s"], "FLOP/s", f"{library}, fp32, {size}")]
+    figures = [CheckFigure("products under load", payload["rate_flop_per_s"], "FLOP/s", f"{library}, fp32, {size}")]
     if not clocks:
         return skipped("the driver does not tell the clock", tuple(figures))
     figures += [
-        Figure("held clock", median(clocks), "Hz", f"median of {len(clocks)} looks"),
-        Figure("rated clock", bench.device.clock_hz, "Hz"),
-        Figure("highest clock", payload["highest_clock_hz"], "Hz", "that the driver allows"),
+        CheckFigure("held clock", median(clocks), "Hz", f"median of {len(clocks)} looks"),
+        CheckFigure("rated clock", bench.device.clock_hz, "Hz"),
+        CheckFigure("highest clock", payload["highest_clock_hz"], "Hz", "that the driver allows"),
     ]
     return _judged(median(clocks), bench.device.clock_hz, payload["highest_clock_hz"], busy=busy, figures=figures)
 
@@ -47,13 +47,13 @@ def _judged(
     highest_hz: float | None,
     *,
     busy: Sequence[Telemetry],
-    figures: list[Figure],
-) -> Finding:
+    figures: list[CheckFigure],
+) -> CheckFinding:
     reasons = tuple(dict.fromkeys(reason for seen in busy for reason in seen.throttle_reasons))
     powers = [seen.power_w for seen in busy if seen.power_w is not None]
     figures += [
-        Figure("power", max(powers, default=None), "W", "highest seen"),
-        Figure("throttled by", ", ".join(reasons) or "nothing"),
+        CheckFigure("power", max(powers, default=None), "W", "highest seen"),
+        CheckFigure("throttled by", ", ".join(reasons) or "nothing"),
     ]
     return judged(_problems(held_hz, rated_hz, highest_hz, is_throttled=bool(reasons)), figures)
 
@@ -73,4 +73,4 @@ def _problems(held_hz: float, rated_hz: float | None, highest_hz: float | None, 
     return []
 
 
-CHECK = Check("clock", "The clock held under load", run, kinds=("cuda",), share=0.1)
+CHECK = SelfCheck("clock", "The clock held under load", run, kinds=("cuda",), share=0.1)

@@ -5,8 +5,8 @@ from itertools import product
 
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, ended, judged, skipped
+from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
@@ -19,7 +19,7 @@ MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return how many cases are right, and each that is not."""
     wanted = list(_groups(bench))
     if not wanted:
@@ -35,11 +35,11 @@ def run(bench: Bench) -> Finding:
     left = sum(map(len, groups)) - len(results)
     needed, met = _kernels(case for group in groups for case in group), _kernels(result.case for result in results)
     figures = [
-        Figure("right", len(results) - len(wrong) - slow, note="cases"),
-        Figure("not right", len(wrong), note="cases"),
-        Figure("too slow to try", slow, note="cases"),
-        Figure("out of time for", left, note="cases"),
-        Figure("implementations x dtypes met", len(met), note=f"of {len(needed)}"),
+        CheckFigure("right", len(results) - len(wrong) - slow, note="cases"),
+        CheckFigure("not right", len(wrong), note="cases"),
+        CheckFigure("too slow to try", slow, note="cases"),
+        CheckFigure("out of time for", left, note="cases"),
+        CheckFigure("implementations x dtypes met", len(met), note=f"of {len(needed)}"),
     ]
     more = [f"and {len(wrong) - MAX_SAID} more"] if len(wrong) > MAX_SAID else []
     notes = (f"Out of time for {left} cases of {sum(map(len, groups))}, of further shapes.",) if left else ()
@@ -87,4 +87,4 @@ def _cases(operation: Operation, shape: Shape, dtype: DType, bench: Bench, *, is
     ]
 
 
-CHECK = Check("correctness", "Every implementation against the float64 reference", run, needs_s=10.0, share=0.45)
+CHECK = SelfCheck("correctness", "Every implementation against the float64 reference", run, needs_s=10.0, share=0.45)

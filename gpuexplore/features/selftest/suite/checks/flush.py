@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, Payload, judged, skipped
+from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 from gpuexplore.units import format_percent, format_seconds
 
 SPREAD = 0.15  # of the slowest over the fastest
 NOISE = 0.05
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return what the copy takes behind each flush."""
     libraries = bench.libraries()
     able = [name for name in libraries if name != "cupy"]  # whose own copy is no implementation
     if not able:
         return skipped("no library that copies runs here")
     found: dict[str, dict[str | None, float]] = {}
-    figures: list[Figure] = []
+    figures: list[CheckFigure] = []
     for name in able:
         payloads = bench.probe("flush", library=name, flushes=",".join(libraries))
         found[name] = {payload["flush"]: payload["median_s"] for payload in payloads}
@@ -52,9 +52,9 @@ def _problems(library: str, times_s: Mapping[str | None, float]) -> list[str]:
     return problems
 
 
-def _figure(payload: Payload) -> Figure:
+def _figure(payload: Payload) -> CheckFigure:
     behind = f"behind the flush of {payload['flush']}" if payload["flush"] else "warm"
-    return Figure(f"copy of {payload['library']}, {behind}", payload["median_s"], "s")
+    return CheckFigure(f"copy of {payload['library']}, {behind}", payload["median_s"], "s")
 
 
-CHECK = Check("flush", "The same copy behind each library's flush", run, kinds=("cuda",), share=0.1)
+CHECK = SelfCheck("flush", "The same copy behind each library's flush", run, kinds=("cuda",), share=0.1)

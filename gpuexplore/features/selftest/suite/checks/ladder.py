@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import FRACTION, Figure, Finding, judged, skipped
+from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.contract import FRACTION, CheckFigure, CheckFinding, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.operations import operation_named
@@ -27,7 +27,7 @@ def product_size(bench: Bench) -> int:
     return size
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return the shares of all rungs, of one size."""
     operation, size = operation_named("matmul"), product_size(bench)
     shape = operation.shape_of_size(size)
@@ -80,7 +80,7 @@ def _failed(result: Result) -> str:
     return f"{result.case.implementation} in {result.case.dtype} ended {result.status}: {result.reason}"
 
 
-def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Operation) -> Iterator[Figure]:
+def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Operation) -> Iterator[CheckFigure]:
     """Yield what each implementation reaches of the vendor's library; its rate where that was not timed."""
     rates = {
         result.case.implementation: operation.flop_count(result.case.shape) / result.measurement.median_s
@@ -89,18 +89,18 @@ def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Oper
     }
     vendor_rate = rates.pop(vendor, None)
     if vendor_rate is None:
-        yield from (Figure(f"{name}, {dtype}", rate, "FLOP/s") for name, rate in rates.items())
+        yield from (CheckFigure(f"{name}, {dtype}", rate, "FLOP/s") for name, rate in rates.items())
         return
-    yield Figure(f"{vendor}, {dtype}", vendor_rate, "FLOP/s", "the vendor's library")
+    yield CheckFigure(f"{vendor}, {dtype}", vendor_rate, "FLOP/s", "the vendor's library")
     for name, rate in rates.items():
         note = f"of the vendor's library; {format_flop_per_s(rate)}"
-        yield Figure(f"{name}, {dtype}", rate / vendor_rate, FRACTION, note)
+        yield CheckFigure(f"{name}, {dtype}", rate / vendor_rate, FRACTION, note)
     if rates:
         best = max(rates.values()) / vendor_rate
         word = "reached" if best >= GOALS[dtype] else "not reached"
-        yield Figure(f"best of ours, {dtype}", best, FRACTION, f"goal {format_percent(GOALS[dtype])} {word}")
+        yield CheckFigure(f"best of ours, {dtype}", best, FRACTION, f"goal {format_percent(GOALS[dtype])} {word}")
 
 
-CHECK = Check(
+CHECK = SelfCheck(
     "ladder", "The ladder of products against the vendor's library", run, kinds=("cuda",), needs_s=10.0, share=0.2
 )

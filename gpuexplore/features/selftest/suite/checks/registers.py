@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, judged, skipped
+from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 
@@ -15,12 +15,12 @@ QUICK_OPERATIONS = ("matmul",)
 ENOUGH_S = 6.0  # to compile a kernel twice
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return the registers of our kernels, of as many as the time is enough for."""
     if "numba_cuda" not in bench.libraries():
         return skipped("numba-cuda does not run here, and the kernels are its")
     problems: list[str] = []
-    figures: list[Figure] = []
+    figures: list[CheckFigure] = []
     left = list(_kernels(bench))
     while left and bench.left_s() > ENOUGH_S:
         operation, implementation, dtype = left.pop(0)
@@ -33,7 +33,7 @@ def run(bench: Bench) -> Finding:
         for payload in found:
             launched, shown = payload["launched"], payload["shown"]
             figures.append(
-                Figure(
+                CheckFigure(
                     name, launched, note=f"shown {shown} (CUDA {payload['toolkit']}), recorded {payload['recorded']}"
                 )
             )
@@ -58,6 +58,6 @@ def _kernels(bench: Bench) -> Iterator[tuple[str, str, str]]:
                 yield operation.name, row.name, dtype
 
 
-CHECK = Check(
+CHECK = SelfCheck(
     "registers", "Registers of the kernel launched and of the one shown", run, kinds=("cuda",), needs_s=15.0, share=0.12
 )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from gpuexplore.features.selftest.suite.bench import Bench
 from gpuexplore.features.selftest.suite.breaking import OPERATION, OUT_OF_BOUNDS, out_of_memory_of
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, judged, skipped
+from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
 from gpuexplore.model import Case, Options, Result, Shape, Status
 
 SHAPE = Shape.of(n=1000)
@@ -34,7 +34,7 @@ class Trial:
     is_finished: bool
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return what becomes of cases that break, and of those beside and behind them."""
     here = [name for name in CONTROLS if name in bench.libraries()][: 1 if bench.is_quick else None]
     if not here:
@@ -64,9 +64,11 @@ def _measured(bench: Bench, names: Sequence[str]) -> dict[str, Result]:
     return {result.case.implementation: result for result in bench.measure(cases)}
 
 
-def _figure(trial: Trial) -> Figure:
+def _figure(trial: Trial) -> CheckFigure:
     result = trial.beside.get(trial.breaking)
-    return Figure(trial.breaking, str(result.status) if result else "no result", note=(result and result.reason) or "")
+    return CheckFigure(
+        trial.breaking, str(result.status) if result else "no result", note=(result and result.reason) or ""
+    )
 
 
 def _problems(trial: Trial) -> Iterator[str]:
@@ -79,4 +81,4 @@ def _problems(trial: Trial) -> Iterator[str]:
                 yield f"{name} {where} {trial.breaking} ended {result.status}: {result.reason}"
 
 
-CHECK = Check("survival", "One broken case ends alone", run, kinds=("cuda",), share=0.3)
+CHECK = SelfCheck("survival", "One broken case ends alone", run, kinds=("cuda",), share=0.3)

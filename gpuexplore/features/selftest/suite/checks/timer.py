@@ -5,8 +5,8 @@ from operator import itemgetter
 
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, Payload, judged, skipped
+from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 from gpuexplore.units import format_seconds
 
 TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
@@ -17,10 +17,10 @@ WRONG_SLOPE = 0.05  # of the difference between the longest and the shortest ker
 CACHES = ("warm", "cold")
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return what every library's timer reads."""
     problems: list[str] = []
-    figures: list[Figure] = []
+    figures: list[CheckFigure] = []
     unfinished: list[str] = []
     for library in bench.libraries():
         try:
@@ -67,11 +67,13 @@ def _slope_problem(known: Sequence[Payload], kind: str, cache: str) -> str | Non
     return f"{long['library']}: {lengths}, not {format_seconds(high_s)}"
 
 
-def _figure(payload: Payload) -> Figure:
+def _figure(payload: Payload) -> CheckFigure:
     if "known_s" not in payload:
-        return Figure(f"{payload['library']}, nothing", payload["read_s"], "s", "between two readings of the clock")
+        return CheckFigure(
+            f"{payload['library']}, nothing", payload["read_s"], "s", "between two readings of the clock"
+        )
     name = f"{payload['library']}, {format_seconds(payload['length_s'])}, {payload['cache']}"
-    return Figure(name, payload["read_s"], "s", f"known: {format_seconds(payload['known_s'][1])}")
+    return CheckFigure(name, payload["read_s"], "s", f"known: {format_seconds(payload['known_s'][1])}")
 
 
-CHECK = Check("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)
+CHECK = SelfCheck("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)
