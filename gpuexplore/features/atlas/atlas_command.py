@@ -14,8 +14,17 @@ from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, Citation, GpuChoice, Price, citations
-from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choice_row, citation_row, csv_text, point_row
-from gpuexplore.features.atlas.analysis.asked import EXAMPLE, choices_asked, points_asked
+from gpuexplore.features.atlas.analysis.answers import (
+    EXAMPLE,
+    Atlas,
+    Ranking,
+    choice_row,
+    choices_asked,
+    citation_row,
+    csv_text,
+    point_row,
+    points_asked,
+)
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
 from gpuexplore.units import (

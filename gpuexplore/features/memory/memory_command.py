@@ -12,11 +12,19 @@ from gpuexplore.cli.streams import say
 from gpuexplore.devices import readings
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis import own_module
-from gpuexplore.features.memory.analysis.fits import WELL_KNOWN, Fit, Reserve, fits_of, gpus_named
-from gpuexplore.features.memory.analysis.layers.kinds import KINDS
-from gpuexplore.features.memory.analysis.layers.text import read_layers_file
+from gpuexplore.features.memory.analysis.fits import (
+    WELL_KNOWN,
+    Fit,
+    MemoryQuestion,
+    Reserve,
+    fits_of,
+    gpus_named,
+    memory_of,
+    reserve_words,
+)
+from gpuexplore.features.memory.analysis.layer_kinds import KINDS
+from gpuexplore.features.memory.analysis.layer_text import read_layers_file
 from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, model_reading, models
-from gpuexplore.features.memory.analysis.request import MemoryQuestion, memory_of, reserve_words
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
 from gpuexplore.measure.candidates.failure import describe_error

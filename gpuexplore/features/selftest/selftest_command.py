@@ -21,9 +21,7 @@ from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import GPU_KINDS, device_named, discover
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.selftest.suite import page
-from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench
-from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (
     FULL_S,
@@ -34,6 +32,9 @@ from gpuexplore.features.selftest.suite.contract import (
     CheckOutcome,
     CheckVerdict,
     SelftestReport,
+    outcome_line,
+    report_html,
+    report_text,
     skipped,
 )
 from gpuexplore.measure.candidates.failure import describe_error
@@ -97,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(encode(report))
     else:
-        print(page.text(report))
+        print(report_text(report))
     return EXIT_FAILED if report.has_failed or report.is_interrupted else EXIT_OK
 
 
@@ -136,8 +137,8 @@ def _folder(given: Path | None, started_utc: str) -> Path:
 
 def _write(report: SelftestReport, folder: Path, page_file: Path) -> None:
     (folder / "report.json").write_text(json.dumps(encode(report), indent=2, allow_nan=False), encoding="utf-8")
-    (folder / "report.txt").write_text(page.text(report) + "\n", encoding="utf-8")
-    page_file.write_text(page.html(report), encoding="utf-8")
+    (folder / "report.txt").write_text(report_text(report) + "\n", encoding="utf-8")
+    page_file.write_text(report_html(report), encoding="utf-8")
     say(f"The report to send is {page_file}; {folder} has it as JSON and text, and the recording, if there is one.")
 
 
@@ -148,7 +149,7 @@ def _show(doing: str) -> None:
 
 
 def _tell(outcome: CheckOutcome) -> None:
-    say((CLEAR_LINE if sys.stderr.isatty() else "") + page.outcome_line(outcome))
+    say((CLEAR_LINE if sys.stderr.isatty() else "") + outcome_line(outcome))
 
 
 # One check after the other, within the time there is: what fails, fails alone, and what no longer fits says so.

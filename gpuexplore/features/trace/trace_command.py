@@ -18,7 +18,7 @@ from gpuexplore.features.trace.analysis import (
     traced_on,
 )
 from gpuexplore.features.trace.analysis.file import MOST_BYTES
-from gpuexplore.features.trace.analysis.report import dtype_words, predict_command, shape_words
+from gpuexplore.features.trace.analysis.headline import dtype_words, predict_command, shape_words
 from gpuexplore.shapes import whole_number
 from gpuexplore.units import format_percent, format_seconds, format_si, format_work_rate
 

@@ -8,10 +8,8 @@ import pandas as pd
 from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label, x_value, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.features.transfer.analysis.break_even import BreakEven
-from gpuexplore.features.transfer.analysis.comparison import SizePoint
-from gpuexplore.features.transfer.analysis.span import TimeSpan
-from gpuexplore.features.transfer.analysis.stack import StackPart
+from gpuexplore.features.transfer.analysis.comparison import BreakEven, SizePoint
+from gpuexplore.features.transfer.analysis.link import TimeSpan
 from gpuexplore.features.transfer.measure.contract import TransferReading
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_seconds
 
@@ -63,10 +61,12 @@ def describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
     return f"{title} against size; at {format_bytes(largest)}: {', '.join(told)}{lines}."
 
 
-def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
+Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and what it is, and its time
+
+
+def first_use(parts: Parts) -> alt.LayerChart:
     """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
-    known = [part for part in parts if part.span]
-    rows = [(part.where, part.part, part.span.time_s, _told(part.span)) for part in known if part.span]
+    rows = [(where, part, span.time_s, _told(span)) for (where, part), span in parts.items() if span]
     frame = pd.DataFrame(rows, columns=["where", "part", "seconds", "shown"])
     frame["order"] = frame["part"].map({name: place for place, name in enumerate(PARTS)})
     axis = alt.Axis(labelExpr=si_label("s"), tickCount=5, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
@@ -85,20 +85,20 @@ def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
     return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, describe_first_use(parts))
 
 
-def _unknown_parts(parts: Sequence[StackPart], y: alt.Y) -> list[alt.Chart]:
+def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
     """Return words at the end of each bar that lacks a part, so that nobody takes it for the whole."""
     rows = []
-    for where in dict.fromkeys(part.where for part in parts if part.span is None):
-        own = [part for part in parts if part.where == where]
-        missing = ", ".join(part.part for part in own if part.span is None)
+    unknown = [place for place, span in parts.items() if span is None]
+    for where in dict.fromkeys(where for where, _ in unknown):
+        missing = ", ".join(part for device, part in unknown if device == where)
         rows.append({"where": where, "label": f"{where}: {missing} unknown, not drawn"})
     text = alt.Chart(alt.InlineData(values=rows)).mark_text(color=NEUTRAL, align="left", dx=2, dy=23, fontSize=12)
     return list(with_halo(text.encode(x=x_value(0), y=y, text=alt.Text("label:N")))) if rows else []
 
 
-def describe_first_use(parts: Sequence[StackPart]) -> str:
+def describe_first_use(parts: Parts) -> str:
     """Return the alternative text: every part with its time, or that it is unknown."""
-    told = [f"{part.where} {part.part} {_told(part.span) if part.span else 'unknown'}" for part in parts]
+    told = [f"{where} {part} {_told(span) if span else 'unknown'}" for (where, part), span in parts.items()]
     return f"Time of the first use, stacked: {', '.join(told)}."
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.features.selftest import selftest_command
-from gpuexplore.features.selftest.suite import page
-from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.bench import SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
     CheckFigure,
     CheckFinding,
@@ -16,6 +15,7 @@ from gpuexplore.features.selftest.suite.contract import (
     CheckVerdict,
     SelftestReport,
     judged,
+    report_html,
 )
 from gpuexplore.model import Bandwidth
 from tests.cli.conftest import answered, home
@@ -154,5 +154,5 @@ def test_page_shows_what_devices_and_errors_say_as_text():
     outcome = CheckOutcome("c", "A check", CheckVerdict.FAIL, ("<script>alert(1)</script>",), (), 1.0)
     report = SelftestReport("2026-01-02T03:04:05+00:00", "1", None, "gpuexplore selftest", GPU, False, 1.0, (outcome,))
 
-    assert "<script>" not in page.html(report)
-    assert "&lt;script&gt;" in page.html(report)
+    assert "<script>" not in report_html(report)
+    assert "&lt;script&gt;" in report_html(report)

@@ -48,9 +48,9 @@ def reported(monkeypatch):
         made = lambda *_: [way(clock, **about)]  # noqa: E731
         modules = {
             "cpu_moves": SimpleNamespace(moves=made),
-            "calls": SimpleNamespace(calls=made),
-            "work": SimpleNamespace(
-                measure_work=lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),)
+            "calls": SimpleNamespace(
+                calls=made,
+                measure_work=lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),),
             ),
         }
         monkeypatch.setattr(transfer, "import_module", lambda name: modules[name.rpartition(".")[2]])

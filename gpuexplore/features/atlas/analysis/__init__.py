@@ -3,10 +3,18 @@
 Measurements are what others published and what gpuexplore recorded; where nobody measured a call, it is predicted.
 """
 
-from gpuexplore.features.atlas.analysis.citations import Citation
-from gpuexplore.features.atlas.analysis.points import AtlasPoint, PointBound, PointOrigin, citations, points
-from gpuexplore.features.atlas.analysis.prices import Price, price_of, prices
-from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, Order, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.analysis.points import AtlasPoint, Citation, PointBound, PointOrigin, citations, points
+from gpuexplore.features.atlas.analysis.which_gpu import (
+    ORDERS,
+    GpuChoice,
+    Order,
+    Price,
+    price_of,
+    prices,
+    ranked,
+    usual_devices,
+    which_gpu,
+)
 
 __all__ = [
     "ORDERS",

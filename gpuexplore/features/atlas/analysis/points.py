@@ -5,7 +5,7 @@ A point belongs to a row of the table of accelerators, and is compared with that
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import arithmetic
@@ -16,12 +16,53 @@ from gpuexplore.analysis.utilization.utilization import cache_mode
 from gpuexplore.devices import ACCELERATORS, table_device
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.citations import Citation, of_product, of_recording, of_source
 from gpuexplore.model import Case, Device, Peak, Result, Shape
 from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import Recording, recorded_results, run_id
-from gpuexplore.recorded.published import TIMINGS, PublishedMeasurement, published_measurements
+from gpuexplore.recorded.published import TIMINGS, PublishedMeasurement, Source, published_measurements, sources
+
+# Who measured what the atlas shows, under which licence, and what to cite.
+
+
+HERE = "gpuexplore"  # the name of what gpuexplore recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One collection of measurements.
+
+    Attributes:
+        name: what readers call it; several recordings of gpuexplore share one.
+        url: where it is; None for what comes with gpuexplore.
+        licence: SPDX identifier.
+        text: what to cite.
+        how: how its authors measured.
+    """
+
+    name: str
+    url: str | None
+    licence: str
+    text: str
+    how: str
+
+
+@cache
+def of_source(source: Source) -> Citation:
+    """Return the citation of a repository of measurements."""
+    return Citation(source.title, source.url, source.licence, source.citation, source.how)
+
+
+def of_product(published: PublishedResult) -> Citation:
+    """Return the citation of one of the best published products."""
+    return of_source(next(source for source in sources() if published.source.startswith(f"{source.url}/")))
+
+
+def of_recording(recording: Recording) -> Citation:
+    """Return the citation of a recording that comes with gpuexplore."""
+    told = recording.provenance
+    return Citation(HERE, None, "Apache-2.0", f"{told.recorded_by}: {recording.title}", told.method)
+
 
 PointOrigin = Literal["published", "recorded"]
 PointBound = Literal["compute", "memory"]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuexplore.analysis.utilization.best_results import Limits, exceeded_limit
-from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, claims
+from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
 from gpuexplore.features.fact_check.analysis.quantities import (
     QUANTITIES,
@@ -73,7 +72,7 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
         confirmed = confirmed or _is_confirmed(compared, claim, figure)
         said += compared
     outcomes = [outcome(check, claim, results) for check in claim.checks]
-    said += [found.evidence for found in outcomes]
+    said += [evidence for _, evidence in outcomes]
     findings = tuple(
         sorted(
             (found for found in said if isinstance(found, ClaimFinding)), key=lambda found: FINDINGS.index(found.name)
@@ -81,7 +80,7 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
     )
     notes = tuple(sentence for sentence in said if isinstance(sentence, str))
     agreed = {True} if confirmed else set[bool | None]()
-    verdict = findings[0].name if findings else _without_findings(agreed | {found.agrees for found in outcomes})
+    verdict = findings[0].name if findings else _without_findings(agreed | {agrees for agrees, _ in outcomes})
     return Judgement(claim, verdict, findings, notes)
 
 

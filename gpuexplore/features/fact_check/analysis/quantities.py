@@ -12,8 +12,7 @@ import numpy as np
 
 from gpuexplore.devices.formula import RATE_CLASSES
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim
+from gpuexplore.features.fact_check.analysis.claim import Claim, Interval, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.operations import operation_named
 

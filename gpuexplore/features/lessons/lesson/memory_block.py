@@ -4,10 +4,9 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson import blocks
 from gpuexplore.features.lessons.lesson.figure import SIZE, Figure, exact
 from gpuexplore.features.lessons.lesson.quantities import Row
-from gpuexplore.features.memory.analysis.fits import Fit, fits_of, gpus_named
+from gpuexplore.features.memory.analysis.fits import Fit, MemoryQuestion, fits_of, gpus_named
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.models import model_named
-from gpuexplore.features.memory.analysis.request import MemoryQuestion
 from gpuexplore.features.memory.analysis.setup import Training
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, training_memory
 

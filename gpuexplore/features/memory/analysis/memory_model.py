@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.memory.analysis.layers.size import NOTHING, Size
-from gpuexplore.features.memory.analysis.layers.tape import FULL_BYTES, Tape, TapeStep
 from gpuexplore.features.memory.analysis.setup import Optimizer, Training
+from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size, Tape, TapeStep
 
 KINDS_OF_MEMORY = (
     "parameters",

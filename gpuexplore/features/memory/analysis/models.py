@@ -9,10 +9,10 @@ from importlib.resources import files
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.memory.analysis.layers.kinds import INDEX_BYTES, KINDS, WrongShape
-from gpuexplore.features.memory.analysis.layers.tape import How, Tape, Value
-from gpuexplore.features.memory.analysis.layers.text import ModelLayer, parse_layers
+from gpuexplore.features.memory.analysis.layer_kinds import INDEX_BYTES, KINDS, ModelLayer, WrongShape
+from gpuexplore.features.memory.analysis.layer_text import parse_layers
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, Training
+from gpuexplore.features.memory.analysis.tape import How, Tape, Value
 from gpuexplore.once import once
 
 MOST_PARAMETERS = 10**12

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.features.memory.analysis.fits import Gpu, Reserve, capacity_named, gpus_named
+from gpuexplore.features.memory.analysis.fits import Gpu, MemoryQuestion, Reserve, capacity_named, gpus_named
 from gpuexplore.features.memory.analysis.models import (
     MLP_BATCH,
     PASTED_BATCH,
@@ -15,7 +15,6 @@ from gpuexplore.features.memory.analysis.models import (
     models,
     usual_model,
 )
-from gpuexplore.features.memory.analysis.request import MemoryQuestion
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain

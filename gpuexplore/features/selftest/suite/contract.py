@@ -1,9 +1,12 @@
-"""What a check finds, and the report of all of them."""
+"""What a check finds, and the report of all of them: as text, and as one HTML file that can be sent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment
 
 from gpuexplore.model import Device, Result
 from gpuexplore.units import (
@@ -158,3 +161,43 @@ class SelftestReport:
 
 _WORDS = {CheckVerdict.PASS: "passed", CheckVerdict.FAIL: "failed", CheckVerdict.SKIPPED: "skipped"}
 Payload = Mapping[str, Any]
+
+
+# A report as text, and as one HTML file with nothing beside it, which can be sent.
+
+
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+STYLE = Path(__file__).with_name("report.css")
+SHORTEST_SHOWN_S = 0.01  # what was skipped took no time worth a figure
+
+
+def report_html(report: SelftestReport) -> str:
+    """Return the report as an HTML document."""
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["seconds"] = format_seconds
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(report=report, style=STYLE.read_text(encoding="utf-8"))
+
+
+def report_text(report: SelftestReport) -> str:
+    """Return the report as lines for a terminal."""
+    lines = [report.headline, *(f"  {note}" for note in report_notes(report))]
+    for outcome in report.outcomes:
+        lines += ["", outcome_line(outcome), *(f"  {sentence}" for sentence in outcome.said)]
+        width = max((len(figure.name) for figure in outcome.figures), default=0)
+        lines += [
+            f"    {figure.name.ljust(width)}  {figure.text}{f'  ({figure.note})' if figure.note else ''}"
+            for figure in outcome.figures
+        ]
+    return "\n".join(lines)
+
+
+def outcome_line(outcome: CheckOutcome) -> str:
+    """Return how a check ended, in a line."""
+    took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= SHORTEST_SHOWN_S else ""
+    return f"{outcome.verdict.upper():7}  {outcome.title}{took}"
+
+
+def report_notes(report: SelftestReport) -> tuple[str, ...]:
+    """Return what a reader has to know before any figure."""
+    return tuple(filter(None, (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)))

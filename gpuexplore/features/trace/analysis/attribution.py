@@ -6,7 +6,51 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, ProfilerTrace
-from gpuexplore.features.trace.analysis.nesting import Nested
+
+# Which call was made within which, and the time each spent on its own, as torch.profiler counts it.
+
+
+WHOLE_US_NS = 1000
+
+
+Parents = Sequence[int | None]  # the call that each was made within, by its index; None for the outermost of a thread
+
+
+def nest(calls: Sequence[Call]) -> tuple[Parents, tuple[int, ...]]:
+    """Return who called whom, and the time of each call less that of the calls made directly within it.
+
+    A call is within another of its thread when its time is.
+
+    The rule is that of `torch.autograd.profiler_util.EventList`, so self times add up to what `key_averages()` says.
+    """
+    slack_ns = SLACK_NS if all(call.start_ns % WHOLE_US_NS == 0 for call in calls) else 0
+    threads: dict[str, list[int]] = defaultdict(list)
+    for index, call in enumerate(calls):
+        threads[call.thread].append(index)
+    parents: list[int | None] = [None] * len(calls)
+    self_ns = [call.end_ns - call.start_ns for call in calls]
+    for indices in threads.values():
+        _nest_thread(calls, indices, parents, slack_ns=slack_ns)
+    for index, parent in enumerate(parents):
+        if parent is not None:
+            self_ns[parent] -= calls[index].end_ns - calls[index].start_ns
+    return parents, tuple(max(0, time_ns) for time_ns in self_ns)
+
+
+def _nest_thread(calls: Sequence[Call], indices: list[int], parents: list[int | None], *, slack_ns: int) -> None:
+    indices.sort(key=lambda index: (calls[index].start_ns, -calls[index].end_ns))
+    stack: list[int] = []
+    for index in indices:
+        call = calls[index]
+        while stack and not _is_within(call, calls[stack[-1]], slack_ns):
+            stack.pop()
+        parents[index] = stack[-1] if stack else None
+        stack.append(index)
+
+
+def _is_within(call: Call, other: Call, slack_ns: int) -> bool:
+    return call.start_ns < other.end_ns and call.end_ns <= other.end_ns + slack_ns
+
 
 DEEPEST = 8  # calls of runtime and driver within each other
 REGIONS = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "ProfilerStep")  # of many operations
@@ -32,7 +76,7 @@ class Attribution:
     processes: int
 
 
-def attribute(trace: ProfilerTrace, nested: Nested) -> Attribution:
+def attribute(trace: ProfilerTrace, parents: Parents) -> Attribution:
     """Return which kernels belong to which call, each ended where the next one on its stream began.
 
     Kineto gives a kernel the external id of the operation that was innermost when it was launched. Where it is missing,
@@ -51,7 +95,7 @@ def attribute(trace: ProfilerTrace, nested: Nested) -> Attribution:
     for kernel, launch, operation, by in zip(kernels, launches, operations, launched_by, strict=True):
         caller = operation
         if launch is not None and (operation is None or not _encloses(calls[operation], calls[launch])):
-            caller = _around(launch, calls, nested)
+            caller = _around(launch, calls, parents)
         is_of_graph = kernel.in_graph or "GraphLaunch" in by
         if (
             caller is None
@@ -133,12 +177,12 @@ def _encloses(operation: Call, launch: Call) -> bool:
     return operation.thread == launch.thread and operation.start_ns <= launch.start_ns <= operation.end_ns
 
 
-def _around(index: int | None, calls: Sequence[Call], nested: Nested) -> int | None:
+def _around(index: int | None, calls: Sequence[Call], parents: Parents) -> int | None:
     """Return the innermost operation around a call of the runtime."""
     for _ in range(DEEPEST):
         if index is None or calls[index].category in OPERATIONS:
             return index
-        index = nested.parents[index]
+        index = parents[index]
     return None
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple, cast
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
-from gpuexplore.features.trace.analysis.work.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
+from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
 from gpuexplore.model import Layout, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import Request, as_command, to_query

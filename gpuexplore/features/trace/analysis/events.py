@@ -13,6 +13,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
+from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.trace.analysis.file import LONGEST_NAME, MOST_BYTES, open_trace
 from gpuexplore.typed_text import readable
@@ -106,22 +107,11 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class TracedGpu:
-    """A GPU as `deviceProperties` describes it."""
-
-    number: int
-    name: str
-    compute_capability: str | None
-    multiprocessors: int | None
-    memory_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class ProfilerTrace:
     """What was read of a file.
 
     Attributes:
-        gpus: those that something ran on, as far as they are told apart.
+        gpus: those that something ran on, each with its number, as far as they are told apart.
         has_shapes: whether arguments were recorded, with `record_shapes=True`.
         left_out: events that have no name or no time.
     """
@@ -129,7 +119,7 @@ class ProfilerTrace:
     name: str
     calls: tuple[Call, ...]
     kernels: tuple[Kernel, ...]
-    gpus: tuple[TracedGpu, ...]
+    gpus: tuple[tuple[int, GpuFacts], ...]
     has_shapes: bool
     left_out: int
 
@@ -274,23 +264,22 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _gpus(properties: Any, used: set[int | None]) -> tuple[TracedGpu, ...]:
+def _gpus(properties: Any, used: set[int | None]) -> tuple[tuple[int, GpuFacts], ...]:
     """Return the GPUs that something ran on: the trace lists all that were visible.
 
     Kernels of ROCm name their device by another number than its description: then all that are described.
     """
     described = [gpu for entry in _list(properties) if isinstance(entry, Mapping) and (gpu := _gpu(entry))]
-    is_complete = used <= {gpu.number for gpu in described}
-    return tuple(gpu for gpu in described if gpu.number in used or not is_complete)
+    is_complete = used <= {number for number, _ in described}
+    return tuple((number, gpu) for number, gpu in described if number in used or not is_complete)
 
 
-def _gpu(entry: Mapping[str, Any]) -> TracedGpu | None:
+def _gpu(entry: Mapping[str, Any]) -> tuple[int, GpuFacts] | None:
     number, name = _whole(entry.get("id")), entry.get("name")
     if number is None or not isinstance(name, str) or not name:
         return None
     major, minor = _whole(entry.get("computeMajor")), _whole(entry.get("computeMinor"))
-    return TracedGpu(
-        number=number,
+    return number, GpuFacts(
         name=_shown(name, LONGEST_NAME),
         compute_capability=None if major is None or minor is None else f"{major}.{minor}",
         multiprocessors=_whole(entry.get("numSms")),

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gpuexplore.features.trace.analysis.attribution import attribute, busy_ns
+from gpuexplore.features.trace.analysis.attribution import Parents, attribute, busy_ns, nest
+from gpuexplore.features.trace.analysis.call_kinds import MULTIPLIES, kind_of
 from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart
 from gpuexplore.features.trace.analysis.events import Call, Kernel, ProfilerTrace
-from gpuexplore.features.trace.analysis.nesting import Nested, nest
+from gpuexplore.features.trace.analysis.flops import flop_count, may_be_masked
+from gpuexplore.features.trace.analysis.moved_bytes import byte_count
 from gpuexplore.features.trace.analysis.roof import LeastTime, TracedOn, arithmetic, least_time
-from gpuexplore.features.trace.analysis.work.flops import flop_count, may_be_masked
-from gpuexplore.features.trace.analysis.work.kinds import MULTIPLIES, kind_of
-from gpuexplore.features.trace.analysis.work.moved import byte_count
 
 # The work of each call, counted once where an operation leaves it to another one that was called within it.
 
@@ -29,7 +28,7 @@ class Work(NamedTuple):
 UNKNOWN = Work(None, None)
 
 
-def counted_once(calls: Sequence[Call], nested: Nested, own_ns: Sequence[int]) -> list[Work]:
+def counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[Work]:
     """Return the work of each call.
 
     An operation whose work is known again within it counts nothing itself. Products of one whose time went to calls of
@@ -37,23 +36,23 @@ def counted_once(calls: Sequence[Call], nested: Nested, own_ns: Sequence[int]) -
 
     Args:
         calls: of the trace.
-        nested: which of them was made within which.
+        parents: which of them each was made within.
         own_ns: the time that each took itself, without that of calls within.
     """
     known = [Work(flop_count(call), byte_count(call)) for call in calls]
-    within = _known_within(calls, nested, known)
+    within = _known_within(calls, parents, known)
     found = [
         UNKNOWN if _leaves_work(call, work, marks) else work
         for call, work, marks in zip(calls, known, within, strict=True)
     ]
     heirs: dict[int, list[int]] = defaultdict(list)
-    for index, parent in enumerate(nested.parents):
+    for index, parent in enumerate(parents):
         if parent is not None and found[index] == UNKNOWN and kind_of(calls[index].name) == kind_of(calls[parent].name):
             heirs[parent].append(index)
     from_outside = sorted(range(len(calls)), key=lambda index: (calls[index].start_ns, -calls[index].end_ns))
     time_ns = list(own_ns)
     for index in reversed(from_outside):
-        parent = nested.parents[index]
+        parent = parents[index]
         if parent is not None:
             time_ns[parent] += time_ns[index]
     for index in from_outside:
@@ -65,16 +64,16 @@ def counted_once(calls: Sequence[Call], nested: Nested, own_ns: Sequence[int]) -
     return found
 
 
-def _known_within(calls: Sequence[Call], nested: Nested, known: Sequence[Work]) -> list[set[str]]:
+def _known_within(calls: Sequence[Call], parents: Parents, known: Sequence[Work]) -> list[set[str]]:
     """Return the kinds of the calls within each whose work is known, and whether FLOPs are."""
     within: list[set[str]] = [set() for _ in calls]
     for index, work in enumerate(known):
         marks = {"FLOPs"} if work.flop_count is not None else set()
         marks |= {kind} if work.byte_count is not None and (kind := kind_of(calls[index].name)) else set()
-        parent = nested.parents[index]
+        parent = parents[index]
         while parent is not None and not marks <= within[parent]:  # else those around it have them, too
             within[parent] |= marks
-            parent = nested.parents[parent]
+            parent = parents[parent]
     return within
 
 
@@ -227,15 +226,15 @@ class _RowTimes:
 
 def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     """Return the table of a trace that was taken on `on`."""
-    nested = nest(trace.calls)
-    attribution = attribute(trace, nested)
+    parents, self_ns = nest(trace.calls)
+    attribution = attribute(trace, parents)
     launched = attribution.kernels
     kernels = [kernel for each in launched.values() for kernel in each]
-    self_cpu_s = sum(nested.self_ns) * NS
+    self_cpu_s = sum(self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
-    times = _RowTimes(nested.self_ns, launched, bool(kernels), total_s)
-    own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else nested.self_ns
-    work = counted_once(trace.calls, nested, own_ns)
+    times = _RowTimes(self_ns, launched, bool(kernels), total_s)
+    own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else self_ns
+    work = counted_once(trace.calls, parents, own_ns)
     groups: dict[_RowWork, list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)

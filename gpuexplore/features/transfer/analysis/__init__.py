@@ -2,10 +2,17 @@
 
 from collections.abc import Sequence
 
-from gpuexplore.features.transfer.analysis.break_even import BreakEven, break_even_size, uses_that_pay, which_is_faster
-from gpuexplore.features.transfer.analysis.comparison import ComparedSide, SizePoint, compare, side_of
-from gpuexplore.features.transfer.analysis.link import Path, measured_path, path_to
-from gpuexplore.features.transfer.analysis.span import TimeSpan
+from gpuexplore.features.transfer.analysis.comparison import (
+    BreakEven,
+    ComparedSide,
+    SizePoint,
+    break_even_size,
+    compare,
+    side_of,
+    uses_that_pay,
+    which_is_faster,
+)
+from gpuexplore.features.transfer.analysis.link import Path, TimeSpan, measured_path, path_to
 from gpuexplore.features.transfer.measure.contract import Part, TransferReading, TransferReadings
 from gpuexplore.model import Device
 

@@ -67,7 +67,7 @@ def perform(
 
     tell("moves", _measure_moves(device, environment, cancelled, time))
     tell("calls", _measure_calls(device, environment, cancelled, time))
-    work = import_module("gpuexplore.features.transfer.measure.work")
+    work = import_module("gpuexplore.features.transfer.measure.calls")
     tell("work", work.measure_work(operation, device, cancelled=cancelled, time=time))
 
 

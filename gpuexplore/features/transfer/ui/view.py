@@ -1,7 +1,6 @@
 """The page Transfers: when moving data pays, parts of a first use, rates, cost of a call, of the newest measurement."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import streamlit as st
@@ -19,10 +18,8 @@ from gpuexplore.features.transfer.analysis import (
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.features.transfer.analysis.comparison import SizePoint
-from gpuexplore.features.transfer.analysis.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
-from gpuexplore.features.transfer.analysis.span import TimeSpan
-from gpuexplore.features.transfer.analysis.stack import first_call_cost, stack
+from gpuexplore.features.transfer.analysis.comparison import SizePoint, first_call_cost, stack
+from gpuexplore.features.transfer.analysis.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, TimeSpan, predicted_rates
 from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
 from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings, activity_of
 from gpuexplore.features.transfer.ui.choice import TransferChoice
@@ -45,21 +42,7 @@ COPIES = "Memory copies on this CPU, which has no link: not transfers. Each byte
 TRANSFERS = "Between host and GPU, timed by the host until the data are there."
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the page draws.
-
-    Attributes:
-        cpu: what was observed on this CPU; nothing: its times are predicted.
-        gpu: what was observed on the chosen GPU, where it is one of this machine.
-        path: the way there.
-        points: both at every size.
-    """
-
-    cpu: tuple[TransferReadings, ...]
-    gpu: tuple[TransferReadings, ...]
-    path: Path
-    points: tuple[SizePoint, ...]
+Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
 
 
 def _observed_in(run: ActivityRun | None) -> tuple[TransferReadings, ...]:
@@ -67,18 +50,14 @@ def _observed_in(run: ActivityRun | None) -> tuple[TransferReadings, ...]:
     return tuple(decode(TransferReadings, dict(payload)) for payload in run.payloads) if run else ()
 
 
-def _known_of(asked: TransferChoice) -> _Known:
-    """Return what is known and predicted for the choices."""
-    cpu = _observed_on(asked.cpu, asked.operation)
-    gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
-    path = _path(asked, gpu)
+def _points(asked: TransferChoice, cpu: Observed, gpu: Observed, path: Path) -> tuple[SizePoint, ...]:
+    """Return the times on both at every size, measured or predicted."""
     results = measured_results(asked.cpu)
     sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
-    points = COMPARISONS.get(
+    return COMPARISONS.get(
         (asked.operation, sides, path, results),
         lambda: compare(asked.operation, sides, path, _calibration(results)),
     )
-    return _Known(cpu, gpu, path, points)
 
 
 def _observed_on(device: Device, operation: str) -> tuple[TransferReadings, ...]:
@@ -98,16 +77,19 @@ def _calibration(results: Measured) -> Calibration:
 
 def show_transfers(asked: TransferChoice) -> None:
     """Show what is known of the choices, and the button that measures."""
-    known = _known_of(asked)
-    _break_even(asked, known)
-    _first_use(asked, known)
-    _predicted_rates(known)
+    cpu = _observed_on(asked.cpu, asked.operation)
+    gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
+    path = _path(asked, gpu)
+    points = _points(asked, cpu, gpu, path)
+    _break_even(asked, points, f"{_origin(asked, cpu, gpu, points)} {_path_words(path)}")
+    _first_use(asked, points, cpu, gpu)
+    _predicted_rates(path, points)
     _measured(asked)
 
 
-def _break_even(asked: TransferChoice, known: _Known) -> None:
-    found = break_even_size(known.points)
-    point = _point(asked, known.points)
+def _break_even(asked: TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:
+    found = break_even_size(points)
+    point = _point(asked, points)
     uses = uses_that_pay(point)
     st.subheader("From which size the GPU wins", anchor="break-even")
     columns = st.columns(3, gap="medium")
@@ -128,35 +110,36 @@ def _break_even(asked: TransferChoice, known: _Known) -> None:
     st.markdown(plain(f"At {asked.size:,}, this CPU's time over the GPU's with its transfers is {faster}."))
     title = operation_named(asked.operation).title
     show_chart(
-        lambda: cpu_against_gpu(known.points, found, f"Size of {title.lower()}, fp32"),
-        (asked.operation, known.points),
+        lambda: cpu_against_gpu(points, found, f"Size of {title.lower()}, fp32"),
+        (asked.operation, points),
         key="chart.transfer.break-even",
     )
-    st.markdown(small(f"{_origin(asked, known)} {_path_words(known.path)}"))
+    st.markdown(small(rests_on))
 
 
-def _first_use(asked: TransferChoice, known: _Known) -> None:
+def _first_use(asked: TransferChoice, points: Sequence[SizePoint], cpu: Observed, gpu: Observed) -> None:
     st.subheader("First call, transfer and kernel", anchor="first-use")
-    point = _point(asked, known.points)
+    point = _point(asked, points)
     parts = stack(
         point,
-        cpu_first=first_call_cost(readings_of(known.cpu, "work")),
-        gpu_first=first_call_cost(readings_of(known.gpu, "work")),
+        cpu_first=first_call_cost(readings_of(cpu, "work")),
+        gpu_first=first_call_cost(readings_of(gpu, "work")),
     )
-    show_chart(lambda: first_use(parts), parts, key="chart.transfer.first-use")
+    shown = tuple(parts.items())
+    show_chart(lambda: first_use(parts), shown, key="chart.transfer.first-use")
     rows = [
         {
-            "On": part.where,
-            "Part": part.part,
-            "Time": part.span and part.span.time_s,
-            "Low": part.span and part.span.low_s,
-            "High": part.span and part.span.high_s,
-            "Origin": part.span.origin if part.span else "unknown",
+            "On": where,
+            "Part": part,
+            "Time": span and span.time_s,
+            "Low": span and span.low_s,
+            "High": span and span.high_s,
+            "Origin": span.origin if span else "unknown",
         }
-        for part in parts
+        for (where, part), span in parts.items()
     ]
     units = {"Time": "s", "Low": "s", "High": "s"}
-    show_table(lambda: rows, parts, units, alt="Table of the parts of a first use on the CPU and on the GPU")
+    show_table(lambda: rows, shown, units, alt="Table of the parts of a first use on the CPU and on the GPU")
     st.caption(
         "The first call takes longer by what happens once in a process: kernels are compiled or chosen, threads start. "
         "The libraries themselves were loaded before. It can only be measured: on a device that nobody measured it is "
@@ -164,9 +147,8 @@ def _first_use(asked: TransferChoice, known: _Known) -> None:
     )
 
 
-def _predicted_rates(known: _Known) -> None:
+def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
     """Show the rates over a link that nobody measured, and what a launch should cost there."""
-    path = known.path
     readings = () if path.readings else predicted_rates(path)
     if not readings:
         return
@@ -174,12 +156,12 @@ def _predicted_rates(known: _Known) -> None:
     peaks = {f"{path.title}: {format_bytes_per_s(path.bytes_per_s)}": path.bytes_per_s or 0.0}
     title = "Predicted transfer rate"
     show_chart(lambda: transfer_rates(readings, peaks, title), (readings, repr(peaks)), key="chart.transfer.predicted")
-    launch = known.points[0].kernel
+    launch = points[0].kernel
     cost = (
         ""
         if launch is None
         else (
-            f" A launch, which is all that a call at size {known.points[0].size} is: {format_seconds(launch.time_s)} "
+            f" A launch, which is all that a call at size {points[0].size} is: {format_seconds(launch.time_s)} "
             f"({format_seconds(launch.low_s)} to {format_seconds(launch.high_s)})."
         )
     )
@@ -291,9 +273,9 @@ def _span_words(point: SizePoint) -> str:
     return UNKNOWN if move is None else f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}"
 
 
-def _origin(asked: TransferChoice, known: _Known) -> str:
-    cpu = _known_by(known.cpu, [point.cpu for point in known.points])
-    gpu = _known_by(known.gpu, [point.gpu for point in known.points])
+def _origin(asked: TransferChoice, cpu_readings: Observed, gpu_readings: Observed, points: Sequence[SizePoint]) -> str:
+    cpu = _known_by(cpu_readings, [point.cpu for point in points])
+    gpu = _known_by(gpu_readings, [point.gpu for point in points])
     return (
         f"{plain(asked.cpu.title)}: {cpu}; {plain(asked.gpu.title)}: {gpu}. Filled points are measured, hollow ones "
         "predicted; bands are 95 % intervals of what is measured and 90 % prediction intervals of the rest."

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, claims, claims_of
+from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, claims_of, interval_of
 from gpuexplore.features.fact_check.analysis.judge import FINDINGS, judge
 from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.features.fact_check.analysis.quantities import QUANTITIES

@@ -5,18 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.features.selftest.suite.breaking import OUT_OF_BOUNDS, out_of_memory_of
-from gpuexplore.features.selftest.suite.checks import (
-    CHECKS,
-    bandwidth,
-    clock,
-    correctness,
-    flush,
-    ladder,
-    recording,
-    registers,
-    survival,
-    timer,
-)
+from gpuexplore.features.selftest.suite.checks import CHECKS, bandwidth, correctness, ladder, recording, survival, timer
 from gpuexplore.features.selftest.suite.contract import CheckVerdict
 from gpuexplore.model import Status
 from tests.features.selftest.suite.fake_bench import FakeBench, ended
@@ -143,7 +132,7 @@ def compiled(launched):
 
 @pytest.mark.parametrize("launched", [66, None])
 def test_kernel_launched_has_the_registers_that_are_shown(launched):
-    equal, other = (registers.run(FakeBench(answers=compiled(count))) for count in (64, launched))
+    equal, other = (correctness.run_registers(FakeBench(answers=compiled(count))) for count in (64, launched))
 
     assert (equal.verdict, other.verdict) == (CheckVerdict.PASS, CheckVerdict.FAIL)
     assert f"the kernel launched has {launched} registers, the one shown 64" in other.said[0]
@@ -223,7 +212,8 @@ def test_recording_that_had_no_time_to_begin_is_out_of_time(monkeypatch, tmp_pat
 
 def test_every_check_of_a_gpu_is_tried_by_name():
     """Whoever adds a check gives it figures that pass and figures that fail, here or on the stand-in."""
-    tried = {bandwidth, clock, correctness, flush, ladder, recording, registers, survival, timer}
+    tried = {module.CHECK for module in (bandwidth, correctness, ladder, recording, survival, timer)}
+    tried |= {ladder.CLOCK, timer.FLUSH, correctness.REGISTERS}
     on_the_stand_in = {"environment"}
 
-    assert {check.name for check in CHECKS} == {module.CHECK.name for module in tried} | on_the_stand_in
+    assert {check.name for check in CHECKS} == {check.name for check in tried} | on_the_stand_in

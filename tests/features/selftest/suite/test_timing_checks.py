@@ -6,12 +6,7 @@ import pytest
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.features.selftest.suite.checks import (
-    bandwidth,
-    clock,
-    flush,
-    timer,
-)
+from gpuexplore.features.selftest.suite.checks import bandwidth, ladder, timer
 from gpuexplore.features.selftest.suite.contract import CheckVerdict
 from gpuexplore.model import Bandwidth, Flag, Status
 from gpuexplore.operations import operation_named
@@ -135,7 +130,7 @@ def copied(times):
     ],
 )
 def test_flushes_empty_the_cache_alike(times, words):
-    found = flush.run(FakeBench(answers=copied(times), libraries=("torch",)))
+    found = timer.run_flush(FakeBench(answers=copied(times), libraries=("torch",)))
 
     assert (words in found.said[0]) if words else (found.verdict, found.said) == (CheckVerdict.PASS, ())
 
@@ -146,7 +141,7 @@ def test_copy_that_was_not_timed_behind_every_flush_is_no_pass_and_no_failure(ti
         complete = {None: 1e-5, "torch": 2e-5, "numba_cuda": 2e-5}
         return copied(complete if library == "numba_cuda" else times)(library, flushes)
 
-    found = flush.run(FakeBench(answers=answer))
+    found = timer.run_flush(FakeBench(answers=answer))
 
     assert found.verdict is CheckVerdict.SKIPPED
     assert found.said == ("out of time for the copy of torch",)
@@ -252,13 +247,13 @@ def loaded(clocks_mhz, reasons=(), highest_mhz=None):
     ],
 )
 def test_clock_held_under_load_is_near_the_rated_one_or_there_is_a_reason(bench, verdict, words):
-    found = clock.run(bench)
+    found = ladder.run_clock(bench)
 
     assert found.verdict is verdict
     assert words in " ".join(found.said)
 
 
 def test_looks_without_a_clock_are_not_counted():
-    told = {figure.name: figure for figure in clock.run(loaded([900, None, 950, None])).figures}
+    told = {figure.name: figure for figure in ladder.run_clock(loaded([900, None, 950, None])).figures}
 
     assert told["held clock"].note == "median of 2 looks"

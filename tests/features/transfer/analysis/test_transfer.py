@@ -23,9 +23,8 @@ from gpuexplore.features.transfer.analysis import (
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.features.transfer.analysis.link import LINKS, OWN, predicted_transfer
-from gpuexplore.features.transfer.analysis.span import measured_span
-from gpuexplore.features.transfer.analysis.stack import first_call_cost, stack
+from gpuexplore.features.transfer.analysis.comparison import first_call_cost, stack
+from gpuexplore.features.transfer.analysis.link import LINKS, OWN, measured_span, predicted_transfer
 from gpuexplore.features.transfer.measure.contract import CACHE, TransferReading
 from gpuexplore.model import Flag
 from tests.analysis.made import device, ok
@@ -198,7 +197,7 @@ def test_a_first_use_has_its_parts_and_unknown_ones_stay_unknown():
 
     assert first.time_s == pytest.approx(0.5 - 1e-5)
     assert first_call_cost(()) is None
-    assert [(part.where, part.part) for part in parts if part.span is None] == [("GPU", "first call")]
+    assert [place for place, span in parts.items() if span is None] == [("GPU", "first call")]
 
 
 def test_readings_are_told_apart_by_their_part():

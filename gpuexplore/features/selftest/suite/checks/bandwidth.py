@@ -4,8 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
     FRACTION,
     CheckFigure,

@@ -7,8 +7,7 @@ from collections import Counter
 from signal import SIGINT
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import SelfCheck
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.model import Status

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.features.selftest.suite.bench import Bench
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.breaking import OPERATION, OUT_OF_BOUNDS, out_of_memory_of
-from gpuexplore.features.selftest.suite.check import SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
 from gpuexplore.model import Case, Options, Result, Shape, Status
 

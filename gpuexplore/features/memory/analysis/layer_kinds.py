@@ -7,34 +7,41 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from gpuexplore.features.memory.analysis.layers.size import Size
-from gpuexplore.features.memory.analysis.layers.tape import FULL_BYTES, How, Tape, Value
+from gpuexplore.features.memory.analysis.tape import FULL_BYTES, How, Size, Tape, Value
 
 INDEX_BYTES = 8  # PyTorch's indices are int64
 MASK_BYTES = 1  # a dropout mask on a GPU is bool
 
 
-class LayerLike(Protocol):
-    """What a builder reads of a layer."""
+@dataclass(frozen=True, slots=True)
+class ModelLayer:
+    """One layer as it was typed.
+
+    Attributes:
+        line: its place in the text, from 1.
+        kind: a key of KINDS.
+        sizes: the numbers behind its name, e.g. ``3x224x224``.
+        settings: by name, with the defaults of its kind.
+    """
+
+    line: int
+    kind: str
+    sizes: tuple[int, ...] = ()
+    settings: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """The numbers behind its name."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, int]:
-        """By name."""
-        ...
+    def label(self) -> str:
+        """How a table or a chart calls it, e.g. ``conv 64``."""
+        return f"{self.kind} {'x'.join(map(str, self.sizes))}".strip().replace("_", " ")
 
 
 class WrongShape(Exception):
     """The layer cannot follow the one before it; the text says what it needs."""
 
 
-Build = Callable[[Tape, LayerLike, Value], Value]
+Build = Callable[[Tape, ModelLayer, Value], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ def _shown(value: Value) -> str:
     return "x".join(map(str, value.shape))
 
 
-def _window(layer: LayerLike, value: Value, kernel: int) -> tuple[int, int]:
+def _window(layer: ModelLayer, value: Value, kernel: int) -> tuple[int, int]:
     _, height, width = _map_of(value)
     stride, padding = layer.settings["stride"] or kernel, layer.settings["padding"]
     if min(height, width) + 2 * padding < kernel or kernel < 1:
@@ -75,7 +82,7 @@ def _window(layer: LayerLike, value: Value, kernel: int) -> tuple[int, int]:
     return (height + 2 * padding - kernel) // stride + 1, (width + 2 * padding - kernel) // stride + 1
 
 
-def _conv(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _conv(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     (out,), kernel, groups = layer.sizes, layer.settings["kernel"], layer.settings["groups"]
     if not layer.settings["stride"]:
@@ -98,48 +105,48 @@ def _linear_to(tape: Tape, value: Value, features: int, *, bias: bool, tied: boo
     return tape.record([narrow], (*rest, features), How(keeps="inputs", weights=[weight, *biases], is_product=True))
 
 
-def _linear(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _linear(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     tied = bool(layer.settings["tied"])
     if tied and (not tape.weights or tape.weights[0] != layer.sizes[0] * value.shape[-1]):
         raise WrongShape("tied=no, or as many features as the embedding has entries")
     return _linear_to(tape, value, layer.sizes[0], bias=bool(layer.settings["bias"]), tied=tied)
 
 
-def _max_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _max_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     shape = (channels, *_window(layer, value, layer.sizes[0]))
     indices = tape.extra(Size(0, prod(shape) * INDEX_BYTES))
     return tape.record([value], shape, How(keeps="inputs", extras=[indices]))
 
 
-def _avg_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _avg_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     shape = (channels, layer.sizes[0], layer.sizes[0])
     return tape.record([value], shape, How(keeps="nothing" if layer.sizes[0] == 1 else "inputs"))
 
 
-def _keep_output(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _keep_output(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return tape.record([value], value.shape, How(keeps="output", in_place=True))
 
 
-def _keep_input(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _keep_input(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return tape.record([value], value.shape, How(keeps="inputs"))
 
 
-def _softmax(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _softmax(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return tape.record([tape.cast(value, "full")], value.shape, How(keeps="output"))
 
 
-def _dropout(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _dropout(tape: Tape, _: ModelLayer, value: Value) -> Value:
     mask = tape.extra(Size(0, value.element_count * MASK_BYTES))
     return tape.record([value], value.shape, How(extras=[mask]))
 
 
-def _flatten(_: Tape, __: LayerLike, value: Value) -> Value:
+def _flatten(_: Tape, __: ModelLayer, value: Value) -> Value:
     return Value(value.buffer, (value.element_count,), value.itemsize)
 
 
-def _batch_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _batch_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
     channels = value.shape[0]
     statistics = tape.extra(Size(2 * channels * FULL_BYTES))
     tape.running_count += 2 * channels
@@ -155,15 +162,15 @@ def _normed(tape: Tape, value: Value, *, weight_count: int) -> Value:
     return tape.record([full], value.shape, How(keeps="inputs", extras=[statistics], weights=weights))
 
 
-def _layer_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _layer_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return _normed(tape, value, weight_count=2)
 
 
-def _rms_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _rms_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return _normed(tape, value, weight_count=1)
 
 
-def _embedding(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     (width,), positions = layer.sizes, layer.settings["positions"]
     if len(value.shape) != 1 or value.itemsize != INDEX_BYTES:
         raise WrongShape("tokens, from a first line like `input tokens=1024`")
@@ -178,7 +185,7 @@ def _embedding(tape: Tape, layer: LayerLike, value: Value) -> Value:
     return tape.record([result], result.shape, How(weights=[places], passes_gradient=True))
 
 
-def _attention(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if len(value.shape) != 2:
         raise WrongShape(f"an input of tokens x width; here it is {_shown(value)}")
     (tokens, width), heads = value.shape, layer.settings["heads"]
@@ -223,7 +230,7 @@ def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, toke
     return tape.record([mixed], mixed.shape, How(scratch_elements=held))
 
 
-def _gated(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     """The SwiGLU block of Llama: silu(gate) x up, then back to the width."""
     (features,), has_bias = layer.sizes, bool(layer.settings["bias"])
     gate = _linear_to(tape, value, features, bias=has_bias)
@@ -233,7 +240,7 @@ def _gated(tape: Tape, layer: LayerLike, value: Value) -> Value:
     return _linear_to(tape, product, value.shape[-1], bias=has_bias)
 
 
-def _passed_on(_: Tape, __: LayerLike, value: Value) -> Value:
+def _passed_on(_: Tape, __: ModelLayer, value: Value) -> Value:
     return value
 
 

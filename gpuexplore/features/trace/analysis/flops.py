@@ -15,8 +15,8 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, PREFIX, Attention
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, PREFIX, Attention
 from gpuexplore.operations.attention import attended_pairs
 
 Arguments = Sequence[CallArgument]

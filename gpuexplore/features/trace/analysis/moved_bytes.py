@@ -13,9 +13,9 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, ELEMENT_WISE, PREFIX, Attention
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
-from gpuexplore.features.trace.analysis.work.flops import CONVOLUTIONS, convolved, is_transposed, numbers, sensible
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, ELEMENT_WISE, PREFIX, Attention
+from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, convolved, is_transposed, numbers, sensible
 
 Arguments = Sequence[CallArgument]
 Dims = tuple[int, ...]

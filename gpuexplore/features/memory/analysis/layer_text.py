@@ -12,12 +12,12 @@
 shortcut; ``#`` begins a comment, and ``;`` ends a line as well.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.memory.analysis.layers.kinds import KINDS, LayerKind
+from gpuexplore.features.memory.analysis.layer_kinds import KINDS, LayerKind, ModelLayer
 from gpuexplore.typed_text import LONGEST_LIST, check_text
 from gpuexplore.units import read_whole
 
@@ -25,28 +25,6 @@ MOST_LAYERS = 5000  # after `repeat`
 MOST_DEPTH = 4  # of one `repeat` within another
 LARGEST_NUMBER = 1_000_000_000
 SWITCHES = {"yes": 1, "no": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelLayer:
-    """One layer as it was typed.
-
-    Attributes:
-        line: its place in the text, from 1.
-        kind: a key of KINDS.
-        sizes: the numbers behind its name, e.g. ``3x224x224``.
-        settings: by name, with the defaults of its kind.
-    """
-
-    line: int
-    kind: str
-    sizes: tuple[int, ...] = ()
-    settings: Mapping[str, int] = field(default_factory=dict, hash=False)
-
-    @property
-    def label(self) -> str:
-        """How a table or a chart calls it, e.g. ``conv 64``."""
-        return f"{self.kind} {'x'.join(map(str, self.sizes))}".strip().replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
