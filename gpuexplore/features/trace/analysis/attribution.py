@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, ProfilerTrace
@@ -58,26 +58,11 @@ MAY_OVERLAP = ("cudaLaunchKernelEx", "cuLaunchKernelEx")  # with the kernel befo
 SLACK_NS = 5000  # of one kernel's end over the next one's start, which rounding of stamps explains
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """Which kernels belong to which call.
+def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str, Sequence[Kernel]], Sequence[int]]:
+    """Return which kernels belong to which call, each ended where the next one on its stream began; and what they lost.
 
-    Attributes:
-        kernels: by the index of the operation that launched them; by their own name where none is known, or it is a
-            graph or a region of many operations.
-        contradicted: kernels that end long after the next one on their stream began, which were ended there.
-        contradicted_ns: the time that they lost.
-        processes: that operations of torch were called in.
-    """
-
-    kernels: Mapping[int | str, Sequence[Kernel]]
-    contradicted: int
-    contradicted_ns: int
-    processes: int
-
-
-def attribute(trace: ProfilerTrace, parents: Parents) -> Attribution:
-    """Return which kernels belong to which call, each ended where the next one on its stream began.
+    They are by the index of the operation that launched them; by their own name where none is known, or it is a graph
+    or a region of many operations. Lost is the time in ns, of each kernel that ends long after the next one began.
 
     Kineto gives a kernel the external id of the operation that was innermost when it was launched. Where it is missing,
     or another number (the correlation, in traces of 2023), the call of the runtime with the kernel's correlation leads
@@ -107,9 +92,7 @@ def attribute(trace: ProfilerTrace, parents: Parents) -> Attribution:
         else:
             found[caller].append(kernel)
     lost = [before.end_ns - after.end_ns for before, after in zip(trace.kernels, kernels, strict=True)]
-    return Attribution(
-        found, sum(map(bool, lost)), sum(lost), len({call.process for call in calls if call.category == "cpu_op"})
-    )
+    return found, lost
 
 
 def _by_number(calls: Sequence[Call], number_of: Callable[[Call], int | None]) -> Mapping[int, list[int]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import cast
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.dtypes import DTYPES
@@ -22,15 +22,8 @@ Arguments = Sequence[CallArgument]
 BY_ROWS: Layout = "NN"
 
 
-class FoundCounterpart(NamedTuple):
-    """An operation of ours, the lengths of its axes, and how its matrices lie in memory."""
-
-    operation: str
-    axes: dict[str, int]
-    layout: Layout = BY_ROWS
-
-
-Match = Callable[[Arguments], FoundCounterpart | None]
+Found = tuple[str, dict[str, int], Layout]  # an operation of ours, the lengths of its axes, how its matrices lie
+Match = Callable[[Arguments], Found | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +74,15 @@ def counterpart(call: Call, dtype: str | None) -> Counterpart | None:
         found = match(call.arguments)
         if found is None:
             return None
-        operation, shape = OPERATIONS[found.operation], Shape.of(**found.axes)
+        name, axes, layout = found
+        operation = OPERATIONS[name]
+        shape = Shape.of(**axes)
         check_limits(shape, operation)
-    except (
-        ArithmeticError,
-        IndexError,
-        TypeError,
-        ValueError,
-        InvalidInput,
-    ):  # other axes, or beyond limits
+    except (ArithmeticError, IndexError, TypeError, ValueError, InvalidInput):  # other axes, or beyond limits
         return None
-    if operation.unsupported(DTYPES[dtype]) or found.layout not in operation.layouts:
+    if operation.unsupported(DTYPES[dtype]) or layout not in operation.layouts:
         return None
-    return Counterpart(operation.name, shape, dtype, found.layout)
+    return Counterpart(operation.name, shape, dtype, layout)
 
 
 def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
@@ -115,52 +104,52 @@ def _is_by_columns(matrix: CallArgument) -> bool:
 
 
 def _matmul(place: int) -> Match:
-    def match(arguments: Arguments) -> FoundCounterpart:
+    def match(arguments: Arguments) -> Found:
         (m, k), (_, n) = _dims(arguments, place), _dims(arguments, place + 1)
-        return FoundCounterpart("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
+        return ("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
 
     return match
 
 
-def _matvec(arguments: Arguments) -> FoundCounterpart | None:
+def _matvec(arguments: Arguments) -> Found | None:
     (m, n), _ = _dims(arguments, 0), _dims(arguments, 1)
-    return None if _is_by_columns(arguments[0]) else FoundCounterpart("matvec", {"m": m, "n": n})
+    return None if _is_by_columns(arguments[0]) else ("matvec", {"m": m, "n": n}, BY_ROWS)
 
 
-def _addmm(arguments: Arguments) -> FoundCounterpart | None:
+def _addmm(arguments: Arguments) -> Found | None:
     """Return a linear layer; where its matrices do not lie by rows, which ours do, the product that it is."""
     if _layout(arguments, 1) != BY_ROWS:
         return _matmul(1)(arguments)
     (b, d), (_, k) = _dims(arguments, 1), _dims(arguments, 2)
-    return FoundCounterpart("linear", {"b": b, "d": d, "k": k})
+    return ("linear", {"b": b, "d": d, "k": k}, BY_ROWS)
 
 
-def _linear(arguments: Arguments) -> FoundCounterpart:
+def _linear(arguments: Arguments) -> Found:
     """Return a product with the weights, (out, in) by rows, which are (in, out) by columns."""
     *rows, d = _dims(arguments, 0)
-    return FoundCounterpart("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
+    return ("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
 
 
 def _batched(place: int) -> Match:
-    def match(arguments: Arguments) -> FoundCounterpart:
+    def match(arguments: Arguments) -> Found:
         (batch, m, k), (_, _, n) = _dims(arguments, place), _dims(arguments, place + 1)
         limits = OPERATIONS["batched_matmul"].limits
         outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
         inner = batch // outer if outer else 0
         axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
-        return FoundCounterpart("batched_matmul", axes, _layout(arguments, place))
+        return ("batched_matmul", axes, _layout(arguments, place))
 
     return match
 
 
 def _attention(places: Attention) -> Match:
-    def match(arguments: Arguments) -> FoundCounterpart | None:
+    def match(arguments: Arguments) -> Found | None:
         query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
         is_masked = places.mask is not None and any(each.dims for each in arguments[places.mask : places.mask + 1])
         causal, _ = causal_of(arguments, places)
         if is_masked or causal is None or not query == key == value:
             return None
-        return FoundCounterpart("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}))
+        return ("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}), BY_ROWS)
 
     return match
 
@@ -173,38 +162,34 @@ def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
     return first
 
 
-def _add(arguments: Arguments) -> FoundCounterpart:
-    return FoundCounterpart("vector_add", {"n": prod(_same_shapes(arguments))})
+def _add(arguments: Arguments) -> Found:
+    return ("vector_add", {"n": prod(_same_shapes(arguments))}, BY_ROWS)
 
 
-def _multiply(arguments: Arguments) -> FoundCounterpart:
+def _multiply(arguments: Arguments) -> Found:
     *rows, n = _same_shapes(arguments)
-    return FoundCounterpart("multiply", {"m": prod(rows), "n": n})
+    return ("multiply", {"m": prod(rows), "n": n}, BY_ROWS)
 
 
-def _softmax(arguments: Arguments) -> FoundCounterpart | None:
+def _softmax(arguments: Arguments) -> Found | None:
     *rows, n = _dims(arguments, 0)
     (axis,) = numbers(arguments[1])
-    return FoundCounterpart("softmax", {"m": prod(rows), "n": n}) if axis in (-1, len(rows)) else None
+    return ("softmax", {"m": prod(rows), "n": n}, BY_ROWS) if axis in (-1, len(rows)) else None
 
 
-def _layer_norm(arguments: Arguments) -> FoundCounterpart | None:
+def _layer_norm(arguments: Arguments) -> Found | None:
     *rows, n = _dims(arguments, 0)
     has_both = arguments[2].dims == arguments[3].dims == (n,)
-    return (
-        FoundCounterpart("layer_norm", {"m": prod(rows), "n": n})
-        if numbers(arguments[1]) == (n,) and has_both
-        else None
-    )
+    return ("layer_norm", {"m": prod(rows), "n": n}, BY_ROWS) if numbers(arguments[1]) == (n,) and has_both else None
 
 
-def _copy(arguments: Arguments) -> FoundCounterpart | None:
+def _copy(arguments: Arguments) -> Found | None:
     same = arguments[0].kind == arguments[1].kind and arguments[0].strides == arguments[1].strides
-    return FoundCounterpart("copy", {"n": prod(_same_shapes(arguments))}) if same else None
+    return ("copy", {"n": prod(_same_shapes(arguments))}, BY_ROWS) if same else None
 
 
 def _convolution(name: str) -> Match:
-    def match(arguments: Arguments) -> FoundCounterpart | None:
+    def match(arguments: Arguments) -> Found | None:
         (b, c, h, w), (o, per_group, r, s) = _dims(arguments, 0), _dims(arguments, 1)
         places = CONVOLUTIONS[name]
         padding, stride = numbers(arguments[places.padding]), numbers(arguments[places.stride])
@@ -213,7 +198,7 @@ def _convolution(name: str) -> Match:
         keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
         if r != s or c != per_group or transposed or not keeps_size:
             return None
-        return FoundCounterpart("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r})
+        return ("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r}, BY_ROWS)
 
     return match
 

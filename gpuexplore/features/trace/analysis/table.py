@@ -227,8 +227,7 @@ class _RowTimes:
 def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     """Return the table of a trace that was taken on `on`."""
     parents, self_ns = nest(trace.calls)
-    attribution = attribute(trace, parents)
-    launched = attribution.kernels
+    launched, lost_ns = attribute(trace, parents)
     kernels = [kernel for each in launched.values() for kernel in each]
     self_cpu_s = sum(self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
@@ -251,9 +250,9 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
         span_s=(max(each.end_ns for each in events) - min(each.start_ns for each in events)) * NS,
         has_shapes=trace.has_shapes,
         left_out=trace.left_out,
-        contradicted=attribution.contradicted,
-        contradicted_s=attribution.contradicted_ns * NS,
-        processes=attribution.processes,
+        contradicted=sum(map(bool, lost_ns)),
+        contradicted_s=sum(lost_ns) * NS,
+        processes=len({call.process for call in trace.calls if call.category == "cpu_op"}),
     )
 
 

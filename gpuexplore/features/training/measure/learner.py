@@ -74,31 +74,30 @@ def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
     return cross_entropy(wide, labels.flatten())
 
 
-class Batches:
-    """New samples for each step: nothing can be learned by heart, so a loss is that of samples never seen.
+Batches = Callable[[int], tuple[Tensor, Tensor]]  # samples and labels of a step, on the CPU
+
+
+def batches_of(setup: Setup) -> Batches:
+    """Return what makes new samples for each step: no loss is of samples that were learned by heart.
 
     By a rule, each class has a pattern, and a sample is its class's pattern in normal noise. At random, labels are
     drawn by lot and say nothing.
     """
+    samples_shape, targets, *_ = setup.model.contract.inputs(setup.shape)
+    labels_shape = targets[:-1]
+    own = samples_shape[len(labels_shape) :]  # of what one label is for
+    scale = min(LARGEST_PATTERN, SEPARATION / sqrt(2 * int(np.prod(own))))
+    patterns = scale * torch.randn((setup.model.classes, *own), generator=torch.Generator().manual_seed(setup.seed))
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._samples, targets, *_ = setup.model.contract.inputs(setup.shape)
-        self._labels = targets[:-1]
-        own = self._samples[len(self._labels) :]  # of what one label is for
-        numbers = int(np.prod(own))
-        scale = min(LARGEST_PATTERN, SEPARATION / sqrt(2 * numbers))
-        generator = torch.Generator().manual_seed(setup.seed)
-        self._patterns = scale * torch.randn((setup.model.classes, *own), generator=generator)
-
-    def of_step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Return samples and labels of a step, on the CPU."""
-        generator = torch.Generator().manual_seed(self._setup.seed * STRIDE_OF_SEEDS + step + 1)
-        samples = torch.randn(self._samples, generator=generator)
-        labels = torch.randint(self._setup.model.classes, self._labels, generator=generator)
-        if self._setup.data == "rule":
-            samples += self._patterns[labels]
+    def batch(step: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(setup.seed * STRIDE_OF_SEEDS + step + 1)
+        samples = torch.randn(samples_shape, generator=generator)
+        labels = torch.randint(setup.model.classes, labels_shape, generator=generator)
+        if setup.data == "rule":
+            samples += patterns[labels]
         return samples, labels
+
+    return batch
 
 
 Optimizer = Callable[[Sequence[Tensor], float], torch.optim.Optimizer]

@@ -22,7 +22,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.training.measure.contract import Processes, Timing, largest_difference
 from gpuexplore.features.training.measure.launch import JOB, REPORTS, STOP
-from gpuexplore.features.training.measure.learner import Batches, LearnedStep, Learner, Network, RankShare
+from gpuexplore.features.training.measure.learner import LearnedStep, Learner, Network, RankShare, batches_of
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Recorder
 from gpuexplore.features.training.measure.setup import Setup, read_setup
 from gpuexplore.features.training.measure.turns import MOST_SECONDS, count_zeros, gradient_error, is_counted
@@ -63,7 +63,7 @@ class RankTeam:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
         self._setup, self._device, self._directory = setup, device, directory
         self._place = self._own_device()
-        self._batches = Batches(setup)
+        self._batch_of = batches_of(setup)
         self._alone = {name: self._learner(name) for name in setup.modes} if self.rank == 0 else {}
         self._together = {f"{name} × {self.count}": self._member(name) for name in setup.modes}
         names = [*setup.modes, *self._together, *self._data_parallel_names()]
@@ -76,7 +76,7 @@ class RankTeam:
         if self.rank == 0:
             self._report(self._recorder.payload(doing="checking the gradients against float64"))
         for name, learner in self._alone.items():
-            self._recorder.courses[name].error = gradient_error(learner, self._setup, self._batches)
+            self._recorder.courses[name].error = gradient_error(learner, self._setup, self._batch_of)
         stopped = self._in_turns()
         all_reduce_s = self._all_reduce_s()
         if self.rank == 0:
@@ -114,7 +114,7 @@ class RankTeam:
     def _in_turns(self) -> str | None:
         random, began, reported = Random(self._setup.seed), monotonic(), monotonic()
         for step in range(self._setup.steps):
-            batch = self._batches.of_step(step)
+            batch = self._batch_of(step)
             for name in random.sample(list(self._recorder.courses), len(self._recorder.courses)):
                 self._recorder.courses[name].add(self._take_turn(name, *batch))
             if self.rank == 0 and is_counted(step, self._setup.steps):

@@ -12,7 +12,7 @@ import torch
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled, GpuExploreError
 from gpuexplore.features.training.measure.contract import Underflow
-from gpuexplore.features.training.measure.learner import Batches, Learner, Network, loss_of
+from gpuexplore.features.training.measure.learner import Batches, Learner, Network, batches_of, loss_of
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Course, Recorder
 from gpuexplore.features.training.measure.setup import Setup
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
@@ -53,24 +53,24 @@ def train(setup: Setup, device: Device, watch: TrainingWatch) -> tuple[Recorder,
     """
     allow_tf32(dtype_named("fp32"))
     recorder = Recorder(setup, setup.modes, device, torch.get_num_threads())
-    batches = Batches(setup)
+    batch_of = batches_of(setup)
     watch.report(recorder.payload(doing="checking the gradients against float64"))
     learners = {name: Learner(setup, name, device.id, clock=watch.time.clock) for name in setup.modes}
     for name, learner in learners.items():
         course = recorder.courses[name]
-        course.error = gradient_error(learner, setup, batches)
+        course.error = gradient_error(learner, setup, batch_of)
         if learner.mode.dtype == "fp16":
-            course.underflow = underflow(learner, setup, batches, device.id)
+            course.underflow = underflow(learner, setup, batch_of, device.id)
         _obey(watch)
-    return recorder, _in_turns(setup, learners, batches, recorder=recorder, watch=watch)
+    return recorder, _in_turns(setup, learners, batch_of, recorder=recorder, watch=watch)
 
 
 def _in_turns(
-    setup: Setup, learners: Mapping[str, Learner], batches: Batches, *, recorder: Recorder, watch: TrainingWatch
+    setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, watch: TrainingWatch
 ) -> str | None:
     random, began, reported, round_s = Random(setup.seed), monotonic(), monotonic(), 0.0
     for step in range(setup.steps):
-        samples, labels = batches.of_step(step)
+        samples, labels = batch_of(step)
         with watch.time.undisturbed(round_s):
             order = random.sample(list(learners), len(learners))
             round_s = sum(recorder.courses[name].add(learners[name].step(samples, labels)) for name in order)
@@ -104,13 +104,13 @@ def count_zeros(learners: Mapping[str, Learner], courses: Mapping[str, Course], 
 # What is counted beside training: that the gradients are right, and which of them fp16 loses late in training.
 
 
-def gradient_error(learner: Learner, setup: Setup, batches: Batches) -> float:
+def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:
     """Return the error of the first gradients against float64.
 
     Raises:
         GpuExploreError: it is larger than the mode's dtype can explain: what follows would be worth nothing.
     """
-    samples, labels = batches.of_step(0)
+    samples, labels = batch_of(0)
     exact = Network(setup.model, setup.seed).double()
     loss_of(exact(samples.double()), labels).backward()
     wanted = torch.cat([value.grad.flatten() for value in exact.parameters() if value.grad is not None])
@@ -122,13 +122,13 @@ def gradient_error(learner: Learner, setup: Setup, batches: Batches) -> float:
     return error
 
 
-def underflow(learner: Learner, setup: Setup, batches: Batches, device: str) -> Underflow:
+def underflow(learner: Learner, setup: Setup, batch_of: Batches, device: str) -> Underflow:
     """Return which share of gradients is zero in the mode's autocast at a loss of 1e-5, unscaled and scaled.
 
     The right logit of each sample is raised by so much that its loss is what it would be late in training; the model
     stays as it was made, so that every mode is asked about the same one.
     """
-    samples, labels = (tensor.to(device) for tensor in batches.of_step(0))
+    samples, labels = (tensor.to(device) for tensor in batch_of(0))
     network = Network(setup.model, setup.seed).to(device)
     rows = torch.nn.functional.one_hot(labels.flatten(), setup.model.classes)
     with torch.no_grad():
