@@ -35,27 +35,22 @@ FINDINGS: tuple[FindingName, ...] = (
 )  # strongest first
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimFinding:
-    """One thing that is the matter with a claim, and the sentence that shows it."""
-
-    name: FindingName
-    evidence: str
+Told = tuple[FindingName | None, str]  # what is the matter with a claim, if anything, and the sentence that says so
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A claim, its verdict, what speaks against it, the strongest first, and what else is known."""
+    """A claim and its verdict.
+
+    Attributes:
+        findings: what speaks against it, the strongest first.
+        evidence: a sentence for each of them, then what else is known.
+    """
 
     claim: Claim
     verdict: Verdict
-    findings: tuple[ClaimFinding, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def evidence(self) -> tuple[str, ...]:
-        """The sentences of its findings, then the notes."""
-        return (*(finding.evidence for finding in self.findings), *self.notes)
+    findings: tuple[FindingName, ...]
+    evidence: tuple[str, ...]
 
 
 def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
@@ -65,23 +60,19 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
         claim: as its notebook has it.
         results: measured here, the newest first.
     """
-    said = [*_limits(claim), *_clock(claim)]
+    said: list[Told] = [*_limits(claim), *_clock(claim)]
     confirmed = False
     for figure in claim.figures:
         compared = list(_compared(claim, figure))
         confirmed = confirmed or _is_confirmed(compared, claim, figure)
         said += compared
     outcomes = [outcome(check, claim, results) for check in claim.checks]
-    said += [evidence for _, evidence in outcomes]
-    findings = tuple(
-        sorted(
-            (found for found in said if isinstance(found, ClaimFinding)), key=lambda found: FINDINGS.index(found.name)
-        )
-    )
-    notes = tuple(sentence for sentence in said if isinstance(sentence, str))
+    said += [(None, evidence) for _, evidence in outcomes]
+    found = [(name, evidence) for rank in FINDINGS for name, evidence in said if name == rank]
+    notes = [evidence for name, evidence in said if name is None]
     agreed = {True} if confirmed else set[bool | None]()
-    verdict = findings[0].name if findings else _without_findings(agreed | {agrees for agrees, _ in outcomes})
-    return Judgement(claim, verdict, findings, notes)
+    verdict = found[0][0] if found else _without_findings(agreed | {agrees for agrees, _ in outcomes})
+    return Judgement(claim, verdict, tuple(name for name, _ in found), (*(evidence for _, evidence in found), *notes))
 
 
 def _without_findings(agreed: Set[bool | None]) -> Verdict:
@@ -96,19 +87,19 @@ def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
     return tuple(judge(claim, results) for claim in claims())
 
 
-def _limits(claim: Claim) -> Iterator[ClaimFinding | str]:
-    """Say which variants of the card the printed time is impossible on; a finding where that is all of a named one."""
+def _limits(claim: Claim) -> Iterator[Told]:
+    """Say which variants of the card the printed time is impossible on: a finding where that is all of a named one."""
     if not claim.card or not claim.time_s:
         return
     limits = {variant: _above_limit(claim, variant) for variant in CARDS[claim.card]}
     above = [f"impossible on a {variant.name}, {why}" for variant, why in limits.items() if why]
     below = [variant.name for variant, why in limits.items() if not why]
     if claim.card == NOT_NAMED:
-        yield "The card is not named"
+        yield None, "The card is not named"
     elif not below:
-        yield ClaimFinding("impossible", f"{_done(claim)}: {'; '.join(above)}")
+        yield "impossible", f"{_done(claim)}: {'; '.join(above)}"
         return
-    yield f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {_listed(below)}'])}"
+    yield None, f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {_listed(below)}'])}"
 
 
 def _above_limit(claim: Claim, variant: Variant) -> str | None:
@@ -131,16 +122,16 @@ def _done(claim: Claim) -> str:
     )
 
 
-def _clock(claim: Claim) -> Iterator[ClaimFinding]:
+def _clock(claim: Claim) -> Iterator[Told]:
     if claim.waited is False:
         why = "The clock was read before the device was done: what was timed is the launch, not the work"
-        yield ClaimFinding("not a measurement", why)
+        yield "not a measurement", why
 
 
-def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[ClaimFinding | str]:
+def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Told]:
     """Compare what was said, printed, computed and is known of one quantity, each pair once."""
     if figure.said and figure.printed and not _agree(_read(figure.said), _read(figure.printed)):
-        yield ClaimFinding("contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}")
+        yield "contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}"
     stated = [text for text in (figure.printed, figure.said) if text]
     quantity = QUANTITIES.get(figure.quantity)
     computed = quantity.compute(claim) if quantity else None
@@ -148,18 +139,18 @@ def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[ClaimFinding | str]
         name: FindingName = "contradicts itself" if quantity.origin == "own" else "wrong"
         off = [text for text in stated if not _agree(_read(text), computed)]
         found = f"{quantity.words}: {_show(computed)}"
-        yield ClaimFinding(name, f"{found}, not {off[0]}") if off else found
+        yield (name, f"{found}, not {off[0]}") if off else (None, found)
     if figure.known:
         off = [text for text in stated if not _agree(_read(text), _read(figure.known))]
         found = f"{figure.quantity}: {figure.known} ({figure.source})"
-        yield ClaimFinding("wrong", f"{found}, not {off[0]}") if off else found
+        yield ("wrong", f"{found}, not {off[0]}") if off else (None, found)
 
 
-def _is_confirmed(compared: Sequence[ClaimFinding | str], claim: Claim, figure: ClaimFigure) -> bool:
+def _is_confirmed(compared: Sequence[Told], claim: Claim, figure: ClaimFigure) -> bool:
     quantity = QUANTITIES.get(figure.quantity)
     was_stated = bool(figure.said or figure.printed)
     was_computed = was_stated and quantity is not None and quantity.compute(claim) is not None
-    return was_computed and not any(isinstance(found, ClaimFinding) for found in compared)
+    return was_computed and all(name is None for name, _ in compared)
 
 
 def _read(text: str) -> Value:

@@ -1,8 +1,8 @@
 """Memory on a page: the peak and what fits, the timeline, every GPU, every layer, and what row C4 may have counted."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -53,28 +53,19 @@ def countings() -> dict[str, dict[str, int]]:
         f"peak of a training step with {OPTIMIZERS[optimizer].title}, as PyTorch allocates": _peaks(optimizer)
         for optimizer in ("sgd", "momentum", "adamw")
     }
-    return peaks | {rule: _by_model(terms) for rule, terms in RULES}
+    return peaks | {words: _by_model(rule) for words, rule in RULES.items()}
 
 
 def _peaks(optimizer: str) -> dict[str, int]:
     return {name: training_memory(name, BATCH, Training(optimizer=optimizer)).total_bytes for name in MODELS}
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """Bytes to add up: parameters, outputs of layers with ReLU in place, ReLU's outputs, the largest output."""
-
-    parameters: int
-    outputs: int
-    relu_outputs: int
-    largest_output: int
-
-
-def _terms(model: LayeredModel) -> _Terms:
+def _terms(model: LayeredModel) -> tuple[int, int, int, int]:
+    """Return the bytes of parameters, of outputs with ReLU in place, of ReLU's outputs, and of the largest output."""
     tape = tape_of(model, Training())
     sizes = [_output_bytes(tape, step) for step in _layer_steps(tape)]
     relu = sum(_output_bytes(tape, step) for step in tape.steps if step.in_place)
-    return _Terms(sum(tape.weights) * tape.itemsize, sum(sizes), relu, max(sizes))
+    return sum(tape.weights) * tape.itemsize, sum(sizes), relu, max(sizes)
 
 
 def _layer_steps(tape: Tape) -> Sequence[TapeStep]:
@@ -86,49 +77,34 @@ def _output_bytes(tape: Tape, step: TapeStep) -> int:
     return tape.buffers[step.outputs[0]].size.at(BATCH)
 
 
-RULES = (
-    ("outputs of convolutions, pools and dense layers, once", ("outputs",)),
-    ("the same, with parameters and gradients", ("outputs", "parameters", "parameters")),
-    (
-        "the same, with two gradient maps of the largest output",
-        ("outputs", "parameters", "parameters", "largest_output", "largest_output"),
+Rule = Callable[[int, int, int, int], int]  # of what `_terms` returns
+RULES: Mapping[str, Rule] = {
+    "outputs of convolutions, pools and dense layers, once": lambda _, outputs, __, ___: outputs,
+    "the same, with parameters and gradients": lambda parameters, outputs, _, __: outputs + 2 * parameters,
+    "the same, with two gradient maps of the largest output": (
+        lambda parameters, outputs, _, largest: outputs + 2 * parameters + 2 * largest
     ),
-    (
-        "outputs and separate ReLU outputs, parameters, gradients",
-        ("outputs", "relu_outputs", "parameters", "parameters"),
+    "outputs and separate ReLU outputs, parameters, gradients": (
+        lambda parameters, outputs, relu_outputs, _: outputs + relu_outputs + 2 * parameters
     ),
-    ("every map and parameter twice: value and gradient", ("outputs", "outputs", "parameters", "parameters")),
-)
+    "every map and parameter twice: value and gradient": (
+        lambda parameters, outputs, _, __: 2 * outputs + 2 * parameters
+    ),
+}
 
 
-def _by_model(terms: Sequence[str]) -> dict[str, int]:
-    return {name: sum(getattr(_terms(model_named(name)), term) for term in terms) for name in MODELS}
+def _by_model(rule: Rule) -> dict[str, int]:
+    return {name: rule(*_terms(model_named(name))) for name in MODELS}
 
 
 # The layers of a model one by one: what each makes, how many parameters it has, and what stays of it.
 
 
-@dataclass(frozen=True, slots=True)
-class LayerRow:
-    """One layer.
+def layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[dict[str, Any]]:
+    """Return a row of the table for each layer of a training step, the loss last.
 
-    Attributes:
-        label: its kind, its numbers and its place.
-        parameter_count: numbers it trains; tied ones count where they are first.
-        output_bytes: of what it hands on, for the batch.
-        kept_bytes: that stay from its forward to its backward, for the batch, without what an earlier layer keeps.
-        keeps: the same in words.
+    Parameters that are tied count where they are first, and bytes that an earlier layer keeps are not kept twice.
     """
-
-    label: str
-    parameter_count: int
-    output_bytes: int
-    kept_bytes: int
-    keeps: str
-
-
-def layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> tuple[LayerRow, ...]:
-    """Return a row for each layer of a training step, the loss last."""
     tape = tape_of(model, setup)
     parameters: Counter[int] = Counter()
     kept: Counter[int] = Counter()
@@ -142,11 +118,17 @@ def layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> tuple[
         parameters[step.layer] += sum(tape.weights[weight] for weight in {*step.weights} - seen_weights)
         seen_weights |= {*step.weights}
     words = [KINDS[layer.kind].keeps for layer in model.layers] + ["its output"]
-    return tuple(
-        LayerRow(label, parameters[place], outputs.get(place, 0), kept[place], words[place])
+    return [
+        {
+            "Layer": label,
+            "Parameters": parameters[place],
+            "Output": outputs[place],
+            "Kept for backward": kept[place],
+            "What is kept": words[place],
+        }
         for place, label in enumerate(tape.layers)
         if place in outputs
-    )
+    ]
 
 
 FITS = {True: "yes", False: "no"}
@@ -259,21 +241,9 @@ def _layers(asked: MemoryChoice, setup: Training) -> None:
     st.subheader("Layers", anchor="layers")
     micro_batch = micro_batch_of(asked.batch, setup)
 
-    def rows() -> list[dict[str, object]]:
-        return [
-            {
-                "Layer": row.label,
-                "Parameters": row.parameter_count,
-                "Output": row.output_bytes,
-                "Kept for backward": row.kept_bytes,
-                "What is kept": row.keeps,
-            }
-            for row in layer_rows(asked.model, setup, micro_batch)
-        ]
-
     units = {"Parameters": "count", "Output": "MB", "Kept for backward": "MB"}
     show_table(
-        rows,
+        lambda: layer_rows(asked.model, setup, micro_batch),
         asked,
         units,
         alt="Table of the layers with their parameters, outputs and what is kept of each",

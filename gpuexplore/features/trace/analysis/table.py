@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -207,23 +207,6 @@ class _RowWork:
     may_be_masked: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _RowTimes:
-    """The times of the calls of a trace, by their index: on the host, and of what they launched on a GPU."""
-
-    self_ns: Sequence[int]
-    launched: Mapping[int | str, Sequence[Kernel]]
-    has_gpu: bool
-    total_s: float
-
-    def self_cpu_s(self, calls: Sequence[int]) -> float:
-        return sum(self.self_ns[index] for index in calls) * NS
-
-    def gpu_s(self, calls: Sequence[int | str]) -> float | None:
-        kernels = [kernel for index in calls for kernel in self.launched.get(index, ())]
-        return _total_s(kernels) if self.has_gpu else None
-
-
 def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     """Return the table of a trace that was taken on `on`."""
     parents, self_ns = nest(trace.calls)
@@ -231,19 +214,23 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     kernels = [kernel for each in launched.values() for kernel in each]
     self_cpu_s = sum(self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
-    times = _RowTimes(self_ns, launched, bool(kernels), total_s)
     own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else self_ns
     work = counted_once(trace.calls, parents, own_ns)
     groups: dict[_RowWork, list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)
-    rows = [_row(work, calls, times, on) for work, calls in groups.items()]
-    rows += [_of_kernels(name, times) for name in launched if isinstance(name, str)]
+    rows = []
+    for row_work, indices in groups.items():
+        of_row = [kernel for index in indices for kernel in launched.get(index, ())]
+        spent_s = sum(self_ns[index] for index in indices) * NS
+        gpu_s = _total_s(of_row) if kernels else None
+        rows.append(_row(row_work, on, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s))
+    rows += [_of_kernels(name, own) for name, own in launched.items() if isinstance(name, str)]
     events: list[Call | Kernel] = [*trace.calls, *kernels]
     return TraceTable(
         name=trace.name,
         on=on,
-        rows=tuple(sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))),
+        rows=_shared(rows, total_s),
         total_s=total_s,
         self_cpu_s=self_cpu_s,
         busy_s=busy_ns(kernels) * NS if kernels else None,
@@ -285,10 +272,7 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _RowWork:
     )
 
 
-def _row(work: _RowWork, calls: Sequence[int], times: _RowTimes, on: TracedOn) -> TraceRow:
-    self_cpu_s = times.self_cpu_s(calls)
-    gpu_s = times.gpu_s(calls)
-    time_s = self_cpu_s if gpu_s is None else gpu_s
+def _row(work: _RowWork, on: TracedOn, *, calls: int, self_cpu_s: float, gpu_s: float | None) -> TraceRow:
     kind = kind_of(work.operation)
     is_unknown = kind in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
     least = least_time(on.device, work.arithmetic, work.flop_count, work.byte_count)
@@ -297,10 +281,10 @@ def _row(work: _RowWork, calls: Sequence[int], times: _RowTimes, on: TracedOn) -
         kind=kind,
         shapes=work.shapes,
         dtypes=work.dtypes,
-        calls=len(calls),
+        calls=calls,
         self_cpu_s=self_cpu_s,
         gpu_s=gpu_s,
-        share=time_s / times.total_s if times.total_s else None,
+        share=None,
         flop_count=work.flop_count,
         byte_count=work.byte_count,
         least=None if is_unknown else least,
@@ -309,8 +293,12 @@ def _row(work: _RowWork, calls: Sequence[int], times: _RowTimes, on: TracedOn) -
     )
 
 
-def _of_kernels(name: str, times: _RowTimes) -> TraceRow:
+def _of_kernels(name: str, kernels: Sequence[Kernel]) -> TraceRow:
     """Return the row of the kernels of one name that no operation of torch launched."""
-    gpu_s = times.gpu_s([name]) or 0.0
-    share = gpu_s / times.total_s if times.total_s else None
-    return TraceRow(name, None, None, (), len(times.launched[name]), 0.0, gpu_s, share)
+    return TraceRow(name, None, None, (), len(kernels), 0.0, _total_s(kernels), None)
+
+
+def _shared(rows: Sequence[TraceRow], total_s: float) -> tuple[TraceRow, ...]:
+    """Return the rows with their shares of the whole time, the one that took longest first."""
+    in_order = sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))
+    return tuple(replace(row, share=row.time_s / total_s) for row in in_order) if total_s else tuple(in_order)

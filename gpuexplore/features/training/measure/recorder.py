@@ -47,7 +47,7 @@ class Course:
         self._skipped = 0
 
     def add(self, step: Any) -> float:
-        """Keep a `learner.Step`; return its seconds."""
+        """Keep a `learner.LearnedStep`; return its seconds."""
         if step.scale is not None and (not self._scales or self._scales[-1][1] != step.scale):
             self._scales.append((len(self.losses), step.scale))
         self.losses.append(step.loss if isfinite(step.loss) else None)

@@ -38,5 +38,5 @@ def test_the_rows_of_layers_add_up_to_parameters_and_what_is_kept(name):
 
     rows = layer_rows(model, setup, 2)
 
-    assert sum(row.parameter_count for row in rows) == sum(tape.weights)
-    assert sum(row.kept_bytes for row in rows) == sum(tape.buffers[buffer].size.at(2) for buffer in kept)
+    assert sum(row["Parameters"] for row in rows) == sum(tape.weights)
+    assert sum(row["Kept for backward"] for row in rows) == sum(tape.buffers[buffer].size.at(2) for buffer in kept)
