@@ -1,4 +1,4 @@
-"""Where the time of a trace goes: a bar for each operation, coloured by its kind."""
+"""The time of a trace by operation: a bar for each operation, coloured by its kind."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a training tells: which mode is faster, and whether several processes are: verdicts on ratios of its steps."""
+"""Verdicts of a training: which mode is faster, and whether several processes are: verdicts on ratios of its steps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What Python gets of the atlas: points, or GPUs ranked for a call, as values and as data frames."""
+"""The answers of the atlas to Python: points, or GPUs ranked for a call, as values and as data frames."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What of the atlas is shown to whoever has not chosen yet: what most was measured of."""
+"""The part of the atlas shown to whoever has not chosen yet: what most was measured of."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""What GPUs were measured to do: published measurements of others and recordings of gpuexplore, in one form.
+"""Measurements of what GPUs do: published measurements of others and recordings of gpuexplore, in one form.
 
 A point belongs to a row of the table of accelerators, and is compared with that row's figures. Unknown is None.
 """

@@ -1,4 +1,4 @@
-"""Which GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
+"""The choice of a GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
 
 Everything but the choice of the time is the arithmetic of the what-if.
 """

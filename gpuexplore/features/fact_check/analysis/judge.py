@@ -1,4 +1,4 @@
-"""From a claim to its verdict, by rules: the strongest finding is the verdict.
+"""The way from a claim to its verdict, by rules: the strongest finding is the verdict.
 
 A time is impossible when every variant of its card would have had to compute or to read memory faster than it can. A
 claim contradicts itself when what is said disagrees with what is printed, or with what follows from it. A time that was

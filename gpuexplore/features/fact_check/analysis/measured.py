@@ -1,4 +1,4 @@
-"""Whether what was measured here bears out a claim: the cases of its checks, and what their results amount to.
+"""Measurements made here that bear out a claim or do not: the cases of its checks, and what their results amount to.
 
 A result counts where it was measured under the conditions of the check, on the kind of device that the claim is about,
 and on that very card where the claim names one. What disturbed it widens its interval; where that straddles what was

@@ -1,4 +1,4 @@
-"""What a figure should have been: computed from the claim's own printed numbers, or here from what it is about.
+"""Figures as they should have been: computed from the claim's own printed numbers, or here from what it is about.
 
 A quantity that is not listed is compared only between what was said, what was printed and what a source has.
 """

@@ -1,4 +1,4 @@
-"""How much memory a model needs to be trained or served: arithmetic on layers, without torch.
+"""The memory that training or serving a model needs: arithmetic on layers, without torch.
 
 What is counted is what PyTorch allocates: tests compare the peaks with its own MemTracker.
 """

@@ -1,4 +1,4 @@
-"""What fits where: the largest batch within a device's memory, less what a training process cannot have of it."""
+"""The largest batch that fits a device's memory, less what a training process cannot have of it."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a forward pass computes, step by step: the buffers each step makes, what it keeps for its backward, its weights.
+"""The steps of a forward pass: the buffers each one makes, what it keeps for its backward, its weights.
 
 As in PyTorch, a step keeps what its derivative needs: a product its inputs, a ReLU its output, a sum nothing. Under
 autocast products get copies of their inputs and weights in the narrow dtype; norms, softmax and the loss are in fp32.

@@ -1,4 +1,4 @@
-"""What is trained or served, how and where: the choices of the page Memory, each in the URL."""
+"""The choices of the page Memory, each in the URL: what is trained or served, how and where."""
 
 from dataclasses import dataclass
 

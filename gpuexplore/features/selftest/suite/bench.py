@@ -1,4 +1,4 @@
-"""What checks work with: the device's own worker process, the time that is left, and the folder of the report.
+"""The bench of the checks: the device's own worker process, the time that is left, and the folder of the report.
 
 Everything that touches the device happens in a worker of `LocalEngine`, as in the app: what crashes there, hangs or
 breaks the CUDA context ends with its process, and the next check gets a fresh one.

@@ -1,4 +1,4 @@
-"""What a check finds, and the report of all of them: as text, and as one HTML file that can be sent."""
+"""The findings of a check, and the report of all of them: as text, and as one HTML file that can be sent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

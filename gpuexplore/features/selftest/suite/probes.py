@@ -1,4 +1,4 @@
-"""What happens in the process that measures: each probe gets a device and a clock and yields payloads, one a figure."""
+"""Probes in the process that measures: each one gets a device and a clock and yields payloads, one a figure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the worker of a self-test runs: the core that measures everything, the probes, and implementations that break.
+"""The worker of a self-test: the core that measures everything, the probes, and implementations that break.
 
 The engine loads it in the device's process by its name, as it loads `gpuexplore.measure.runner` for everybody else.
 """

@@ -1,4 +1,4 @@
-"""Which of our operations computes the same as a call of torch, and how it is measured and predicted here."""
+"""The operation of ours that computes the same as a call of torch, and how it is measured and predicted here."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a training reports: values that become JSON on their way from the worker. Light: loads no torch."""
+"""The reports of a training: values that become JSON on their way from the worker. Light: loads no torch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

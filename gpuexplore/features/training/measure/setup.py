@@ -1,4 +1,4 @@
-"""What to train and how: the arguments of a training, each checked before anything runs. Light: loads no torch."""
+"""The arguments of a training: what to train and how, each checked before anything runs. Light: loads no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a training step of anybody's `nn.Module` holds in memory, by torch's MemTracker; none of its tensors is made.
+"""The memory that a training step of anybody's `nn.Module` holds, by torch's MemTracker; none of its tensors is made.
 
 The module is copied onto fake tensors, which have a shape, a dtype and a device but no numbers, and takes two steps.
 The second is tracked, in which the optimizer's state is there from the start, as in every later one. What torch

@@ -1,4 +1,4 @@
-"""Whether moving data to a GPU pays: pure arithmetic on times that were measured or predicted."""
+"""The worth of moving data to a GPU: pure arithmetic on times that were measured or predicted."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How long a transfer takes over a link: measured where it was measured, else predicted from the link's peak.
+"""The time of a transfer over a link: measured where it was measured, else predicted from the link's peak.
 
 Predicted is a cost for each transfer plus bytes over a share of the peak. Packets cost a tenth to a third of it; data
 in pageable memory are copied into pinned memory by the driver first, in pieces, at the speed of the host. The shares

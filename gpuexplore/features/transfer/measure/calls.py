@@ -1,4 +1,4 @@
-"""What a call costs by library: a vector addition of one element, which is launch and nothing else; and the work.
+"""The cost of a call by library: a vector addition of one element, which is launch and nothing else; and the work.
 
 Of a call on a GPU two figures: launches one after another with a wait at the end, and a launch with its own wait.
 """

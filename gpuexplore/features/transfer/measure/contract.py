@@ -1,4 +1,4 @@
-"""What is observed about moving data: times of moves, calls and work. Light: loads neither torch nor Numba."""
+"""Observations on moving data: times of moves, calls and work. Light: loads neither torch nor Numba."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What is moved, where to and how: the choices of the page Transfers, each in the URL."""
+"""The choices of the page Transfers, each in the URL: what is moved, where to and how."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

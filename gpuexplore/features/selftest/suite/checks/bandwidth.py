@@ -1,4 +1,4 @@
-"""Do copies reach the memory's bandwidth and not more, and what share of a copy do memory-bound kernels reach?"""
+"""The check that copies reach the memory's bandwidth and not more; and the share of a copy that other kernels reach."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Does every implementation agree with the float64 reference, in every dtype, at awkward shapes?"""
+"""The check that every implementation agrees with the float64 reference, in every dtype, at awkward shapes."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -90,7 +90,7 @@ def _cases(operation: Operation, shape: Shape, dtype: DType, bench: Bench, *, is
 CHECK = SelfCheck("correctness", "Every implementation against the float64 reference", run, needs_s=10.0, share=0.45)
 
 
-# Is the kernel that is launched the one that is shown, by its registers?
+# The kernel that is launched is the one that is shown, by its registers.
 
 
 DTYPES_TRIED = ("fp32", "bf16")

@@ -1,4 +1,4 @@
-"""Does every library find the device that is described, with a driver that is new enough for it?"""
+"""The check that every library finds the device that is described, with a driver that is new enough for it."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What share of the vendor's library does each rung of the ladder of products reach? Goals are told, not required."""
+"""The share of the vendor's library that each rung of the ladder of products reaches: goals are told, not required."""
 
 from collections.abc import Iterator, Sequence
 
@@ -108,7 +108,7 @@ CHECK = SelfCheck(
 )
 
 
-# Which clock does the GPU hold under two seconds of load?
+# The clock that the GPU holds under two seconds of load.
 
 
 LOAD_S = 2.0

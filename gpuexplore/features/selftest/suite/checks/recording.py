@@ -1,4 +1,4 @@
-"""Does `record` write a file with provenance that `record --check` takes? It is what to send for the table of GPUs."""
+"""The check that `record` writes a file that `record --check` takes: what to send for the table of GPUs."""
 
 import os
 import subprocess

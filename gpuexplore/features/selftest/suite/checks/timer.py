@@ -1,4 +1,4 @@
-"""Does each library's timer read a kernel of known length right, cold and warm, from 5 µs on?"""
+"""The checks of timers: each library's reads a kernel of known length right, cold and warm, from 5 µs on."""
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
@@ -78,7 +78,7 @@ def _figure(payload: Payload) -> CheckFigure:
 CHECK = SelfCheck("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)
 
 
-# Is a copy as fast behind the flush of one library as behind that of another, and not faster than warm?
+# A copy is as fast behind the flush of one library as behind that of another, and not faster than warm.
 
 
 SPREAD = 0.15  # of the slowest over the fastest
