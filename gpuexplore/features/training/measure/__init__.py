@@ -132,7 +132,7 @@ def _train(
 ) -> None:
     environment = describe_environment(device, ("torch",), threads=None)
     turns: Any = import_module("gpuexplore.features.training.measure.turns")
-    recorder, stopped = turns.train(setup, device, turns.Watch(report, cancelled, time))
+    recorder, stopped = turns.train(setup, device, report=report, cancelled=cancelled, time=time)
     environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
     report(recorder.last_payload(environment, stopped=stopped))
 

@@ -1,7 +1,6 @@
 """The modes learn in turns, step by step and in random order, from the same batches, so that ratios are paired."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from math import expm1, log
 from random import Random
 from time import monotonic
@@ -29,23 +28,22 @@ MOST_SECONDS = 240.0  # of all modes together; then a training ends with the ste
 COUNTINGS = 10  # of zero gradients over a training
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingWatch:
-    """Who is told how far it is, who may stop it, and what times it.
+def train(
+    setup: Setup,
+    device: Device,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+    time: Timekeeper,
+) -> tuple[Recorder, str | None]:
+    """Train every mode of `setup` in this process; return what it was, and why it ended early if it did.
 
-    Attributes:
+    Args:
+        setup: what is trained.
+        device: where.
         report: gets payloads.
         cancelled: polled after each step.
         time: the clock, and what keeps pages off the cores.
-    """
-
-    report: Callable[[Mapping[str, Any]], None]
-    cancelled: Callable[[], bool]
-    time: Timekeeper
-
-
-def train(setup: Setup, device: Device, watch: TrainingWatch) -> tuple[Recorder, str | None]:
-    """Train every mode of `setup` in this process; return what it was, and why it ended early if it did.
 
     Raises:
         Cancelled: the user asked to stop.
@@ -54,39 +52,42 @@ def train(setup: Setup, device: Device, watch: TrainingWatch) -> tuple[Recorder,
     allow_tf32(dtype_named("fp32"))
     recorder = Recorder(setup, setup.modes, device, torch.get_num_threads())
     batch_of = batches_of(setup)
-    watch.report(recorder.payload(doing="checking the gradients against float64"))
-    learners = {name: Learner(setup, name, device.id, clock=watch.time.clock) for name in setup.modes}
+    report(recorder.payload(doing="checking the gradients against float64"))
+    learners = {name: Learner(setup, name, device.id, clock=time.clock) for name in setup.modes}
     for name, learner in learners.items():
         course = recorder.courses[name]
         course.error = gradient_error(learner, setup, batch_of)
         if learner.mode.dtype == "fp16":
             course.underflow = underflow(learner, setup, batch_of, device.id)
-        _obey(watch)
-    return recorder, _in_turns(setup, learners, batch_of, recorder=recorder, watch=watch)
-
-
-def _in_turns(
-    setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, watch: TrainingWatch
-) -> str | None:
-    random, began, reported, round_s = Random(setup.seed), monotonic(), monotonic(), 0.0
-    for step in range(setup.steps):
-        samples, labels = batch_of(step)
-        with watch.time.undisturbed(round_s):
-            order = random.sample(list(learners), len(learners))
-            round_s = sum(recorder.courses[name].add(learners[name].step(samples, labels)) for name in order)
-        _obey(watch)
+        _obey(cancelled)
+    began = reported = monotonic()
+    for step in _steps(setup, learners, batch_of, recorder=recorder, time=time):
+        _obey(cancelled)
         if is_counted(step, setup.steps):
             count_zeros(learners, recorder.courses, step)
         if monotonic() - reported >= REPORT_EVERY_S:
-            watch.report(recorder.payload())
+            report(recorder.payload())
             reported = monotonic()
         if monotonic() - began > MOST_SECONDS:
-            return f"it had taken {format_seconds(MOST_SECONDS)}"
-    return None
+            return recorder, f"it had taken {format_seconds(MOST_SECONDS)}"
+    return recorder, None
 
 
-def _obey(watch: TrainingWatch) -> None:
-    if watch.cancelled():
+def _steps(
+    setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, time: Timekeeper
+) -> Iterator[int]:
+    """Let the modes learn in turns from the batch of each step; yield its number when all have."""
+    random, round_s = Random(setup.seed), 0.0
+    for step in range(setup.steps):
+        samples, labels = batch_of(step)
+        with time.undisturbed(round_s):
+            order = random.sample(list(learners), len(learners))
+            round_s = sum(recorder.courses[name].add(learners[name].step(samples, labels)) for name in order)
+        yield step
+
+
+def _obey(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
         raise Cancelled("cancelled while it learned")
 
 
