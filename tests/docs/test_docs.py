@@ -19,7 +19,7 @@ from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS, EXIT_OK, main, module_of
 from gpuexplore.dtypes import DTYPES, FORMATS
-from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis import citations, points
 from gpuexplore.model import Experiment, FlagName, PeakKind, Result, Status
 from gpuexplore.pools import POOL_SETTINGS
 from gpuexplore.recorded import recorded_run, recordings
@@ -110,7 +110,7 @@ def test_option_of_the_atlas_has_a_row(option):
 
 def test_sources_of_the_atlas_are_cited_with_their_licence_and_how_many_calls_they_measured():
     found = points()
-    for citation in points(found):
+    for citation in citations(found):
         name = f"[{citation.name}]({citation.url})" if citation.url else citation.name
         count = sum(point.citation == citation for point in found)
         told = (name, f"{count:,}", citation.licence, citation.text, citation.how)

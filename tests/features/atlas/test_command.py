@@ -6,7 +6,7 @@ import io
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis import citations, points
 from gpuexplore.features.atlas.analysis.answers import csv_text
 from gpuexplore.features.atlas.atlas_command import MOST_ROWS, citation_words
 from tests.cli.conftest import answered, home
@@ -23,7 +23,7 @@ def test_without_an_operation_it_counts_what_there_is_and_cites_every_source(cap
     told = printed(capsys, "atlas")
 
     assert "Tesla T4" in told
-    for citation in points(points()):
+    for citation in citations(points()):
         assert f"- {citation_words(citation)}" in told
     assert "NeuSight: S. Lee, A. Phanishayee, D. Mahajan" in told
     assert "; MIT; https://github.com/sitar-lab/NeuSight" in told

@@ -8,7 +8,7 @@ from gpuexplore.analysis.prediction.calls import CALLS
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis import citations, points
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results, recorded_run
@@ -117,7 +117,7 @@ def test_what_does_not_exist_is_named(asked, named):
 
 
 def test_citations_name_every_collection_once(every):
-    found = points(every)
+    found = citations(every)
 
     assert len(found) == len(set(found))
     assert {source.title for source in sources()} < {citation.name for citation in found}

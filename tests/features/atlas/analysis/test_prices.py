@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis import price_of, which_gpu
+from gpuexplore.features.atlas.analysis import price_of, prices
 from gpuexplore.features.atlas.analysis.which_gpu import read_prices
 
 TODAY = date(2026, 11, 27)
@@ -25,20 +25,20 @@ t4 = 0.35
 def test_every_price_that_comes_along_is_of_a_row_and_says_who_asks_it_and_when():
     keys, today = {row.key for row in ACCELERATORS}, datetime.now(UTC).date()
 
-    assert len(which_gpu()) > 30
-    assert {price.spec_key for price in which_gpu()} <= keys
-    assert all(0 < price.usd_per_hour < 20 and price.read_on <= today for price in which_gpu())
-    assert all(price.page.startswith("https://") and price.note and price.provider for price in which_gpu())
+    assert len(prices()) > 30
+    assert {price.spec_key for price in prices()} <= keys
+    assert all(0 < price.usd_per_hour < 20 and price.read_on <= today for price in prices())
+    assert all(price.page.startswith("https://") and price.note and price.provider for price in prices())
 
 
 def test_no_list_asks_two_prices_for_a_gpu():
-    asked = [(price.provider, price.spec_key) for price in which_gpu()]
+    asked = [(price.provider, price.spec_key) for price in prices()]
 
     assert len(asked) == len(set(asked))
 
 
 def test_the_first_list_that_has_a_gpu_counts_and_unknown_stays_unknown():
-    several = [price for price in which_gpu() if price.spec_key == "h100-sxm5-80gb"]
+    several = [price for price in prices() if price.spec_key == "h100-sxm5-80gb"]
 
     assert len(several) > 1
     assert price_of("h100-sxm5-80gb") is several[0]

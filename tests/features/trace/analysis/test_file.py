@@ -7,7 +7,7 @@ import random
 import pytest
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.trace.analysis import headline, notes, read_trace, table_of, traced_on
+from gpuexplore.features.trace.analysis import headline, notes, read_trace, report, table_of, traced_on
 from gpuexplore.features.trace.analysis.file import MOST_BYTES
 from tests.features.trace.analysis.made import DATA, as_bytes, gpu_trace, operation
 
@@ -144,7 +144,7 @@ def told(content):
         found = table_of(read, traced_on(read))
     except InvalidInput as error:
         return str(error)
-    assert json.dumps(headline(found), allow_nan=False)
+    assert json.dumps(report(found), allow_nan=False)
     return headline(found) + " ".join(notes(found))
 
 

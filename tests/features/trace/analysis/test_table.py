@@ -8,7 +8,7 @@ import pytest
 
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.trace.analysis import headline, notes, read_trace, table_of, traced_on
+from gpuexplore.features.trace.analysis import headline, notes, read_trace, report, table_of, traced_on
 from tests.analysis.made import device
 from tests.features.trace.analysis.made import DATA, H100, as_bytes, event, gpu_trace, kernel, launch, operation
 
@@ -198,7 +198,7 @@ def test_events_that_take_no_time_have_no_share():
 
     assert headline(found) == "The events of this trace took no CPU time."
     assert found.rows[0].share is None
-    assert json.dumps(headline(found), allow_nan=False)
+    assert json.dumps(report(found), allow_nan=False)
 
 
 def test_a_real_trace_adds_up_to_what_torch_said_of_it():
@@ -214,7 +214,7 @@ def test_a_real_trace_adds_up_to_what_torch_said_of_it():
 
 
 def test_the_report_says_everything_and_is_strict_json():
-    told = json.loads(json.dumps(headline(table()), allow_nan=False))
+    told = json.loads(json.dumps(report(table()), allow_nan=False))
     (first, *_) = told["rows"]
 
     assert told["headline"] == headline(table())
