@@ -12,8 +12,8 @@ import pytest
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.devices import is_cut_into_instances
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.features.selftest.suite.checks import clock, flush, ladder, registers, survival, timer
-from gpuexplore.features.selftest.suite.contract import Verdict
+from gpuexplore.features.selftest.suite.checks import correctness, ladder, survival, timer
+from gpuexplore.features.selftest.suite.contract import CheckVerdict
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.candidates.candidate import device_for, unsupported
 from gpuexplore.measure.conditions.environment import git_commit
@@ -62,9 +62,9 @@ def measured_in_a_worker(case, device):
 
 def assert_passes(finding):
     """Skip what could not be checked here; a failure shows its sentences."""
-    if finding.verdict is Verdict.SKIPPED:
+    if finding.verdict is CheckVerdict.SKIPPED:
         pytest.skip(" ".join(finding.said))
-    assert finding.verdict is Verdict.PASS, "\n".join(finding.said)
+    assert finding.verdict is CheckVerdict.PASS, "\n".join(finding.said)
 
 
 @pytest.mark.parametrize("library", CUDA_LIBRARIES)
@@ -110,11 +110,11 @@ def test_kernel_of_known_length_is_read_right_by_every_library(bench):
 
 
 def test_copy_is_as_fast_behind_every_flush(bench):
-    assert_passes(flush.run(bench))
+    assert_passes(timer.run_flush(bench))
 
 
 def test_clock_is_held_under_two_seconds_of_load(bench):
-    assert_passes(clock.run(bench))
+    assert_passes(ladder.run_clock(bench))
 
 
 def test_one_broken_case_ends_alone(bench):
@@ -122,7 +122,7 @@ def test_one_broken_case_ends_alone(bench):
 
 
 def test_kernels_launched_have_the_registers_that_are_shown(bench):
-    assert_passes(registers.run(bench))
+    assert_passes(correctness.run_registers(bench))
 
 
 def test_every_rung_is_right_and_its_share_of_cublas_is_told(bench, record_property):

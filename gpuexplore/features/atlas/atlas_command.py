@@ -13,9 +13,18 @@ from gpuexplore.cli.streams import say
 from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis import ORDERS, Choice, Citation, Point, Price, citations
-from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choice_row, citation_row, csv_text, point_row
-from gpuexplore.features.atlas.analysis.asked import EXAMPLE, choices_asked, points_asked
+from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, Citation, GpuChoice, Price, citations
+from gpuexplore.features.atlas.analysis.answers import (
+    EXAMPLE,
+    Atlas,
+    Ranking,
+    choice_row,
+    choices_asked,
+    citation_row,
+    csv_text,
+    point_row,
+    points_asked,
+)
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
 from gpuexplore.units import (
@@ -130,9 +139,9 @@ def _summary_json(found: Atlas) -> dict[str, object]:
     }
 
 
-def _counts(found: Atlas, key: Callable[[Point], str], name: str) -> list[dict[str, object]]:
+def _counts(found: Atlas, key: Callable[[AtlasPoint], str], name: str) -> list[dict[str, object]]:
     """Return a row for each value of `key`, with how many points have it, and what else they have."""
-    groups: dict[str, list[Point]] = {}
+    groups: dict[str, list[AtlasPoint]] = {}
     for point in found:
         groups.setdefault(key(point), []).append(point)
     return [
@@ -176,7 +185,7 @@ def _print_summary(found: Atlas) -> None:
 def _print_points(found: Atlas) -> None:
     shown = sorted(found, key=lambda point: (point.device.title, point.dtype, point.work))
     if len(shown) > MOST_ROWS:
-        best: dict[tuple[str, str], Point] = {}
+        best: dict[tuple[str, str], AtlasPoint] = {}
         for point in sorted(found, key=lambda point: -point.rate):
             best.setdefault((point.spec_key, point.dtype), point)
         shown = list(best.values())[:MOST_ROWS]
@@ -188,7 +197,7 @@ def _print_points(found: Atlas) -> None:
     _print_citations(shown)
 
 
-def _point_columns(point: Point) -> tuple[str, ...]:
+def _point_columns(point: AtlasPoint) -> tuple[str, ...]:
     rate = format_flop_per_s(point.flop_per_s) if point.is_product else format_bytes_per_s(point.bytes_per_s)
     return (
         point.device.title,
@@ -202,7 +211,7 @@ def _point_columns(point: Point) -> tuple[str, ...]:
     )
 
 
-def _print_citations(found: Iterable[Point]) -> None:
+def _print_citations(found: Iterable[AtlasPoint]) -> None:
     if cited := citations(found):
         print("\nSources:", *(f"- {citation_words(citation)}" for citation in cited), sep="\n")
 
@@ -242,7 +251,7 @@ def _print_choices(found: Ranking) -> None:
     _print_citations(choice.point for choice in shown if choice.point)
 
 
-def _choice_columns(choice: Choice) -> tuple[str, ...]:
+def _choice_columns(choice: GpuChoice) -> tuple[str, ...]:
     found, time = choice.found, choice.time
     interval = (time.low, time.high) if time and time.low < time.high else None
     return (
@@ -260,7 +269,7 @@ def _choice_columns(choice: Choice) -> tuple[str, ...]:
     )
 
 
-def _listed(choices: Iterable[Choice]) -> list[str]:
+def _listed(choices: Iterable[GpuChoice]) -> list[str]:
     listed = (choice.listed for choice in choices if choice.listed)
     return _each(_list_words(price) for price in listed)
 

@@ -16,7 +16,7 @@ import pandas as pd
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.series import NEUTRAL, POINTS
-from gpuexplore.features.atlas.analysis import Point
+from gpuexplore.features.atlas.analysis import AtlasPoint
 from gpuexplore.features.atlas.analysis.lines import LinePoint
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_interval, format_percent, format_seconds
@@ -52,7 +52,7 @@ Show = Literal["time", "rate", "share"]
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class AtlasSeries:
     """What has one colour: a dtype on a GPU.
 
     Attributes:
@@ -69,7 +69,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class PlottedQuantity:
     """What is drawn upwards.
 
     Attributes:
@@ -80,20 +80,20 @@ class Quantity:
 
     label: str
     of: Callable[[LinePoint, float], float | None]
-    at_point: Callable[[Point], float | None]
+    at_point: Callable[[AtlasPoint], float | None]
 
 
-SHOWN: Mapping[Show, Quantity] = MappingProxyType(
+SHOWN: Mapping[Show, PlottedQuantity] = MappingProxyType(
     {
-        "time": Quantity("Time", lambda _, time_s: time_s, lambda point: point.time_s),
-        "rate": Quantity("Rate", LinePoint.rate, lambda point: point.rate),
-        "share": Quantity("Share of the peak", LinePoint.share, lambda point: point.share),
+        "time": PlottedQuantity("Time", lambda _, time_s: time_s, lambda point: point.time_s),
+        "rate": PlottedQuantity("Rate", LinePoint.rate, lambda point: point.rate),
+        "share": PlottedQuantity("Share of the peak", LinePoint.share, lambda point: point.share),
     }
 )
 
 
 def atlas(
-    operation: str, series: Sequence[Series], points: Sequence[Point], show: Show, *, at: int | None = None
+    operation: str, series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show, *, at: int | None = None
 ) -> alt.LayerChart:
     """Return measured points over predicted lines; a click on a point selects its id under `PICKED`.
 
@@ -118,18 +118,18 @@ def atlas(
     return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said)
 
 
-def point_id(point: Point) -> str:
+def point_id(point: AtlasPoint) -> str:
     """Return what a link calls a point: the same as long as its row is."""
     told = (point.spec_key, point.operation, point.dtype, str(point.shape), point.url or point.run_id, point.conditions)
     return sha256("|".join(map(str, (*told, point.time_s))).encode()).hexdigest()[:10]
 
 
-def source_label(point: Point) -> str:
+def source_label(point: AtlasPoint) -> str:
     """Return who measured a point, as a reader is told: ``published by NeuSight``, ``recorded by gpuexplore``."""
     return f"{point.origin} by {point.citation.name}"
 
 
-def describe_atlas(operation: str, series: Sequence[Series], points: Sequence[Point], show: Show) -> str:
+def describe_atlas(operation: str, series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> str:
     """Return the alternative text: how many points there are of whom, and the best or fastest of each GPU."""
     title, best = operation_named(operation).title, SHOWN["rate"]
     figures = []
@@ -183,7 +183,7 @@ def _decades(values: Sequence[float]) -> list[float]:
     return decades[:: max(1, -(-len(decades) // MANY))]
 
 
-def _color(series: Sequence[Series]) -> alt.Color:
+def _color(series: Sequence[AtlasSeries]) -> alt.Color:
     names = [each.name for each in series]
     on_phones = 1 if max(map(len, names), default=0) > LONG_NAME else 2
     columns = alt.ExprRef(f"width < {NARROW} ? {on_phones} : 4")
@@ -255,7 +255,7 @@ POINT_COLUMNS = ("id", "series", "work", "value", *POINT_TOOLTIPS)
 LINE_COLUMNS = ("series", "work", "value", "low", "high", *LINE_TOOLTIPS)
 
 
-def _points(series: Sequence[Series], points: Sequence[Point], show: Show) -> pd.DataFrame:
+def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> pd.DataFrame:
     names = {(each.spec_key, each.dtype): each.name for each in series}
     rows = [
         {
@@ -278,7 +278,7 @@ def _points(series: Sequence[Series], points: Sequence[Point], show: Show) -> pd
     return pd.DataFrame(rows, columns=list(POINT_COLUMNS))
 
 
-def _lines(series: Sequence[Series], show: Show) -> pd.DataFrame:
+def _lines(series: Sequence[AtlasSeries], show: Show) -> pd.DataFrame:
     rows = [
         row for each in series for point in each.line if (row := _line_row(each, point, SHOWN[show].of)) is not None
     ]
@@ -286,7 +286,7 @@ def _lines(series: Sequence[Series], show: Show) -> pd.DataFrame:
 
 
 def _line_row(
-    series: Series, point: LinePoint, of: Callable[[LinePoint, float], float | None]
+    series: AtlasSeries, point: LinePoint, of: Callable[[LinePoint, float], float | None]
 ) -> dict[str, object] | None:
     found = point.prediction
     if found.time_s is None or found.interval_s is None:

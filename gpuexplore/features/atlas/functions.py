@@ -6,8 +6,7 @@ from gpuexplore.analysis.prediction.request import Question
 from gpuexplore.api import texts_of, warn_of_readings
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking
-from gpuexplore.features.atlas.analysis.asked import choices_asked, points_asked
+from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choices_asked, points_asked
 from gpuexplore.shapes import split
 from gpuexplore.typed_text import Words, name_typed, text_typed
 

@@ -5,8 +5,7 @@ import streamlit as st
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.features.atlas.analysis import points
 from gpuexplore.features.atlas.ui.picked import choose, facts_of, show_picked
-from gpuexplore.features.atlas.ui.view import show_atlas, show_points
-from gpuexplore.features.atlas.ui.which import show_which
+from gpuexplore.features.atlas.ui.view import show_atlas, show_points, show_which
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.shared.rests_on import show_rests_on

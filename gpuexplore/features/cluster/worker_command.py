@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Become `dask worker`; return only when that is impossible."""
     check_installed()
-    from gpuexplore.features.cluster.dask.transport import check_certificates
+    from gpuexplore.features.cluster.dask.cluster import check_certificates
 
     check_certificates(arguments.scheduler, "worker")
     options = ["--lifetime", arguments.lifetime] if arguments.lifetime else []

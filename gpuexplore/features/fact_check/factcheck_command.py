@@ -65,7 +65,7 @@ def _json(judgement: Judgement) -> dict[str, Any]:
         "id": judgement.claim.id,
         "claim": judgement.claim.claim,
         "verdict": judgement.verdict,
-        "findings": [finding.name for finding in judgement.findings],
+        "findings": list(judgement.findings),
         "evidence": list(judgement.evidence),
     }
 

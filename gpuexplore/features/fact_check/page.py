@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.fact_check.ui.view import show_claims
+from gpuexplore.features.fact_check.ui import show_claims
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

@@ -10,7 +10,7 @@ from gpuexplore.charts.axes import si_label, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
-from gpuexplore.features.memory.analysis.training import Memory, Point
+from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
 from gpuexplore.units import format_gigabytes
 
 HEIGHT = 360
@@ -24,7 +24,7 @@ DRAWN_AS = {"recomputation": "backward"}  # it comes before the backward of each
 SERVING_KINDS = tuple("KV cache" if kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY)
 
 
-def memory_timeline(memory: Memory, capacities: Mapping[str, int]) -> alt.LayerChart:
+def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> alt.LayerChart:
     """Return the bytes of each kind over the moments of a step, with the peak marked.
 
     Args:
@@ -67,7 +67,7 @@ def memory_timeline(memory: Memory, capacities: Mapping[str, int]) -> alt.LayerC
     return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
 
 
-def describe_memory(memory: Memory, capacities: Mapping[str, int]) -> str:
+def describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
     """Return the alternative text: the peak, its moment, its largest kinds, and the memory to compare with."""
     kinds = sorted(memory.peak.bytes_by_kind.items(), key=lambda item: -item[1])
     largest = ", ".join(f"{kind} {format_gigabytes(size)}" for kind, size in kinds[:3] if size)
@@ -78,7 +78,7 @@ def describe_memory(memory: Memory, capacities: Mapping[str, int]) -> str:
     )
 
 
-def condensed(points: Sequence[Point]) -> list[Point]:
+def condensed(points: Sequence[TimelinePoint]) -> list[TimelinePoint]:
     """Return at most about MOST_MOMENTS points: of several neighbours in one phase the one that needs most."""
     size = -(-len(points) // MOST_MOMENTS)
     kept = []
@@ -88,15 +88,15 @@ def condensed(points: Sequence[Point]) -> list[Point]:
     return kept
 
 
-def _drawn_phase(point: Point) -> str:
+def _drawn_phase(point: TimelinePoint) -> str:
     return DRAWN_AS.get(point.phase, point.phase)
 
 
-def _total(point: Point) -> int:
+def _total(point: TimelinePoint) -> int:
     return point.total_bytes
 
 
-def _edges(points: Sequence[Point]) -> list[float]:
+def _edges(points: Sequence[TimelinePoint]) -> list[float]:
     """Return where each moment begins, and the end: layers are equally wide, the optimizer's step is wider."""
     wide = max(1.0, STEP_SHARE * len(points))
     edges = [0.0]
@@ -105,7 +105,7 @@ def _edges(points: Sequence[Point]) -> list[float]:
     return edges
 
 
-def _bars(points: Sequence[Point], edges: Sequence[float]) -> list[tuple[object, ...]]:
+def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     overlap = OVERLAP * edges[-1]
     for point, (start, end) in zip(points, pairwise(edges), strict=True):
@@ -118,20 +118,20 @@ def _bars(points: Sequence[Point], edges: Sequence[float]) -> list[tuple[object,
     return rows
 
 
-def _axis_title(memory: Memory) -> str:
+def _axis_title(memory: MemoryTimeline) -> str:
     return "Tokens of each sequence" if memory.cache_bytes else "Moments of a step, layer by layer"
 
 
-def _kinds(memory: Memory) -> list[str]:
+def _kinds(memory: MemoryTimeline) -> list[str]:
     return list(SERVING_KINDS if memory.cache_bytes else KINDS_OF_MEMORY)
 
 
-def _legend(bars: pd.DataFrame, memory: Memory) -> alt.Legend:
+def _legend(bars: pd.DataFrame, memory: MemoryTimeline) -> alt.Legend:
     present = [kind for kind in _kinds(memory) if kind in set(bars["kind"])]
     return alt.Legend(title=None, orient="top", values=present, columns=3, symbolType="square")
 
 
-def _phases(points: Sequence[Point], edges: Sequence[float]) -> list[alt.Chart]:
+def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
     """Return a line where a phase begins, and its name where there is room."""
     names = [_drawn_phase(point) for point in points]
     starts = [place for place, name in enumerate(names) if not place or names[place - 1] != name]
@@ -155,7 +155,7 @@ def _capacity_lines(near: Mapping[str, int]) -> list[alt.Chart]:
     return [layer for label, size in near.items() for layer in labelled_rule(size, label)]
 
 
-def _peak(memory: Memory, points: Sequence[Point], edges: Sequence[float]) -> list[alt.Chart]:
+def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
     place = max(range(len(points)), key=lambda index: points[index].total_bytes)
     middle = (edges[place] + edges[place + 1]) / 2
     label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak_moment}"

@@ -12,13 +12,21 @@ from gpuexplore.cli.streams import say
 from gpuexplore.devices import readings
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis import own_module
-from gpuexplore.features.memory.analysis.fits import WELL_KNOWN, Fit, Reserve, fits_of, gpus_named
-from gpuexplore.features.memory.analysis.layers.kinds import KINDS
-from gpuexplore.features.memory.analysis.layers.text import read_layers_file
-from gpuexplore.features.memory.analysis.models import Model, model_named, model_reading, models
-from gpuexplore.features.memory.analysis.request import Question, memory_of, reserve_words
+from gpuexplore.features.memory.analysis.fits import (
+    WELL_KNOWN,
+    Fit,
+    MemoryQuestion,
+    Reserve,
+    fits_of,
+    gpus_named,
+    memory_of,
+    reserve_words,
+)
+from gpuexplore.features.memory.analysis.layer_kinds import KINDS
+from gpuexplore.features.memory.analysis.layer_text import read_layers_file
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, model_reading, models
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
-from gpuexplore.features.memory.analysis.training import Memory, Point
+from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.operations.of_users import module_of, split_source
 from gpuexplore.shapes import split
@@ -73,7 +81,7 @@ def execute(arguments: argparse.Namespace) -> int:
     arguments.model = " ".join(arguments.model)
     if arguments.module:
         return _of_own_module(arguments)
-    question = Question(
+    question = MemoryQuestion(
         batch=arguments.batch,
         dtype=arguments.dtype,
         optimizer=arguments.optimizer,
@@ -101,11 +109,11 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _model(arguments: argparse.Namespace) -> Model:
+def _model(arguments: argparse.Namespace) -> LayeredModel:
     if bool(arguments.model) == bool(arguments.layers):
         raise InvalidInput("give exactly one of MODEL, --layers FILE and --module FILE")
     if arguments.layers:
-        return Model(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
+        return LayeredModel(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
     return model_named(arguments.model)
 
 
@@ -159,7 +167,7 @@ def _told(what: str) -> Iterator[None]:
         raise InvalidInput(f"{what}: {describe_error(error)}") from error
 
 
-def _print(memory: Memory, setup: Training | Serving, fits: Sequence[Fit]) -> None:
+def _print(memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit]) -> None:
     print(f"{memory.model.title}: {memory.parameter_count:,} parameters, batch {memory.batch:,}")
     print(_setup_words(memory, setup))
     print(f"Peak: {format_gigabytes(memory.total_bytes)}, in: {memory.peak_moment}\n")
@@ -170,7 +178,7 @@ def _print(memory: Memory, setup: Training | Serving, fits: Sequence[Fit]) -> No
     print_columns([("gpu", "memory", "fits", "largest batch"), *map(_columns, fits)])
 
 
-def _setup_words(memory: Memory, setup: Training | Serving) -> str:
+def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
     """Return what the figures hold for, and the options that change it."""
     tokens = setup.tokens or memory.model.tokens
     if isinstance(setup, Serving):
@@ -194,7 +202,9 @@ def _columns(fit: Fit) -> tuple[str, ...]:
 # The memory of a model as `gpuexplore memory --json` prints it.
 
 
-def memory_json(memory: Memory, setup: Training | Serving, fits: Sequence[Fit], reserve: Reserve) -> dict[str, Any]:
+def memory_json(
+    memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit], reserve: Reserve
+) -> dict[str, Any]:
     """Return one object: the most of each kind at any moment, the peak of all together, and what fits where."""
     return {
         "model": memory.model.name,
@@ -215,7 +225,7 @@ def memory_json(memory: Memory, setup: Training | Serving, fits: Sequence[Fit], 
     }
 
 
-def _point_json(point: Point) -> dict[str, Any]:
+def _point_json(point: TimelinePoint) -> dict[str, Any]:
     by_kind = {f"{kind.replace(' ', '_').lower()}_bytes": size for kind, size in point.bytes_by_kind.items()}
     return {"moment": point.moment, "phase": point.phase, **by_kind, "total_bytes": point.total_bytes}
 

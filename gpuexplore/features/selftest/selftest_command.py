@@ -21,19 +21,20 @@ from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import GPU_KINDS, device_named, discover
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.selftest.suite import page
-from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench
-from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (
     FULL_S,
     INTERRUPTED,
     QUICK_S,
-    Figure,
-    Finding,
-    Outcome,
-    Report,
-    Verdict,
+    CheckFigure,
+    CheckFinding,
+    CheckOutcome,
+    CheckVerdict,
+    SelftestReport,
+    outcome_line,
+    report_html,
+    report_text,
     skipped,
 )
 from gpuexplore.measure.candidates.failure import describe_error
@@ -81,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
         outcomes = carry_out(CHECKS, bench, report=_tell)
     finally:
         bench.release()
-    report = Report(
+    report = SelftestReport(
         started_utc=started_utc,
         app_version=gpuexplore.__version__,
         commit=git_commit(),
@@ -97,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(encode(report))
     else:
-        print(page.text(report))
+        print(report_text(report))
     return EXIT_FAILED if report.has_failed or report.is_interrupted else EXIT_OK
 
 
@@ -134,10 +135,10 @@ def _folder(given: Path | None, started_utc: str) -> Path:
     return folder
 
 
-def _write(report: Report, folder: Path, page_file: Path) -> None:
+def _write(report: SelftestReport, folder: Path, page_file: Path) -> None:
     (folder / "report.json").write_text(json.dumps(encode(report), indent=2, allow_nan=False), encoding="utf-8")
-    (folder / "report.txt").write_text(page.text(report) + "\n", encoding="utf-8")
-    page_file.write_text(page.html(report), encoding="utf-8")
+    (folder / "report.txt").write_text(report_text(report) + "\n", encoding="utf-8")
+    page_file.write_text(report_html(report), encoding="utf-8")
     say(f"The report to send is {page_file}; {folder} has it as JSON and text, and the recording, if there is one.")
 
 
@@ -147,16 +148,16 @@ def _show(doing: str) -> None:
         print(f"{CLEAR_LINE}{doing[:MAX_SHOWN]}", end="", file=sys.stderr, flush=True)
 
 
-def _tell(outcome: Outcome) -> None:
-    say((CLEAR_LINE if sys.stderr.isatty() else "") + page.outcome_line(outcome))
+def _tell(outcome: CheckOutcome) -> None:
+    say((CLEAR_LINE if sys.stderr.isatty() else "") + outcome_line(outcome))
 
 
 # One check after the other, within the time there is: what fails, fails alone, and what no longer fits says so.
 
 
 def carry_out(
-    checks: Sequence[Check], bench: Bench, *, report: Callable[[Outcome], None], total_s: float | None = None
-) -> tuple[Outcome, ...]:
+    checks: Sequence[SelfCheck], bench: Bench, *, report: Callable[[CheckOutcome], None], total_s: float | None = None
+) -> tuple[CheckOutcome, ...]:
     """Return how each check ended on `bench`.
 
     Args:
@@ -166,14 +167,14 @@ def carry_out(
         total_s: seconds for all of them; None: ten minutes, or two for the quick test.
     """
     limit_s = total_s or (QUICK_S if bench.is_quick else FULL_S)
-    outcomes: list[Outcome] = []
+    outcomes: list[CheckOutcome] = []
     for outcome in _outcomes(checks, bench, limit_s - RESERVE_S):
         outcomes.append(outcome)
         report(outcome)
     return tuple(outcomes)
 
 
-def _outcomes(checks: Sequence[Check], bench: Bench, limit_s: float) -> Iterator[Outcome]:
+def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iterator[CheckOutcome]:
     began_s, stopped = time.monotonic(), ""
     for check in checks:
         check_began_s = time.monotonic()
@@ -185,38 +186,38 @@ def _outcomes(checks: Sequence[Check], bench: Bench, limit_s: float) -> Iterator
             bench.allow(min(left_s, check.share * limit_s))
             finding, stopped = _found(check, bench)
         finding, lasted_s = without_names_in(finding), time.monotonic() - check_began_s
-        yield Outcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
+        yield CheckOutcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
 
 
-def _not_for(check: Check, bench: Bench) -> str:
+def _not_for(check: SelfCheck, bench: Bench) -> str:
     if bench.device.kind not in check.kinds:
         return f"it is about {' and '.join(check.kinds)} devices, and {bench.device.id} is none"
     return NOT_QUICK if bench.is_quick and not check.in_quick else ""
 
 
-def _no_time(check: Check, left_s: float) -> str:
+def _no_time(check: SelfCheck, left_s: float) -> str:
     if left_s >= check.needs_s:
         return ""
     return f"out of time: it needs {format_whole_seconds(check.needs_s)}, and {max(0.0, left_s):.0f} s are left"
 
 
-def _found(check: Check, bench: Bench) -> tuple[Finding, str]:
+def _found(check: SelfCheck, bench: Bench) -> tuple[CheckFinding, str]:
     """Return what a check found, and why no other one is worth a try: an empty text, nearly always."""
     try:
         finding = check.run(bench)
     except KeyboardInterrupt:
         return skipped(INTERRUPTED), INTERRUPTED
     except Exception as error:
-        finding = Finding(Verdict.FAIL, (describe_error(error),))
+        finding = CheckFinding(CheckVerdict.FAIL, (describe_error(error),))
     if lost := bench.lost():
-        return Finding(Verdict.FAIL, (lost, *finding.said), finding.figures), f"the GPU was lost: {lost}"
+        return CheckFinding(CheckVerdict.FAIL, (lost, *finding.said), finding.figures), f"the GPU was lost: {lost}"
     return finding, ""
 
 
 # Leaves out of what a report says whose machine it was: errors of libraries hold paths, and paths hold names.
 
 
-def without_names_in(finding: Finding) -> Finding:
+def without_names_in(finding: CheckFinding) -> CheckFinding:
     """Return what a check found as it can be sent: see `without_names`."""
     return replace(finding, said=tuple(map(without_names, finding.said)), figures=tuple(map(_figure, finding.figures)))
 
@@ -231,7 +232,7 @@ def without_names(text: str) -> str:
     return text
 
 
-def _figure(figure: Figure) -> Figure:
+def _figure(figure: CheckFigure) -> CheckFigure:
     value = without_names(figure.value) if isinstance(figure.value, str) else figure.value
     return replace(figure, value=value, note=without_names(figure.note))
 

@@ -1,4 +1,4 @@
-"""Where the time of a trace goes: a bar for each operation, coloured by its kind."""
+"""The time of a trace by operation: a bar for each operation, coloured by its kind."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.features.trace.analysis import Row, TraceTable
+from gpuexplore.features.trace.analysis import TraceRow, TraceTable
 from gpuexplore.units import format_percent, format_seconds
 
 MOST_BARS = 12  # the others are one bar
@@ -68,7 +68,7 @@ def describe_trace(table: TraceTable) -> str:
 
 def bars_of(table: TraceTable) -> Sequence[Bar]:
     """Return the bars, the longest first; beyond MOST_BARS they are one."""
-    groups: dict[str, list[Row]] = defaultdict(list)
+    groups: dict[str, list[TraceRow]] = defaultdict(list)
     for row in table.rows:
         if row.time_s:
             groups[row.operation].append(row)
@@ -80,7 +80,7 @@ def bars_of(table: TraceTable) -> Sequence[Bar]:
     return [*kept, Bar(OTHERS, OF_NO_KIND, sum(bar.time_s for bar in rest), sum(bar.share for bar in rest))]
 
 
-def _bar(operation: str, kind: str, rows: Sequence[Row]) -> Bar:
+def _bar(operation: str, kind: str, rows: Sequence[TraceRow]) -> Bar:
     return Bar(operation, kind, sum(row.time_s for row in rows), sum(row.share or 0.0 for row in rows))
 
 

@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.trace.ui.upload import choose_trace
-from gpuexplore.features.trace.ui.view import show_trace
+from gpuexplore.features.trace.ui import choose_trace, show_trace
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

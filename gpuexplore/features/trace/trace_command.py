@@ -7,9 +7,18 @@ from pathlib import Path
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import content_of, print_columns, print_json
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.features.trace.analysis import Row, TraceTable, headline, notes, read_trace, report, table_of, traced_on
+from gpuexplore.features.trace.analysis import (
+    TraceRow,
+    TraceTable,
+    headline,
+    notes,
+    read_trace,
+    report,
+    table_of,
+    traced_on,
+)
 from gpuexplore.features.trace.analysis.file import MOST_BYTES
-from gpuexplore.features.trace.analysis.report import dtype_words, predict_command, shape_words
+from gpuexplore.features.trace.analysis.headline import dtype_words, predict_command, shape_words
 from gpuexplore.shapes import whole_number
 from gpuexplore.units import format_percent, format_seconds, format_si, format_work_rate
 
@@ -42,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _print(table: TraceTable, rows: Sequence[Row]) -> None:
+def _print(table: TraceTable, rows: Sequence[TraceRow]) -> None:
     print(headline(table))
     hint = (
         None
@@ -59,7 +68,7 @@ def _print(table: TraceTable, rows: Sequence[Row]) -> None:
     _print_commands(table, rows)
 
 
-def _columns(row: Row) -> tuple[str, ...]:
+def _columns(row: TraceRow) -> tuple[str, ...]:
     return (
         _short(row.operation, LONGEST_NAME),
         _short(shape_words(row), LONGEST_SHAPE),
@@ -78,7 +87,7 @@ def _short(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def _print_commands(table: TraceTable, rows: Sequence[Row]) -> None:
+def _print_commands(table: TraceTable, rows: Sequence[TraceRow]) -> None:
     """Print how each row that has a counterpart is measured and predicted, each command once."""
     ours = [row for row in rows if row.counterpart]
     if not ours:

@@ -1,4 +1,4 @@
-"""What a training tells: which mode is faster, and whether several processes are: verdicts on ratios of its steps."""
+"""Verdicts of a training: which mode is faster, and whether several processes are: verdicts on ratios of its steps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -6,23 +6,23 @@ from math import hypot
 
 from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare
 from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
-from gpuexplore.features.training.measure.contract import Report, Timing
+from gpuexplore.features.training.measure.contract import Timing, TrainingReport
 from gpuexplore.model import Flag
 from gpuexplore.statistics import widened
 from gpuexplore.units import format_ratio
 
 
-def time_doubts(report: Report) -> tuple[Doubt, ...]:
+def time_doubts(report: TrainingReport) -> tuple[Doubt, ...]:
     """Return what the times of a training are uncertain by, besides their samples."""
     return doubts_of(_flags(report))
 
 
-def ratio_doubts(report: Report) -> tuple[Doubt, ...]:
+def ratio_doubts(report: TrainingReport) -> tuple[Doubt, ...]:
     """Return the same of ratios of steps that were taken in turns: what hit both hardly shows in them."""
     return doubts_of_both(_flags(report), _flags(report))
 
 
-def conclusions(report: Report) -> tuple[Verdict, ...]:
+def conclusions(report: TrainingReport) -> tuple[Verdict, ...]:
     """Return which modes are faster than the first, and whether the processes are faster than one; none while unknown.
 
     Every ratio is above 1 where what is named first is faster.
@@ -30,7 +30,7 @@ def conclusions(report: Report) -> tuple[Verdict, ...]:
     return tuple(_conclusions(report))
 
 
-def _conclusions(report: Report) -> Iterator[Verdict]:
+def _conclusions(report: TrainingReport) -> Iterator[Verdict]:
     doubts = ratio_doubts(report)
     for mode in report.modes[1:]:
         if mode.ratio:
@@ -57,6 +57,6 @@ def _estimate(ratio: Timing, doubts: Sequence[Doubt]) -> Estimate:
     return Estimate(ratio.median, min(low, ratio.median), max(high, ratio.median), "times", f"{ratio.count} steps")
 
 
-def _flags(report: Report) -> tuple[Flag, ...]:
+def _flags(report: TrainingReport) -> tuple[Flag, ...]:
     share = report.lost_cpu_share
     return (Flag("contended", "other work took a part of the CPU", size=share),) if report.is_contended else ()

@@ -7,7 +7,7 @@ import pandas as pd
 
 from gpuexplore.charts.axes import powers_of_two, si_label
 from gpuexplore.charts.reference_lines import labelled_rule
-from gpuexplore.features.training.measure.contract import PHASES, ModeReport, Report
+from gpuexplore.features.training.measure.contract import PHASES, ModeReport, TrainingReport
 from gpuexplore.units import UNKNOWN, format_seconds
 
 LOSS_HEIGHT, PHASES_HEIGHT, ROW_HEIGHT, SCALE_HEIGHT = 360, 130, 40, 240
@@ -15,7 +15,7 @@ MOST_POINTS = 400  # of a line: more are narrower than a pixel
 DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4])  # modes that agree lie over each other
 
 
-def losses(report: Report) -> alt.LayerChart:
+def losses(report: TrainingReport) -> alt.LayerChart:
     """Return the loss of every mode against the step, with a line at the loss of guessing."""
     names = [mode.name for mode in report.modes]
     rows = [(mode.name, step, loss) for mode in report.modes for step, loss in _thinned(mode)]
@@ -44,7 +44,7 @@ def losses(report: Report) -> alt.LayerChart:
     return chart
 
 
-def describe_losses(report: Report) -> str:
+def describe_losses(report: TrainingReport) -> str:
     """Return the alternative text: first and last loss of each mode."""
     told = "; ".join(f"{mode.name} {_first_and_last(mode)}" for mode in report.modes) or "no steps yet"
     return (
@@ -53,7 +53,7 @@ def describe_losses(report: Report) -> str:
     )
 
 
-def phases(report: Report) -> alt.Chart:
+def phases(report: TrainingReport) -> alt.Chart:
     """Return the phases of a median step of each mode, one after the other."""
     rows = [
         (mode.name, phase.name, phase.time_s.median, format_seconds(phase.time_s.median), PHASES.index(phase.name))
@@ -91,7 +91,7 @@ def phases(report: Report) -> alt.Chart:
     return chart
 
 
-def describe_phases(report: Report) -> str:
+def describe_phases(report: TrainingReport) -> str:
     """Return the alternative text: every phase of every mode."""
     told = "; ".join(
         f"{mode.name}: {', '.join(f'{phase.name} {format_seconds(phase.time_s.median)}' for phase in mode.phases)}"
@@ -100,7 +100,7 @@ def describe_phases(report: Report) -> str:
     return f"Phases of a training step of {report.model} by mode: {told}."
 
 
-def scales(report: Report) -> alt.Chart:
+def scales(report: TrainingReport) -> alt.Chart:
     """Return the loss scale of each mode that has one, against the step."""
     rows = [(mode.name, step, scale) for mode in report.modes for step, scale in _scale_points(mode, report)]
     frame = pd.DataFrame(rows, columns=["mode", "step", "scale"])
@@ -127,7 +127,7 @@ def scales(report: Report) -> alt.Chart:
     return chart
 
 
-def describe_scales(report: Report) -> str:
+def describe_scales(report: TrainingReport) -> str:
     """Return the alternative text: every change of the loss scale."""
     scaled = [mode for mode in report.modes if mode.scales]
     told = "; ".join(
@@ -136,7 +136,7 @@ def describe_scales(report: Report) -> str:
     return f"Loss scale of GradScaler over the steps. {told}."
 
 
-def _steps(report: Report) -> alt.Scale:
+def _steps(report: TrainingReport) -> alt.Scale:
     """Return the axis of the steps that were done: how many are to come is told elsewhere."""
     return alt.Scale(domain=[0, max(1, report.steps_done - 1)], nice=False)
 
@@ -149,7 +149,7 @@ def _thinned(mode: ModeReport) -> Iterator[tuple[int, float | None]]:
             yield step, loss
 
 
-def _scale_points(mode: ModeReport, report: Report) -> list[tuple[int, float]]:
+def _scale_points(mode: ModeReport, report: TrainingReport) -> list[tuple[int, float]]:
     """Return the changes of the scale, and the last one again where the steps end."""
     return [*mode.scales, (max(0, report.steps_done - 1), mode.scales[-1][1])] if mode.scales else []
 

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.training.ui.view import show_training
+from gpuexplore.features.training.ui import show_training
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

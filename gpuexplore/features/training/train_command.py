@@ -10,7 +10,7 @@ from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import device_named, discover
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.training.analysis import conclusions
-from gpuexplore.features.training.measure import DEFAULTS, MODES, PRESETS, Report, activity_of, joined
+from gpuexplore.features.training.measure import DEFAULTS, MODES, PRESETS, TrainingReport, activity_of, joined
 from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing
 from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
 from gpuexplore.serialization import encode
@@ -68,7 +68,7 @@ def _end_line() -> None:
         print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
 
 
-def _print(report: Report) -> None:
+def _print(report: TrainingReport) -> None:
     print(
         f"{report.model}: {report.parameters:,} parameters, batch {report.batch:,}, {report.flop_count:.4g} FLOPs a "
         f"step, {report.optimizer} {report.learning_rate:g}, data {report.data}, {_threads(report.threads)}\n"

@@ -8,11 +8,9 @@ import pandas as pd
 from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label, x_value, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.features.transfer.analysis.break_even import BreakEven
-from gpuexplore.features.transfer.analysis.comparison import SizePoint
-from gpuexplore.features.transfer.analysis.span import Span
-from gpuexplore.features.transfer.analysis.stack import StackPart
-from gpuexplore.features.transfer.measure.contract import Reading
+from gpuexplore.features.transfer.analysis.comparison import BreakEven, SizePoint
+from gpuexplore.features.transfer.analysis.link import TimeSpan
+from gpuexplore.features.transfer.measure.contract import TransferReading
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_seconds
 
 HEIGHT, STACK_HEIGHT = 320, 260
@@ -26,7 +24,7 @@ CPU, GPU, KERNEL = "CPU", "GPU with transfers", "GPU, data there"
 SERIES = (CPU, GPU, KERNEL)
 
 
-def transfer_rates(readings: Sequence[Reading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
+def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
     """Return bytes/s against the bytes that are copied, a line for each way, below the peaks.
 
     Args:
@@ -54,7 +52,7 @@ def transfer_rates(readings: Sequence[Reading], peaks: Mapping[str, float], titl
     return _sized(layers, HEIGHT, describe_rates(readings, peaks, title))
 
 
-def describe_rates(readings: Sequence[Reading], peaks: Mapping[str, float], title: str) -> str:
+def describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
     """Return the alternative text: the rates at the largest size, and the peaks."""
     known = [reading for reading in readings if reading.bytes_per_s]
     largest = max((reading.byte_count for reading in known), default=0)
@@ -63,10 +61,12 @@ def describe_rates(readings: Sequence[Reading], peaks: Mapping[str, float], titl
     return f"{title} against size; at {format_bytes(largest)}: {', '.join(told)}{lines}."
 
 
-def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
+Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and what it is, and its time
+
+
+def first_use(parts: Parts) -> alt.LayerChart:
     """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
-    known = [part for part in parts if part.span]
-    rows = [(part.where, part.part, part.span.time_s, _told(part.span)) for part in known if part.span]
+    rows = [(where, part, span.time_s, _told(span)) for (where, part), span in parts.items() if span]
     frame = pd.DataFrame(rows, columns=["where", "part", "seconds", "shown"])
     frame["order"] = frame["part"].map({name: place for place, name in enumerate(PARTS)})
     axis = alt.Axis(labelExpr=si_label("s"), tickCount=5, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
@@ -85,20 +85,20 @@ def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
     return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, describe_first_use(parts))
 
 
-def _unknown_parts(parts: Sequence[StackPart], y: alt.Y) -> list[alt.Chart]:
+def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
     """Return words at the end of each bar that lacks a part, so that nobody takes it for the whole."""
     rows = []
-    for where in dict.fromkeys(part.where for part in parts if part.span is None):
-        own = [part for part in parts if part.where == where]
-        missing = ", ".join(part.part for part in own if part.span is None)
+    unknown = [place for place, span in parts.items() if span is None]
+    for where in dict.fromkeys(where for where, _ in unknown):
+        missing = ", ".join(part for device, part in unknown if device == where)
         rows.append({"where": where, "label": f"{where}: {missing} unknown, not drawn"})
     text = alt.Chart(alt.InlineData(values=rows)).mark_text(color=NEUTRAL, align="left", dx=2, dy=23, fontSize=12)
     return list(with_halo(text.encode(x=x_value(0), y=y, text=alt.Text("label:N")))) if rows else []
 
 
-def describe_first_use(parts: Sequence[StackPart]) -> str:
+def describe_first_use(parts: Parts) -> str:
     """Return the alternative text: every part with its time, or that it is unknown."""
-    told = [f"{part.where} {part.part} {_told(part.span) if part.span else 'unknown'}" for part in parts]
+    told = [f"{where} {part} {_told(span) if span else 'unknown'}" for (where, part), span in parts.items()]
     return f"Time of the first use, stacked: {', '.join(told)}."
 
 
@@ -167,14 +167,14 @@ def _times(points: Sequence[SizePoint]) -> Iterator[tuple[object, ...]]:
                 yield series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _told(span)
 
 
-def _rate_row(reading: Reading) -> tuple[object, ...]:
+def _rate_row(reading: TransferReading) -> tuple[object, ...]:
     low_s, high_s = reading.ci95_s or (reading.median_s, reading.median_s)
     rates = [reading.moved_bytes / (seconds or 1.0) for seconds in (reading.median_s, high_s, low_s)]
     shown = f"{format_bytes_per_s(rates[0])}, {format_seconds(reading.median_s)}"
     return reading.name, reading.byte_count, *rates, shown, format_bytes(reading.byte_count)
 
 
-def _told(span: Span | None) -> str:
+def _told(span: TimeSpan | None) -> str:
     if span is None:
         return "unknown"
     between = f" ({format_seconds(span.low_s)} to {format_seconds(span.high_s)})" if span.low_s < span.high_s else ""

@@ -13,7 +13,7 @@ from gpuexplore.devices import check_measured_on, device_named, discover, ensure
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.transfer.analysis import (
     BreakEven,
-    Side,
+    ComparedSide,
     SizePoint,
     break_even_size,
     compare,
@@ -26,7 +26,7 @@ from gpuexplore.features.transfer.analysis import (
     which_is_faster,
 )
 from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Path
-from gpuexplore.features.transfer.measure.contract import PARTS, Observed, activity_of
+from gpuexplore.features.transfer.measure.contract import PARTS, TransferReadings, activity_of
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.serialization import decode, encode
@@ -62,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if cpu is None:
         raise InvalidInput.of("device", "cpu", (found.id for found in here))
     observed = () if arguments.predict else _observed(arguments.operation, device)
-    on_cpu, on_gpu = Side(ensure_ceiling(cpu)), Side(gpu)
+    on_cpu, on_gpu = ComparedSide(ensure_ceiling(cpu)), ComparedSide(gpu)
     if device.kind == "cpu":
         on_cpu = side_of(on_cpu.device, readings_of(observed, "work"))
     elif observed:
@@ -77,11 +77,11 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _observed(operation: str, device: Device) -> tuple[Observed, ...]:
-    return tuple(decode(Observed, dict(payload)) for payload in perform(activity_of(operation, device.id)))
+def _observed(operation: str, device: Device) -> tuple[TransferReadings, ...]:
+    return tuple(decode(TransferReadings, dict(payload)) for payload in perform(activity_of(operation, device.id)))
 
 
-def _told(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Device, path: Path) -> dict[str, Any]:
+def _told(observed: Sequence[TransferReadings], points: Sequence[SizePoint], gpu: Device, path: Path) -> dict[str, Any]:
     """Return what `gpuexplore transfer --json` prints."""
     parts = {part: [encode(reading) for reading in readings_of(observed, part)] for part in PARTS}
     sizes = [
@@ -99,7 +99,7 @@ def _told(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Device
     }
 
 
-def _print(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Device, path: Path) -> None:
+def _print(observed: Sequence[TransferReadings], points: Sequence[SizePoint], gpu: Device, path: Path) -> None:
     for part in PARTS:
         rows = [
             (

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, best_published
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.dtypes import FORMATS
-from gpuexplore.features.atlas.analysis.citations import of_product
+from gpuexplore.features.atlas.analysis.points import of_product
 from gpuexplore.recorded.published import published_measurements
 
 KEYS = {row.key for row in ACCELERATORS}

@@ -11,7 +11,7 @@ from gpuexplore.features.atlas.chart import (
     PICKED,
     PREDICTED,
     SHOWN,
-    Series,
+    AtlasSeries,
     atlas,
     describe_atlas,
     point_id,
@@ -32,7 +32,7 @@ def series(found):
     calibration, devices = calibrate(), {point.spec_key: point.device for point in found}
     shapes = shapes_between("linear", found[0].shape, "bf16", (1e8, 1e12), count=5)
     return tuple(
-        Series(
+        AtlasSeries(
             devices[key].name,
             key,
             "bf16",
@@ -106,7 +106,7 @@ def test_the_shape_in_question_is_a_vertical_rule(found, series):
 
 def test_operations_that_are_no_products_are_drawn_against_bytes():
     found = points("softmax", ["t4"], ["fp32"])
-    spec = atlas("softmax", [Series("Tesla T4", "t4", "fp32")], found, "rate").to_dict()
+    spec = atlas("softmax", [AtlasSeries("Tesla T4", "t4", "fp32")], found, "rate").to_dict()
     (point,) = layers(spec, "point")
 
     assert point["encoding"]["x"]["title"] == "Bytes that a call moves at least"

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.features.atlas.analysis import points, usual_devices
 from gpuexplore.features.atlas.chart import PICKED, point_id
-from gpuexplore.features.atlas.ui import which
+from gpuexplore.features.atlas.ui import view
 from gpuexplore.features.atlas.ui.picked import href_of, points_by_id, ways_of
 from gpuexplore.features.atlas.ui.view import FIRST, KEY, followed
 from gpuexplore.operations import OPERATIONS
@@ -217,7 +217,7 @@ def test_which_gpu_tells_the_best_and_lists_all_that_were_measured_or_are_rented
 def test_which_gpu_is_ordered_by_what_is_asked(page):
     table = page("atlas", by="price").dataframe[0].value
 
-    costs = list(table[which.COST].dropna())
+    costs = list(table[view.COST].dropna())
     assert costs == sorted(costs)
 
 

@@ -20,7 +20,7 @@ def executed(monkeypatch):
     """Return what the process would become."""
     calls = []
     monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
-    monkeypatch.setattr("gpuexplore.features.cluster.dask.transport.CONNECT_S", 0.1)
+    monkeypatch.setattr("gpuexplore.features.cluster.dask.cluster.CONNECT_S", 0.1)
     monkeypatch.setenv(VARIABLE, "1")
     monkeypatch.setenv("GPUEXPLORE_HOST", "lab2")
     return calls

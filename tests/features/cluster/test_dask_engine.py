@@ -14,9 +14,9 @@ import pytest
 import trustme
 
 from gpuexplore.errors import DeviceLost, InvalidInput
+from gpuexplore.features.cluster.dask.cluster import security_for
 from gpuexplore.features.cluster.dask.engine import DaskEngine
 from gpuexplore.features.cluster.dask.node import TOPIC
-from gpuexplore.features.cluster.dask.transport import security_for
 from gpuexplore.model import Device, Result, Status
 from tests.features.cluster.dask_cluster import Cluster, in_environment
 from tests.jobs.conftest import DEVICE, home

@@ -7,9 +7,16 @@ import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.features.selftest import selftest_command
-from gpuexplore.features.selftest.suite import page
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, Outcome, Report, Verdict, judged
+from gpuexplore.features.selftest.suite.bench import SelfCheck
+from gpuexplore.features.selftest.suite.contract import (
+    CheckFigure,
+    CheckFinding,
+    CheckOutcome,
+    CheckVerdict,
+    SelftestReport,
+    judged,
+    report_html,
+)
 from gpuexplore.model import Bandwidth
 from tests.cli.conftest import answered, home
 from tests.measure.fakes import CPU, GPU
@@ -20,7 +27,7 @@ def checks(monkeypatch):
     """Return how to replace the checks."""
 
     def replaced(*findings):
-        made = tuple(Check(f"c{i}", f"Check {i}", lambda _, found=found: found) for i, found in enumerate(findings))
+        made = tuple(SelfCheck(f"c{i}", f"Check {i}", lambda _, found=found: found) for i, found in enumerate(findings))
         monkeypatch.setattr(selftest_command, "CHECKS", made)
 
     return replaced
@@ -32,7 +39,7 @@ def devices(monkeypatch, checks):
     found = [CPU]
     monkeypatch.setattr(selftest_command, "discover", lambda: tuple(found))
     monkeypatch.setattr(selftest_command, "say_who_is_waited_for", lambda device: None)
-    checks(judged([], [Figure("a figure", 2e-6, "s")]))
+    checks(judged([], [CheckFigure("a figure", 2e-6, "s")]))
     return found
 
 
@@ -73,7 +80,7 @@ def test_report_is_json_text_and_a_page(tmp_path, monkeypatch, answered):
 
 
 def test_one_failure_is_exit_code_1_with_its_sentence(tmp_path, capsys, checks):
-    checks(Finding(Verdict.FAIL, ("it reads double",)), judged([], []))
+    checks(CheckFinding(CheckVerdict.FAIL, ("it reads double",)), judged([], []))
 
     assert main(["selftest", "--out", str(tmp_path / "new"), "--html", str(tmp_path / "sent.html")]) == EXIT_FAILED
     assert "it reads double" in capsys.readouterr().out
@@ -84,8 +91,8 @@ def test_interrupted_self_test_is_a_failure_and_keeps_what_was_found(tmp_path, m
     def interrupt(_):
         raise KeyboardInterrupt
 
-    first = Check("first", "First", lambda _: judged([], []))
-    monkeypatch.setattr(selftest_command, "CHECKS", (first, Check("second", "Second", interrupt), first))
+    first = SelfCheck("first", "First", lambda _: judged([], []))
+    monkeypatch.setattr(selftest_command, "CHECKS", (first, SelfCheck("second", "Second", interrupt), first))
     code, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
 
     assert code == EXIT_FAILED
@@ -98,7 +105,7 @@ def test_report_has_the_device_as_it_was_measured(tmp_path, monkeypatch, answere
         bench.device = replace(bench.device, cache_bytes=12345, bandwidth=Bandwidth(2e10, "measured_ceiling", "a loop"))
         return judged([], [])
 
-    monkeypatch.setattr(selftest_command, "CHECKS", (Check("warm", "Warm", warm),))
+    monkeypatch.setattr(selftest_command, "CHECKS", (SelfCheck("warm", "Warm", warm),))
     _, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
 
     assert report["device"]["cache_bytes"] == 12345
@@ -111,7 +118,13 @@ def test_report_names_neither_the_host_nor_the_user(tmp_path, monkeypatch, check
     monkeypatch.setattr(selftest_command, "node", lambda: "carlas-box.lab.example")
     paths = "no file /home/carla/.cache/x, /scratch/carla/y, /tmp/torchinductor_carla/z"
     words = f"{paths} on carlas-box.lab.example, carlas-box"
-    checks(Finding(Verdict.FAIL, (words,), (Figure("a", words), Figure("b", 1.0, note=words), Figure("c", None))))
+    checks(
+        CheckFinding(
+            CheckVerdict.FAIL,
+            (words,),
+            (CheckFigure("a", words), CheckFigure("b", 1.0, note=words), CheckFigure("c", None)),
+        )
+    )
     main(["selftest", "--out", str(tmp_path / "new")])
 
     for file in (tmp_path / "new").iterdir():
@@ -138,8 +151,8 @@ def test_gpu_of_another_maker_is_tested_where_there_is_none_of_nvidia(tmp_path, 
 
 
 def test_page_shows_what_devices_and_errors_say_as_text():
-    outcome = Outcome("c", "A check", Verdict.FAIL, ("<script>alert(1)</script>",), (), 1.0)
-    report = Report("2026-01-02T03:04:05+00:00", "1", None, "gpuexplore selftest", GPU, False, 1.0, (outcome,))
+    outcome = CheckOutcome("c", "A check", CheckVerdict.FAIL, ("<script>alert(1)</script>",), (), 1.0)
+    report = SelftestReport("2026-01-02T03:04:05+00:00", "1", None, "gpuexplore selftest", GPU, False, 1.0, (outcome,))
 
-    assert "<script>" not in page.html(report)
-    assert "&lt;script&gt;" in page.html(report)
+    assert "<script>" not in report_html(report)
+    assert "&lt;script&gt;" in report_html(report)

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from gpuexplore.features.trace.ui import upload
+from gpuexplore.features.trace import ui
 from tests.features.trace.analysis.made import DATA, as_bytes, event, gpu_trace
 from tests.pages.conftest import compiler, home, page, texts
 
@@ -126,7 +126,7 @@ def test_what_is_no_trace_is_told_in_a_sentence_beside_how_to_make_one(uploaded,
 
 
 def test_a_larger_trace_than_a_server_reads_is_refused_and_the_command_named(uploaded, monkeypatch):
-    monkeypatch.setattr(upload, "MOST_BYTES", 100)
+    monkeypatch.setattr(ui, "MOST_BYTES", 100)
     app = uploaded("gpu.json", as_bytes(gpu_trace()))
 
     assert "at most 100 bytes unpacked; `gpuexplore trace FILE` takes 200,000,000" in texts(app.error)

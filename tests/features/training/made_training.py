@@ -1,6 +1,13 @@
 """Reports of a training with round numbers."""
 
-from gpuexplore.features.training.measure.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
+from gpuexplore.features.training.measure.contract import (
+    ModeReport,
+    PhaseTime,
+    Processes,
+    Timing,
+    TrainingReport,
+    Underflow,
+)
 from tests.analysis.made import environment
 
 MS = 1e-3
@@ -38,4 +45,4 @@ def report(*modes, **more):
         "threads": 2,
     }
     about |= {"steps_done": 3, "final": True, "environment": environment()}
-    return Report(modes=modes or (mode(), fp16()), **about | more)
+    return TrainingReport(modes=modes or (mode(), fp16()), **about | more)

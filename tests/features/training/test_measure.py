@@ -286,14 +286,14 @@ def test_processes_end_when_they_are_cancelled():
 
 def test_weights_and_batches_come_from_the_seed_alone():
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from gpuexplore.features.training.measure.learner import Batches, initial_parameters
+    from gpuexplore.features.training.measure.learner import batches_of, initial_parameters
 
     first, again, other = (read_setup({"seed": seed}, 1) for seed in ("1", "1", "2"))
-    batches = [Batches(setup).of_step(3)[0] for setup in (first, again, other)]
+    batches = [batches_of(setup)(3)[0] for setup in (first, again, other)]
     weights = [initial_parameters(setup.model, setup.seed)[0] for setup in (first, again, other)]
 
     for drawn in (batches, weights):
         assert torch.equal(drawn[0], drawn[1])
         assert not torch.equal(drawn[0], drawn[2])
-    steps = [Batches(first).of_step(step)[0] for step in range(3)]
+    steps = [batches_of(first)(step)[0] for step in range(3)]
     assert not any(torch.equal(before, after) for before, after in pairwise(steps))

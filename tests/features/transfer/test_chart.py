@@ -1,7 +1,7 @@
 import pytest
 
 from gpuexplore.features.transfer.analysis import break_even_size
-from gpuexplore.features.transfer.analysis.stack import stack
+from gpuexplore.features.transfer.analysis.comparison import stack
 from gpuexplore.features.transfer.chart import break_even_words, cpu_against_gpu, first_use, transfer_rates
 from tests.charts.conftest import _checked_once
 from tests.features.transfer.analysis.made import moves, point, span

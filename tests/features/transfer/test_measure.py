@@ -14,7 +14,14 @@ from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.features.transfer import measure as transfer
 from gpuexplore.features.transfer.measure import cpu_moves, perform
 from gpuexplore.features.transfer.measure.calls import IN_A_ROW, Way, _awaited
-from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Observed, Reading, sizes_of, timed, work_sizes_of
+from gpuexplore.features.transfer.measure.contract import (
+    SIZES_BYTES,
+    TransferReading,
+    TransferReadings,
+    sizes_of,
+    timed,
+    work_sizes_of,
+)
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.operations import OPERATIONS
@@ -25,7 +32,10 @@ from tests.waiting import DEADLINE_S
 
 def way(clock, *, right=True, calls=1, name="a copy"):
     return Way(
-        Reading(name, "numpy", 100, 200), candidate(FakeWork(clock, [1e-3]), name=name), lambda: right, calls=calls
+        TransferReading(name, "numpy", 100, 200),
+        candidate(FakeWork(clock, [1e-3]), name=name),
+        lambda: right,
+        calls=calls,
     )
 
 
@@ -38,13 +48,15 @@ def reported(monkeypatch):
         made = lambda *_: [way(clock, **about)]  # noqa: E731
         modules = {
             "cpu_moves": SimpleNamespace(moves=made),
-            "calls": SimpleNamespace(calls=made),
-            "work": SimpleNamespace(measure_work=lambda *_, **__: (Reading("matmul, size 8", "torch", size=8),)),
+            "calls": SimpleNamespace(
+                calls=made,
+                measure_work=lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),),
+            ),
         }
         monkeypatch.setattr(transfer, "import_module", lambda name: modules[name.rpartition(".")[2]])
         time = Timekeeper(clock=clock, wait_for_idle_threads=lambda: None)
         perform({"operation": "matmul"}, CPU, report=payloads.append, cancelled=cancelled, time=time)
-        return [decode(Observed, json.loads(json.dumps(payload, allow_nan=False))) for payload in payloads]
+        return [decode(TransferReadings, json.loads(json.dumps(payload, allow_nan=False))) for payload in payloads]
 
     return performed
 
@@ -100,10 +112,10 @@ def test_every_operation_has_sizes_to_compare_and_cheap_ones_to_measure(operatio
 
 
 def test_a_reading_keeps_its_reason_and_takes_its_time():
-    reading = timed(Reading("a", "numpy", 10, 20), measurement(*[2.0] * 10), calls=2)
+    reading = timed(TransferReading("a", "numpy", 10, 20), measurement(*[2.0] * 10), calls=2)
 
     assert (reading.median_s, reading.ci95_s, reading.bytes_per_s) == (1.0, (1.0, 1.0), 20.0)
-    assert Reading("a", "numpy", reason="too large").bytes_per_s is None
+    assert TransferReading("a", "numpy", reason="too large").bytes_per_s is None
 
 
 def test_launches_are_followed_by_one_wait():
@@ -210,7 +222,7 @@ def test_a_cpu_is_measured():
         cancelled=lambda: False,
         time=Timekeeper(),
     )
-    moves, calls, work = (decode(Observed, payload) for payload in payloads)
+    moves, calls, work = (decode(TransferReadings, payload) for payload in payloads)
 
     assert all(reading.median_s > 0 for part in (moves, calls) for reading in part.readings)
     assert {reading.library for reading in calls.readings} == {"numpy", "numba-cpu", "torch"}

@@ -3,17 +3,25 @@
 Measurements are what others published and what gpuexplore recorded; where nobody measured a call, it is predicted.
 """
 
-from gpuexplore.features.atlas.analysis.citations import Citation
-from gpuexplore.features.atlas.analysis.points import Point, PointBound, PointOrigin, citations, points
-from gpuexplore.features.atlas.analysis.prices import Price, price_of, prices
-from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, Choice, Order, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.analysis.points import AtlasPoint, Citation, PointBound, PointOrigin, citations, points
+from gpuexplore.features.atlas.analysis.which_gpu import (
+    ORDERS,
+    GpuChoice,
+    Order,
+    Price,
+    price_of,
+    prices,
+    ranked,
+    usual_devices,
+    which_gpu,
+)
 
 __all__ = [
     "ORDERS",
-    "Choice",
+    "AtlasPoint",
     "Citation",
+    "GpuChoice",
     "Order",
-    "Point",
     "PointBound",
     "PointOrigin",
     "Price",

@@ -1,4 +1,4 @@
-"""What of the atlas is shown to whoever has not chosen yet: what most was measured of."""
+"""The part of the atlas shown to whoever has not chosen yet: what most was measured of."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.features.atlas.analysis.points import Point, points
+from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
 from gpuexplore.model import Shape
 from gpuexplore.once import once
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -57,7 +57,7 @@ def usual_gpus(operation: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(best.values(), key=lambda key: -years[key])[:MOST_GPUS]) or USUAL_GPUS
 
 
-def usual_shape(operation: str, of: Sequence[Point]) -> Shape:
+def usual_shape(operation: str, of: Sequence[AtlasPoint]) -> Shape:
     """Return the shape that most of these points' GPUs have in common, of several one with much work."""
     gpus = Counter(shape for shape, *_ in {(point.shape, point.spec_key, point.dtype) for point in of})
     if not gpus:
@@ -68,7 +68,7 @@ def usual_shape(operation: str, of: Sequence[Point]) -> Shape:
     return shared[int(MUCH * len(shared))]
 
 
-def usual_calls(of: Collection[Point]) -> Calls:
+def usual_calls(of: Collection[AtlasPoint]) -> Calls:
     """Return how most of these points' calls followed one another."""
     counts = Counter(point.calls for point in of)
     return max(CALLS, key=lambda name: (counts[name], name == USUAL_CALLS))

@@ -1,11 +1,11 @@
-"""What GPUs were measured to do: published measurements of others and recordings of gpuexplore, in one form.
+"""Measurements of what GPUs do: published measurements of others and recordings of gpuexplore, in one form.
 
 A point belongs to a row of the table of accelerators, and is compared with that row's figures. Unknown is None.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import arithmetic
@@ -16,12 +16,53 @@ from gpuexplore.analysis.utilization.utilization import cache_mode
 from gpuexplore.devices import ACCELERATORS, table_device
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.citations import Citation, of_product, of_recording, of_source
 from gpuexplore.model import Case, Device, Peak, Result, Shape
 from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import Recording, recorded_results, run_id
-from gpuexplore.recorded.published import TIMINGS, PublishedMeasurement, published_measurements
+from gpuexplore.recorded.published import TIMINGS, PublishedMeasurement, Source, published_measurements, sources
+
+# Who measured what the atlas shows, under which licence, and what to cite.
+
+
+HERE = "gpuexplore"  # the name of what gpuexplore recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One collection of measurements.
+
+    Attributes:
+        name: what readers call it; several recordings of gpuexplore share one.
+        url: where it is; None for what comes with gpuexplore.
+        licence: SPDX identifier.
+        text: what to cite.
+        how: how its authors measured.
+    """
+
+    name: str
+    url: str | None
+    licence: str
+    text: str
+    how: str
+
+
+@cache
+def of_source(source: Source) -> Citation:
+    """Return the citation of a repository of measurements."""
+    return Citation(source.title, source.url, source.licence, source.citation, source.how)
+
+
+def of_product(published: PublishedResult) -> Citation:
+    """Return the citation of one of the best published products."""
+    return of_source(next(source for source in sources() if published.source.startswith(f"{source.url}/")))
+
+
+def of_recording(recording: Recording) -> Citation:
+    """Return the citation of a recording that comes with gpuexplore."""
+    told = recording.provenance
+    return Citation(HERE, None, "Apache-2.0", f"{told.recorded_by}: {recording.title}", told.method)
+
 
 PointOrigin = Literal["published", "recorded"]
 PointBound = Literal["compute", "memory"]
@@ -29,7 +70,7 @@ COLD = "do_bench"  # the way of timing that clears the L2 cache between calls
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class AtlasPoint:
     """One measured call on a GPU; each is equal to itself alone, and made once.
 
     Attributes:
@@ -141,7 +182,7 @@ class Point:
 
 def points(
     operation: str | None = None, spec_keys: Collection[str] = (), dtypes: Collection[str] = ()
-) -> tuple[Point, ...]:
+) -> tuple[AtlasPoint, ...]:
     """Return what was measured: published points first, recorded ones last.
 
     Args:
@@ -169,13 +210,13 @@ def points(
     )
 
 
-def citations(of: Iterable[Point]) -> tuple[Citation, ...]:
+def citations(of: Iterable[AtlasPoint]) -> tuple[Citation, ...]:
     """Return who measured these points, each collection once."""
     return tuple(dict.fromkeys(point.citation for point in of))
 
 
 @once
-def _all() -> tuple[Point, ...]:
+def _all() -> tuple[AtlasPoint, ...]:
     return (
         *map(_published, published_measurements()),
         *map(_product, PUBLISHED),
@@ -198,8 +239,8 @@ def _case(operation: str, shape: Shape, dtype: str, spec_key: str) -> Case:
     return Case(operation, shape, dtype, operation_named(operation).vendor_library.name, spec_key)
 
 
-def _published(row: PublishedMeasurement) -> Point:
-    return Point(
+def _published(row: PublishedMeasurement) -> AtlasPoint:
+    return AtlasPoint(
         origin="published",
         device=table_device(row.spec_key),
         operation=row.operation,
@@ -217,8 +258,8 @@ def _published(row: PublishedMeasurement) -> Point:
     )
 
 
-def _product(row: PublishedResult) -> Point:
-    return Point(
+def _product(row: PublishedResult) -> AtlasPoint:
+    return AtlasPoint(
         origin="published",
         device=table_device(row.spec_key),
         operation="matmul",
@@ -236,13 +277,13 @@ def _product(row: PublishedResult) -> Point:
     )
 
 
-def _recorded(recording: Recording, result: Result) -> Point:
+def _recorded(recording: Recording, result: Result) -> AtlasPoint:
     case, mode = result.case, cache_mode(result)
     if result.measurement is None or result.environment is None or result.environment.device.spec_key is None:
         raise InvalidInput(f"{recording.name}: {case} has no time on a device of the table")
     spec_key = result.environment.device.spec_key
     flags = "".join(f", {flag.name}" for flag in result.flags if flag.name != mode)
-    return Point(
+    return AtlasPoint(
         origin="recorded",
         device=table_device(spec_key),
         operation=case.operation,

@@ -1,22 +1,108 @@
-"""Which GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
+"""The choice of a GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
 
 Everything but the choice of the time is the arithmetic of the what-if.
 """
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from importlib.resources import files
+from math import isfinite
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from gpuexplore.analysis.prediction import Calls
 from gpuexplore.analysis.what_if.what_if import Known, Span, WhatIf, what_if
 from gpuexplore.analysis.what_if.workload import Layer, Workload, of_operation
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.points import Point, points
-from gpuexplore.features.atlas.analysis.prices import Price, price_of, prices
+from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
 from gpuexplore.model import Device, Origin, Shape
+from gpuexplore.once import once
 from gpuexplore.operations import operation_named
+from gpuexplore.recorded.validation import named
+
+# What an hour of a GPU costs on demand, in US dollars: dated lists of providers; no price is made up.
+
+
+FILE = "prices.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one provider asks for one GPU.
+
+    Attributes:
+        spec_key: the GPU's row in the table of accelerators.
+        usd_per_hour: US dollars for an hour of one GPU, on demand, without taxes.
+        provider: who rents it.
+        read_on: the day the list was read.
+        page: the provider's list.
+        read_at: where the figures were read.
+        note: of what kind the prices of the list are.
+    """
+
+    spec_key: str
+    usd_per_hour: float
+    provider: str
+    read_on: date
+    page: str
+    read_at: str
+    note: str
+
+
+@once
+def prices() -> tuple[Price, ...]:
+    """Return every price, in the order of the file.
+
+    Raises:
+        InvalidInput: names the list and what is wrong there.
+    """
+    text = (files("gpuexplore.analysis") / "data" / FILE).read_text(encoding="utf-8")
+    return read_prices(text, datetime.now(UTC).date())
+
+
+def price_of(spec_key: str | None) -> Price | None:
+    """Return the first price of a GPU; None where no list has it."""
+    return next((price for price in prices() if price.spec_key == spec_key), None)
+
+
+def read_prices(text: str, today: date) -> tuple[Price, ...]:
+    """Return the prices of a file's text.
+
+    Args:
+        today: no list was read after it.
+
+    Raises:
+        InvalidInput: names the list and what is wrong there.
+    """
+    found = []
+    for listed in tomllib.loads(text)["list"]:
+        with named(f"{FILE}, {listed.get('provider')}"):
+            _check_list(listed, today)
+            found += [_price(listed, key, amount) for key, amount in listed["usd_per_hour"].items()]
+    return tuple(found)
+
+
+def _check_list(listed: Mapping[str, Any], today: date) -> None:
+    for name in ("page", "read_at"):
+        if urlsplit(listed[name]).scheme != "https":
+            raise InvalidInput.of(name, listed[name], "https links")
+    read_on = listed["read_on"]
+    if not isinstance(read_on, date) or read_on > today:
+        raise InvalidInput.of("read_on", read_on, f"days up to {today}")
+
+
+def _price(listed: Mapping[str, Any], key: str, amount: object) -> Price:
+    if key not in {row.key for row in ACCELERATORS}:
+        raise InvalidInput.of("gpu", key, "keys of the table of accelerators")
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not (isfinite(amount) and amount > 0):
+        raise InvalidInput.of(f"price of {key}", amount, "US dollars above 0")
+    about = {name: listed[name] for name in ("provider", "read_on", "page", "read_at", "note")}
+    return Price(key, float(amount), **about)
+
 
 Order = Literal["time", "energy", "memory", "price"]
 # The shortest published time that is also that of calls of another kind: a launch of 5 µs hides behind 50 µs of the
@@ -26,7 +112,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GpuChoice:
     """A call on one GPU; None is unknown.
 
     Attributes:
@@ -39,7 +125,7 @@ class Choice:
 
     layer: Layer
     found: WhatIf
-    point: Point | None = None
+    point: AtlasPoint | None = None
     price_per_hour: float | None = None
     listed: Price | None = None
 
@@ -70,7 +156,7 @@ class Choice:
 
 
 # What a choice is ranked by, the least first.
-ORDERS: Mapping[Order, Callable[[Choice], float | None]] = MappingProxyType(
+ORDERS: Mapping[Order, Callable[[GpuChoice], float | None]] = MappingProxyType(
     {
         "time": lambda choice: choice.time.value if choice.time else None,
         "energy": lambda choice: choice.found.energy_j,
@@ -82,7 +168,7 @@ ORDERS: Mapping[Order, Callable[[Choice], float | None]] = MappingProxyType(
 
 def which_gpu(
     operation: str, shape: Shape, dtype: str, *, devices: Sequence[Device], known: Known
-) -> tuple[Choice, ...]:
+) -> tuple[GpuChoice, ...]:
     """Return what one call takes on each of `devices`, in their order.
 
     A time is the fastest measured by gpuexplore on such a GPU, else the fastest that others published of calls of that
@@ -120,7 +206,7 @@ def usual_devices() -> tuple[Device, ...]:
     return tuple(as_device(row) for row in ACCELERATORS if row.key in known)
 
 
-def ranked(choices: Iterable[Choice], by: str = "time") -> tuple[Choice, ...]:
+def ranked(choices: Iterable[GpuChoice], by: str = "time") -> tuple[GpuChoice, ...]:
     """Return the choices from the best to the worst: those that do not fit, and then unknown ones, come last.
 
     Args:
@@ -135,18 +221,18 @@ def ranked(choices: Iterable[Choice], by: str = "time") -> tuple[Choice, ...]:
     return tuple(sorted(choices, key=lambda choice: _place(choice, ORDERS[order](choice))))
 
 
-def _place(choice: Choice, value: float | None) -> tuple[bool, bool, float]:
+def _place(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float]:
     return (value is None, choice.found.fits is False, value or 0.0)
 
 
-def _is_usual(point: Point, calls: Calls) -> bool:
+def _is_usual(point: AtlasPoint, calls: Calls) -> bool:
     """Return whether a published time is of the kind of calls that is asked for, or is too long for kinds to differ."""
     return point.origin == "published" and (point.calls == calls or point.time_s >= LEAST_S[point.calls])
 
 
 def _choice(
-    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[Point], listed: Price | None
-) -> Choice:
+    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[AtlasPoint], listed: Price | None
+) -> GpuChoice:
     device, layer = found.device, workload.layers[0]
     price = known.prices_per_hour.get(device.id)
     point = min(
@@ -157,5 +243,5 @@ def _choice(
         (entry,) = what_if(workload, [device], dtypes=[found.dtype], baseline=found.dtype, known=timed)
         if entry.impossible is None:
             basis = f"published by {point.citation.name}: {point.conditions}"
-            return Choice(layer, replace(entry, origin=Origin.PUBLISHED, basis=basis), point, price, listed)
-    return Choice(layer, found, None, price, listed)
+            return GpuChoice(layer, replace(entry, origin=Origin.PUBLISHED, basis=basis), point, price, listed)
+    return GpuChoice(layer, found, None, price, listed)

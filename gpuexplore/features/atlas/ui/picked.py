@@ -22,7 +22,7 @@ from gpuexplore.analysis.prediction import (
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.atlas.analysis import Point, points
+from gpuexplore.features.atlas.analysis import AtlasPoint, points
 from gpuexplore.features.atlas.analysis.defaults import (
     dtypes_of,
     measured_gpus,
@@ -33,7 +33,7 @@ from gpuexplore.features.atlas.analysis.defaults import (
     usual_shape,
 )
 from gpuexplore.features.atlas.analysis.lines import case_of, line, shapes_between, work_of
-from gpuexplore.features.atlas.chart import SHOWN, Series, Show, point_id, rate_words
+from gpuexplore.features.atlas.chart import SHOWN, AtlasSeries, Show, point_id, rate_words
 from gpuexplore.model import Options, Shape
 from gpuexplore.once import once
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -156,7 +156,7 @@ TABLE = {row.key: row for row in ACCELERATORS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
+class AtlasFacts:
     """What follows from a choice: one object for all who made the same.
 
     Attributes:
@@ -166,17 +166,17 @@ class Facts:
         predictions: of that shape, in the order of the series.
     """
 
-    points: tuple[Point, ...]
-    series: tuple[Series, ...]
+    points: tuple[AtlasPoint, ...]
+    series: tuple[AtlasSeries, ...]
     at: int
     predictions: tuple[Prediction, ...]
 
 
-FACTS: Shared[Facts] = Shared(100)
+FACTS: Shared[AtlasFacts] = Shared(100)
 CALIBRATIONS: Shared[Calibration] = Shared(1)
 
 
-def facts_of(choice: AtlasChoice) -> Facts:
+def facts_of(choice: AtlasChoice) -> AtlasFacts:
     """Return what is known of a choice."""
     key = choice.operation, choice.shown, choice.calls, choice.shape
     return FACTS.get(key, lambda: _facts(choice))
@@ -187,7 +187,7 @@ def calibration() -> Calibration:
     return CALIBRATIONS.get((), calibrate)
 
 
-def _facts(choice: AtlasChoice) -> Facts:
+def _facts(choice: AtlasChoice) -> AtlasFacts:
     found = [
         point
         for point in points(choice.operation, choice.gpus, choice.dtypes)
@@ -205,13 +205,13 @@ def _facts(choice: AtlasChoice) -> Facts:
     answers = iter(predict_each(asked, calibration(), Conditions(choice.calls)))  # at once, which is faster
     predictions = {shown: tuple(islice(answers, len(some))) for shown, some in cases.items()}
     series = tuple(
-        Series(_name(choice, dtype, gpu), gpu, dtype, line(each[1:])) for (dtype, gpu), each in predictions.items()
+        AtlasSeries(_name(choice, dtype, gpu), gpu, dtype, line(each[1:])) for (dtype, gpu), each in predictions.items()
     )
     at = work_of(choice.operation, choice.dtypes[0])(choice.shape)
-    return Facts(tuple(found), series, at, tuple(each[0] for each in predictions.values()))
+    return AtlasFacts(tuple(found), series, at, tuple(each[0] for each in predictions.values()))
 
 
-def _shapes(choice: AtlasChoice, dtype: str, found: Sequence[Point]) -> tuple[Shape, ...]:
+def _shapes(choice: AtlasChoice, dtype: str, found: Sequence[AtlasPoint]) -> tuple[Shape, ...]:
     """Return the shapes of a line: as far as what was measured, else from a part to a multiple of the one asked for."""
     work = work_of(choice.operation, dtype)
     at, count = work(choice.shape), max(FEWEST, min(MOST, SIZES // len(choice.shown)))
@@ -247,17 +247,17 @@ def show_picked() -> None:
 
 
 @once
-def points_by_id() -> Mapping[str, Point]:
+def points_by_id() -> Mapping[str, AtlasPoint]:
     """Return every point by what a link calls it."""
     return {point_id(point): point for point in points()}
 
 
-def href_of(point: Point) -> str:
+def href_of(point: AtlasPoint) -> str:
     """Return what opens the source of a point: its file on the web, or its recorded run."""
     return point.url or href(f"benchmark?run={point.run_id}")
 
 
-def ways_of(point: Point) -> Mapping[str, str]:
+def ways_of(point: AtlasPoint) -> Mapping[str, str]:
     """Return the pages that show the same call or device, by what their links are called."""
     here = {"op": point.operation, "device": point.spec_key}
     same = {**here, "shape": str(point.shape), "baseline": point.dtype}
@@ -271,7 +271,7 @@ def ways_of(point: Point) -> Mapping[str, str]:
     return {label: href(page) for label, page in ways.items()}
 
 
-def _head(point: Point) -> None:
+def _head(point: AtlasPoint) -> None:
     title = operation_named(point.operation).title
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(
@@ -282,7 +282,7 @@ def _head(point: Point) -> None:
         )
 
 
-def _figures(point: Point) -> None:
+def _figures(point: AtlasPoint) -> None:
     found = _predicted(point)
     with st.container(horizontal=True, gap="large"):
         st.metric("Measured time", format_seconds(point.time_s), width="content")
@@ -302,14 +302,14 @@ def _figures(point: Point) -> None:
         )
 
 
-def _predicted(point: Point) -> Prediction:
+def _predicted(point: AtlasPoint) -> Prediction:
     """Return the prediction of the very call, in its own conditions."""
     case = case_of(point.operation, point.shape, point.dtype, point.device)
     case = replace(case, options=Options(cache="cold" if point.cold else None))
     return PREDICTIONS.get((case, point.call), lambda: predict(case, point.device, calibration(), point.call))
 
 
-def _told(point: Point) -> str:
+def _told(point: AtlasPoint) -> str:
     """Return who measured it, how and under which licence, as Markdown."""
     cited = point.citation
     whose = (
@@ -322,7 +322,7 @@ def _told(point: Point) -> str:
     return f"{whose}. Licence: {cited.licence}. Timed: {timed}.{cite}"
 
 
-def _ways(point: Point) -> None:
+def _ways(point: AtlasPoint) -> None:
     with st.container(horizontal=True, gap="small"):
         st.link_button("Open the source", href_of(point), icon=":material/open_in_new:", type="primary")
         st.button(

@@ -1,21 +1,33 @@
 """The atlas on a page: the chart whose points tell their source, what it shows, and its points in a table."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
 
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.features.atlas.analysis import Point, points
+from gpuexplore.analysis.what_if.user_claims import named_numbers
+from gpuexplore.analysis.what_if.what_if import Known
+from gpuexplore.errors import InvalidInput
+from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, GpuChoice, points, ranked, usual_devices, which_gpu
 from gpuexplore.features.atlas.analysis.defaults import measured_operations
 from gpuexplore.features.atlas.chart import PICKED, SHOWN, atlas, source_label
-from gpuexplore.features.atlas.ui.picked import POINT, AtlasChoice, Facts, href_of
-from gpuexplore.operations import OPERATIONS
+from gpuexplore.features.atlas.ui.picked import NAMES, POINT, AtlasChoice, AtlasFacts, calibration, href_of
+from gpuexplore.model import Origin, Result, Shape
+from gpuexplore.once import once
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.recorded import recorded_results
+from gpuexplore.ui import url_widgets
+from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.link import parameters, write
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, chart_of, show_spec
 from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.units import format_energy, format_interval, format_seconds
 
 KEY = "chart.atlas"
 SEEN = "atlas.seen"  # the session's key of the click that was followed
@@ -24,7 +36,7 @@ ABOVE_PEAK = 1.05
 POINT_UNITS = {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"}
 
 
-def show_atlas(choice: AtlasChoice, facts: Facts) -> None:
+def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
     """Show the chart and what is to be known about it; a click on a point writes the point to the URL."""
     if not facts.points:
         st.info(_nothing(choice), icon=":material/info:")
@@ -41,7 +53,7 @@ def show_atlas(choice: AtlasChoice, facts: Facts) -> None:
     st.caption(" ".join(sentences(choice, facts)))
 
 
-def sentences(choice: AtlasChoice, facts: Facts) -> list[str]:
+def sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
     """Return what there is to know about what is drawn, a sentence each."""
     found, drawn = facts.points, [point for point in facts.points if SHOWN[choice.show].at_point(point) is not None]
     published = [point for point in found if point.origin == "published"]
@@ -102,7 +114,7 @@ def followed(event: Any) -> str | None:
     return next((each["id"] for each in clicked if each.get("id")), None)
 
 
-def show_points(facts: Facts) -> None:
+def show_points(facts: AtlasFacts) -> None:
     """Show every measured point that is drawn in a table, once somebody asks for it."""
     count = len(facts.points)
     if not count:
@@ -125,7 +137,7 @@ def show_points(facts: Facts) -> None:
         )
 
 
-def _row(point: Point) -> dict[str, object]:
+def _row(point: AtlasPoint) -> dict[str, object]:
     return {
         "GPU": point.device.name,
         "Dtype": point.dtype,
@@ -147,4 +159,145 @@ def _columns() -> Mapping[str, Any]:
         "Of the peak": st.column_config.NumberColumn(
             help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit"
         ),
+    }
+
+
+# Which GPU for the shape in question: its time, energy and price on every GPU that was measured or is rented out.
+
+
+COST = "US$ per million calls"
+EXAMPLE = "h100-sxm5-80gb:2.50,t4:0.35"
+LABELS: Mapping[str, str] = MappingProxyType(
+    {"time": "Time", "energy": "Energy", "memory": "Memory", "price": "Price of a call"}
+)
+UNITS = {"Time": "s", "Energy": "J", "Memory": "B"}
+FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
+
+
+GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
+
+
+def show_which(choice: AtlasChoice) -> None:
+    """Draw the prices that can be entered, a sentence on the best GPUs, and the table of all of them."""
+    title = operation_named(choice.operation).title
+    st.subheader("Which GPU for this", anchor="which")
+    st.caption(
+        f"{title}, {shape_label(choice.shape)}, in {choice.dtypes[0]}: the shape and the first dtype from above."
+    )
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        by = url_widgets.segments("Best first by", "by", list(ORDERS), shown=LABELS.__getitem__)
+    with right:
+        prices = _prices()
+    known = tuple(measured_results(device) for device in known_devices() if device.kind != "cpu")
+    key = (choice.operation, choice.shape, choice.dtypes[0], choice.calls, tuple(prices.items()), known)
+    found = GPUS.get(key, lambda: _gpus_for(choice, prices, known))
+    order = ranked(found, by)
+    st.markdown(best_words(found))
+    show_table(
+        lambda: [_choice_row(each) for each in order],
+        ("which", key, by),
+        UNITS,
+        alt=f"Table of {len(order)} GPUs with time, energy, memory and price, ordered by {LABELS[by].lower()}",
+        config=_choice_columns(),
+    )
+    st.caption(
+        "Times that others published count where their calls are of the chosen kind, or a launch is no great part of "
+        "them; else predictions. Energy: at the board's power limit, an upper bound. Listed prices: US dollars on "
+        "demand, one GPU, the day they were read."
+    )
+
+
+def _prices() -> dict[str, float]:
+    typed = url_widgets.text(
+        "Your prices per hour",
+        "price",
+        "",
+        help=f"By the GPU's key, in US dollars, instead of the listed ones. Like `{EXAMPLE}`.",
+        placeholder=EXAMPLE,
+    )
+    found, problems = named_numbers("price", typed, list(NAMES), EXAMPLE)
+    for problem in problems:
+        url_widgets.show_problem(InvalidInput(problem))
+    return found
+
+
+def _gpus_for(
+    choice: AtlasChoice, prices: Mapping[str, float], known: tuple[DeviceResults, ...]
+) -> tuple[GpuChoice, ...]:
+    beside = Known(
+        calibration=calibration(),
+        measured=tuple(result for device in known for _, result in reversed(device.found)),
+        recorded=_recorded().get(choice.shape, ()),
+        prices_per_hour=prices,
+        calls=choice.calls,
+    )
+    return which_gpu(choice.operation, choice.shape, choice.dtypes[0], devices=usual_devices(), known=beside)
+
+
+@once
+def _recorded() -> Mapping[Shape, Sequence[Result]]:
+    """Return recorded results by their shape: those of others do not count."""
+    found: dict[Shape, list[Result]] = {}
+    for _, result in recorded_results():
+        found.setdefault(result.case.shape, []).append(result)
+    return found
+
+
+def best_words(choices: tuple[GpuChoice, ...]) -> str:
+    """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out."""
+    said = []
+    for by, what in (("time", "Fastest"), ("energy", "Least energy"), ("price", "Cheapest")):
+        best = ranked(choices, by)[0] if choices else None
+        if best and ORDERS[by](best) is not None and best.found.fits is not False:  # type: ignore[index]
+            said.append(f"{what}: **{plain(best.device.name)}**, {_figure(best, by)} ({_origin(best)})")
+    return ". ".join(said) + "." if said else "No time of this call is known on any GPU."
+
+
+def _figure(choice: GpuChoice, by: str) -> str:
+    if by == "energy":
+        return f"{format_energy(choice.found.energy_j)} a call"
+    if by == "price":
+        return f"US\\$ {choice.cost_of_million or 0.0:.3g} per million calls"
+    return format_seconds(choice.time.value if choice.time else None)
+
+
+def _origin(choice: GpuChoice) -> str:
+    if choice.point:
+        return f"published by {plain(choice.point.citation.name)}"
+    return choice.found.origin.label if choice.found.origin else "unknown"
+
+
+def _choice_row(choice: GpuChoice) -> dict[str, object]:
+    found, time, listed = choice.found, choice.time, choice.listed
+    predicted = found.origin is Origin.PREDICTED and time is not None
+    return {
+        "GPU": choice.device.name,
+        "Time": time.value if time else None,
+        "From": _origin(choice) if time else found.reason,
+        "90 % interval": format_interval((time.low, time.high), format_seconds) if predicted and time else None,
+        "Energy": found.energy_j,
+        "Memory": choice.device.memory_bytes,
+        "Fits": FITS[found.fits] if choice.device.memory_bytes else None,
+        "US$ per hour": choice.price_per_hour,
+        COST: choice.cost_of_million,
+        "Price": f"{listed.provider}, {listed.read_on}" if listed else "entered" if choice.price_per_hour else None,
+        "Prices": listed.page if listed else None,
+        "Source": href_of(choice.point) if choice.point else None,
+    }
+
+
+def _choice_columns() -> Mapping[str, Any]:
+    text, number, link = st.column_config.TextColumn, st.column_config.NumberColumn, st.column_config.LinkColumn
+    return {
+        "GPU": text(pinned=True),
+        "From": text(help="Who measured the time; or that it is predicted, then with its 90 % interval"),
+        "Energy": number(help="Of a call, at the board's power limit: an upper bound"),
+        "Memory": number(help="Of the GPU"),
+        "Fits": text(help="Whether every array of the call fits the memory at once"),
+        "US$ per hour": number(format="%.2f", help="On demand, without taxes"),
+        COST: number(format="%.3g", help="At the price per hour"),
+        "Price": text(help="Who asks it, and the day the list was read"),
+        "Prices": link(display_text="open", help="The provider's list"),
+        "Source": link(display_text="open", help="Where a published time is from"),
     }

@@ -1,22 +1,29 @@
 """The connection to a scheduler: who is there, and what nodes tell, handed to the task it belongs to."""
 
+import asyncio
 import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Literal
 
-from distributed import Client
+from distributed import Client, Security, rpc
+from distributed.comm.addressing import get_address_host
+from distributed.comm.core import CommClosedError
 
 import gpuexplore
 from gpuexplore.errors import DeviceLost, GpuExploreError, InvalidInput
 from gpuexplore.features.cluster.dask.node import TOPIC as NODES
-from gpuexplore.features.cluster.dask.transport import CONNECT_S, describe, security_for
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
+
+Role = Literal["client", "worker"]
+ACCEPTED = "tls://HOST:PORT, and tcp://127.0.0.1:PORT on this machine"
+CONNECT_S = 5.0
 
 LOG = logging.getLogger(__name__)
 LOOK_S = 0.2
@@ -41,16 +48,11 @@ class Node:
         return f"{self.host} has gpuexplore {self.version}, not {gpuexplore.__version__} as here: install that there"
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """That a node left.
+class NodeCrashed(GpuExploreError):
+    """The node ended without having been told to, killed, frozen or cut off: what it measured may be why."""
 
-    Attributes:
-        expected: it was told to leave; otherwise it was killed, crashed, froze, or lost its network.
-    """
 
-    reason: str
-    expected: bool
+Departure = DeviceLost | NodeCrashed  # a node that was told to leave is lost as a device is
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class Cluster:
         inbox = Inbox(node)
         self._inboxes[inbox.token] = inbox
         if node.address not in self._nodes:  # it left while nobody listened
-            inbox.news.put(Departure(f"{node.host} {LEFT}", expected=True))
+            inbox.news.put(DeviceLost(f"{node.host} {LEFT}"))
         return inbox
 
     def close_inbox(self, inbox: Inbox) -> None:
@@ -174,7 +176,7 @@ class Cluster:
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None
-        gone = Departure(f"the Dask scheduler {self.scheduler} is gone", expected=True)
+        gone = DeviceLost(f"the Dask scheduler {self.scheduler} is gone")
         for address in tuple(self._nodes):
             self._forget(address, gone)
         if client is not None:
@@ -196,20 +198,21 @@ class Cluster:
         if node is not None and node.devices:
             self._add(node)
         elif node is not None:
-            self._forget(node.address, Departure(f"{node.host} {LEFT}", expected=True))
+            self._forget(node.address, DeviceLost(f"{node.host} {LEFT}"))
 
     def _hear_of_departures(self, event: tuple[float, Any]) -> None:
         message = _fields(event)
         node = self._nodes.get(str(message.get("worker")))
         if message.get("action") == "remove-worker" and node is not None:
-            expected = bool(message["expected"])
-            self._forget(node.address, Departure(f"{node.host} {LEFT if expected else LOST}", expected))
+            is_expected = bool(message["expected"])
+            left = DeviceLost(f"{node.host} {LEFT}") if is_expected else NodeCrashed(f"{node.host} {LOST}")
+            self._forget(node.address, left)
 
     def _forget(self, address: str, departure: Departure) -> None:
         if address not in self._nodes:
             return
         self._nodes = {known: node for known, node in self._nodes.items() if known != address}
-        LOG.info("%s", departure.reason)
+        LOG.info("%s", departure)
         for inbox in tuple(self._inboxes.values()):
             if inbox.node.address == address:
                 inbox.news.put(departure)
@@ -239,3 +242,71 @@ def _node(event: tuple[float, Any]) -> Node | None:
     except (KeyError, TypeError, ValueError, GpuExploreError) as error:
         LOG.warning("A node's announcement cannot be read: %r", error)
         return None
+
+
+# Which schedulers may be used: off this machine only by mutual TLS, for who reaches a scheduler runs code on nodes.
+#
+# Certificates are settings of Dask's own, `distributed.comm.tls`: in a file of ~/.config/dask, or in the environment.
+
+
+def security_for(scheduler: str, role: Role) -> Security:
+    """Return the certificates to reach `scheduler` with.
+
+    Raises:
+        InvalidInput: `scheduler` is no address, or one that may not be used; or a certificate is not set.
+    """
+    encrypted = scheduler.startswith("tls://")
+    try:
+        host = get_address_host(scheduler)
+    except ValueError as error:
+        raise InvalidInput.of("scheduler", scheduler, ACCEPTED) from error
+    if not encrypted and not (scheduler.startswith("tcp://") and _is_this_machine(host)):
+        raise InvalidInput.of("scheduler", scheduler, ACCEPTED)
+    security = Security(require_encryption=encrypted)
+    missing = [name for name in _settings(role) if encrypted and not getattr(security, _settings(role)[name])]
+    if missing:
+        raise InvalidInput(f"{scheduler} needs certificates: {', '.join(missing)} of Dask's configuration not set")
+    return security
+
+
+def check_certificates(scheduler: str, role: Role) -> None:
+    """Return when `scheduler` and this machine accept each other, or nobody answers there yet.
+
+    Raises:
+        GpuExploreError: their certificates are of different authorities.
+    """
+    security = security_for(scheduler, role)
+
+    async def ask() -> None:
+        async with rpc(scheduler, connection_args=security.get_connection_args(role), timeout=CONNECT_S) as remote:
+            await remote.identity()
+
+    try:
+        asyncio.run(ask())
+    except CommClosedError as error:
+        raise GpuExploreError(f"{scheduler} was refused: {describe(error)}") from error
+    except OSError:  # not there yet: whoever connects waits for it
+        return
+
+
+def describe(error: BaseException) -> str:
+    """Return in one sentence why a scheduler could not be reached."""
+    cause = error
+    while earlier := cause.__cause__ or cause.__context__:
+        cause = earlier
+    if isinstance(error, CommClosedError):  # it answered, and one of the two hung up
+        return f"are its certificate and this one of the same authority? ({cause})"
+    return str(cause)
+
+
+def _settings(role: Role) -> dict[str, str]:
+    """Return the settings that TLS needs, each with the attribute of `Security` it becomes."""
+    names = {f"distributed.comm.tls.{role}.{part}": f"tls_{role}_{part}" for part in ("cert", "key")}
+    return {"distributed.comm.tls.ca-file": "tls_ca_file", **names}
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -4,13 +4,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from queue import Empty
-from typing import Any, Protocol
+from typing import Any
 
 from distributed import Client, Event, Future, KilledWorker
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
-from gpuexplore.features.cluster.dask.cluster import LOST, Cluster, Departure, Inbox
+from gpuexplore.features.cluster.dask.cluster import LOST, Cluster, Inbox, NodeCrashed
 from gpuexplore.features.cluster.dask.node import measure_here, perform_here
 from gpuexplore.jobs.engines import IsCancelled
 from gpuexplore.jobs.journal import Begun, decode_event
@@ -66,7 +66,7 @@ class DaskEngine:
             with closing(task.reports(cancelled)) as reports:
                 for event in asked.events(reports):
                     on_event(event)
-        except _NodeCrashed as crash:
+        except NodeCrashed as crash:
             if asked.at_work:
                 on_event(Result(asked.at_work[-1], Status.CRASHED, f"{crash} while this case was measured"))
             raise DeviceLost(str(crash)) from crash
@@ -96,7 +96,7 @@ class DaskEngine:
                 for event in reports:
                     if isinstance(event, ActivityReport):
                         on_observation(event)
-        except _NodeCrashed as crash:
+        except NodeCrashed as crash:
             raise DeviceLost(str(crash)) from crash
         finally:
             self._cluster.close_inbox(inbox)
@@ -106,31 +106,14 @@ class DaskEngine:
         self._cluster.close()
 
 
-class _NodeCrashed(GpuExploreError):
-    """The node ended without having been told to: what it measured may be why."""
-
-
-class _Work(Protocol):
-    """What a node is asked for.
+class _Alone:
+    """An activity: what a node is asked for, as `_Cases` are.
 
     Attributes:
         device_id: as the node names it.
         function: what the node calls with `payload`, the topic and the token.
         is_pending: whether something of it is still to come.
     """
-
-    @property
-    def device_id(self) -> str: ...
-    @property
-    def function(self) -> Callable[..., None]: ...
-    @property
-    def payload(self) -> Any: ...
-    @property
-    def is_pending(self) -> bool: ...
-
-
-class _Alone:
-    """An activity."""
 
     function = staticmethod(perform_here)
 
@@ -189,7 +172,7 @@ class _Task:
         stopped: whether it was cancelled.
     """
 
-    def __init__(self, cluster: Cluster, inbox: Inbox, work: _Work) -> None:
+    def __init__(self, cluster: Cluster, inbox: Inbox, work: _Alone | _Cases) -> None:
         self.stopped = False
         self._cluster, self._inbox, self._work = cluster, inbox, work
         self._begun = self._departed = False
@@ -234,10 +217,10 @@ class _Task:
             news = self._inbox.news.get(timeout=TICK_S)
         except Empty:
             return
-        if isinstance(news, Departure):
+        if isinstance(news, DeviceLost | NodeCrashed):
             self._departed = True
             if self._work.is_pending:
-                raise DeviceLost(news.reason) if news.expected else _NodeCrashed(news.reason)
+                raise news
             return
         event = decode_event(news)
         if isinstance(event, Begun):
@@ -260,7 +243,7 @@ def _raise_failure(future: Future[Any]) -> None:
         raise DeviceLost(f"the task is {future.status}: the Dask scheduler forgot it")
     error = future.exception()
     if isinstance(error, KilledWorker):
-        raise _NodeCrashed(f"{error.last_worker.name} {LOST}")
+        raise NodeCrashed(f"{error.last_worker.name} {LOST}")
     raise error if isinstance(error, GpuExploreError) else GpuExploreError(describe_error(error))
 
 

@@ -31,7 +31,7 @@ EXTENSION = "gpuexplore"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeWorker:
     """What a node keeps; Dask closes it with the worker."""
 
     worker: distributed.Worker
@@ -67,7 +67,7 @@ def dask_setup(worker: distributed.Worker) -> None:
 
 def join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) -> None:
     """Make a node of `worker` that measures on `devices` by `engine`."""
-    node = worker.extensions[EXTENSION] = Node(worker, engine)
+    node = worker.extensions[EXTENSION] = NodeWorker(worker, engine)
     node.announce(devices)
     _leave_at_sigterm(worker)
     threading.Thread(target=node.warm, args=(devices,), name="warming", daemon=True).start()
@@ -105,7 +105,7 @@ def perform_here(activity: dict[str, Any], topic: str, token: str) -> None:
 def _task(topic: str, token: str) -> Iterator[tuple[Engine, Callable[[Event], None], Callable[[], bool]]]:
     """Yield this node's engine, what tells the supervisor an event, and what asks whether the task is unwanted."""
     worker = distributed.get_worker()
-    node: Node = worker.extensions[EXTENSION]
+    node: NodeWorker = worker.extensions[EXTENSION]
 
     def tell(event: Event) -> None:
         worker.log_event(topic, {"token": token, "event": encode_event(event)})

@@ -1,19 +1,112 @@
 """A claim as its notebook has it: shapes, printed figures, the card, and how the time was taken. No verdict."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from math import isfinite
+from typing import Any, Literal
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.fact_check.analysis.check import Check, check_of, interval_of
-from gpuexplore.model import Shape
+from gpuexplore.model import DEFAULT_BUDGET_S, DataMode, Options, Shape
 from gpuexplore.once import once
+
+# What would confirm a claim: the cases to measure here by the right method, and what has to come out. No result.
+
+
+# A figure as a notebook prints it, and the values that it may stand for.
+
+
+ABOUT = 1.5  # "about 100 times" is right up to this factor
+MOST_DIGITS = 40
+NUMBER = re.compile(r"([-+]?)(\d+)(?:\.(\d+))?(?:e([-+]?\d{1,3}))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Interval:
+    """The values that a printed number may stand for, or that a measurement leaves open."""
+
+    low: float
+    high: float
+
+    def meets(self, other: "Interval") -> bool:
+        """Return whether some value is in both."""
+        slack = 1e-14 * max(abs(low) for low in (self.low, other.low, 0.0) if isfinite(low))  # of binary fractions
+        return self.low <= other.high + slack and other.low <= self.high + slack
+
+
+def interval_of(text: str) -> Interval | None:
+    """Return what a figure may stand for; None for words.
+
+    A whole number stands for itself; one with decimals or an exponent for all that are rounded to it, ``>1`` for all
+    above 1, ``<1`` for all below, ``about 9`` for all up to 1.5 times as large or small.
+    """
+    if text.startswith(">") and (bound := interval_of(text[1:])):
+        return Interval(bound.high, float("inf"))
+    if text.startswith("<") and (bound := interval_of(text[1:])):
+        return Interval(float("-inf"), bound.low)
+    if text.startswith("about ") and (near := interval_of(text.removeprefix("about "))):
+        return Interval(near.low / ABOUT, near.high * ABOUT)
+    found = NUMBER.fullmatch(text) if len(text) <= MOST_DIGITS else None
+    if found is None:
+        return None
+    value, decimals, exponent = float(text), found[3] or "", found[4]
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if decimals or exponent else 0.0
+    return Interval(value - half, value + half)
+
+
+MeasuredQuantity = Literal["time ratio", "rate", "MFU", "relative error"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSide:
+    """One of the cases of a check: by what, on which kind of device, in which dtype."""
+
+    implementation: str
+    device: Literal["cpu", "cuda"]
+    dtype: str = "fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCheck:
+    """A quantity of results that are measured here, and what it has to be.
+
+    Attributes:
+        quantity: one of `measured.MEASURED`.
+        expected: a figure, like ``about 9`` or ``>1``.
+        operation, shape: what every side computes; those of the claim unless others are given.
+        sides: the cases; of a time ratio how many times as long the first takes as the second.
+        data: what the inputs hold while it is timed; errors are always those of random numbers.
+        budget_s: seconds of sampling for one case: more than by default where a call takes long.
+    """
+
+    quantity: MeasuredQuantity
+    expected: str
+    operation: str
+    shape: Shape
+    sides: tuple[CheckSide, ...]
+    data: DataMode = "normal"
+    budget_s: float = DEFAULT_BUDGET_S
+
+    def __post_init__(self) -> None:
+        if interval_of(self.expected) is None:
+            raise InvalidInput.of(f"what {self.quantity} has to be", self.expected, "figures, like >1 or about 9")
+
+    @property
+    def options(self) -> Options:
+        """The conditions it is measured under."""
+        return Options(data=self.data, budget_s=self.budget_s)
+
+
+def check_of(row: Mapping[str, Any]) -> ClaimCheck:
+    """Return the check that a table of `claims.toml` describes."""
+    sides = tuple(CheckSide(**side) for side in row["sides"])
+    return ClaimCheck(**{**row, "shape": Shape.of(**row["shape"]), "sides": sides})
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFigure:
     """One statement of a claim.
 
     Attributes:
@@ -60,8 +153,8 @@ class Claim:
     promise: str = ""
     waited: bool | None = None
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    figures: tuple[Figure, ...] = ()
-    checks: tuple[Check, ...] = ()
+    figures: tuple[ClaimFigure, ...] = ()
+    checks: tuple[ClaimCheck, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("time_s", "beside_s", "promise"):
@@ -98,7 +191,7 @@ def claims_of(row: str) -> tuple[Claim, ...]:
 
 def _claim(row: Mapping[str, Any]) -> Claim:
     shape = Shape.of(**row["shape"]) if "shape" in row else None
-    figures = tuple(Figure(**figure) for figure in row.get("figures", ()))
+    figures = tuple(ClaimFigure(**figure) for figure in row.get("figures", ()))
     try:
         work = {name: row[name] for name in ("operation", "shape") if name in row}
         checks = tuple(check_of(work | check) for check in row.get("checks", ()))

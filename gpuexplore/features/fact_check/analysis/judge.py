@@ -1,4 +1,4 @@
-"""From a claim to its verdict, by rules: the strongest finding is the verdict.
+"""The way from a claim to its verdict, by rules: the strongest finding is the verdict.
 
 A time is impossible when every variant of its card would have had to compute or to read memory faster than it can. A
 claim contradicts itself when what is said disagrees with what is printed, or with what follows from it. A time that was
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuexplore.analysis.utilization.best_results import Limits, exceeded_limit
-from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim, Figure, claims
+from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
 from gpuexplore.features.fact_check.analysis.quantities import (
     QUANTITIES,
@@ -36,27 +35,22 @@ FINDINGS: tuple[FindingName, ...] = (
 )  # strongest first
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is the matter with a claim, and the sentence that shows it."""
-
-    name: FindingName
-    evidence: str
+Told = tuple[FindingName | None, str]  # what is the matter with a claim, if anything, and the sentence that says so
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A claim, its verdict, what speaks against it, the strongest first, and what else is known."""
+    """A claim and its verdict.
+
+    Attributes:
+        findings: what speaks against it, the strongest first.
+        evidence: a sentence for each of them, then what else is known.
+    """
 
     claim: Claim
     verdict: Verdict
-    findings: tuple[Finding, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def evidence(self) -> tuple[str, ...]:
-        """The sentences of its findings, then the notes."""
-        return (*(finding.evidence for finding in self.findings), *self.notes)
+    findings: tuple[FindingName, ...]
+    evidence: tuple[str, ...]
 
 
 def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
@@ -66,21 +60,19 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
         claim: as its notebook has it.
         results: measured here, the newest first.
     """
-    said = [*_limits(claim), *_clock(claim)]
+    said: list[Told] = [*_limits(claim), *_clock(claim)]
     confirmed = False
     for figure in claim.figures:
         compared = list(_compared(claim, figure))
         confirmed = confirmed or _is_confirmed(compared, claim, figure)
         said += compared
     outcomes = [outcome(check, claim, results) for check in claim.checks]
-    said += [found.evidence for found in outcomes]
-    findings = tuple(
-        sorted((found for found in said if isinstance(found, Finding)), key=lambda found: FINDINGS.index(found.name))
-    )
-    notes = tuple(sentence for sentence in said if isinstance(sentence, str))
+    said += [(None, evidence) for _, evidence in outcomes]
+    found = [(name, evidence) for rank in FINDINGS for name, evidence in said if name == rank]
+    notes = [evidence for name, evidence in said if name is None]
     agreed = {True} if confirmed else set[bool | None]()
-    verdict = findings[0].name if findings else _without_findings(agreed | {found.agrees for found in outcomes})
-    return Judgement(claim, verdict, findings, notes)
+    verdict = found[0][0] if found else _without_findings(agreed | {agrees for agrees, _ in outcomes})
+    return Judgement(claim, verdict, tuple(name for name, _ in found), (*(evidence for _, evidence in found), *notes))
 
 
 def _without_findings(agreed: Set[bool | None]) -> Verdict:
@@ -95,19 +87,19 @@ def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
     return tuple(judge(claim, results) for claim in claims())
 
 
-def _limits(claim: Claim) -> Iterator[Finding | str]:
-    """Say which variants of the card the printed time is impossible on; a finding where that is all of a named one."""
+def _limits(claim: Claim) -> Iterator[Told]:
+    """Say which variants of the card the printed time is impossible on: a finding where that is all of a named one."""
     if not claim.card or not claim.time_s:
         return
     limits = {variant: _above_limit(claim, variant) for variant in CARDS[claim.card]}
     above = [f"impossible on a {variant.name}, {why}" for variant, why in limits.items() if why]
     below = [variant.name for variant, why in limits.items() if not why]
     if claim.card == NOT_NAMED:
-        yield "The card is not named"
+        yield None, "The card is not named"
     elif not below:
-        yield Finding("impossible", f"{_done(claim)}: {'; '.join(above)}")
+        yield "impossible", f"{_done(claim)}: {'; '.join(above)}"
         return
-    yield f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {_listed(below)}'])}"
+    yield None, f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {_listed(below)}'])}"
 
 
 def _above_limit(claim: Claim, variant: Variant) -> str | None:
@@ -130,16 +122,16 @@ def _done(claim: Claim) -> str:
     )
 
 
-def _clock(claim: Claim) -> Iterator[Finding]:
+def _clock(claim: Claim) -> Iterator[Told]:
     if claim.waited is False:
         why = "The clock was read before the device was done: what was timed is the launch, not the work"
-        yield Finding("not a measurement", why)
+        yield "not a measurement", why
 
 
-def _compared(claim: Claim, figure: Figure) -> Iterator[Finding | str]:
+def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Told]:
     """Compare what was said, printed, computed and is known of one quantity, each pair once."""
     if figure.said and figure.printed and not _agree(_read(figure.said), _read(figure.printed)):
-        yield Finding("contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}")
+        yield "contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}"
     stated = [text for text in (figure.printed, figure.said) if text]
     quantity = QUANTITIES.get(figure.quantity)
     computed = quantity.compute(claim) if quantity else None
@@ -147,18 +139,18 @@ def _compared(claim: Claim, figure: Figure) -> Iterator[Finding | str]:
         name: FindingName = "contradicts itself" if quantity.origin == "own" else "wrong"
         off = [text for text in stated if not _agree(_read(text), computed)]
         found = f"{quantity.words}: {_show(computed)}"
-        yield Finding(name, f"{found}, not {off[0]}") if off else found
+        yield (name, f"{found}, not {off[0]}") if off else (None, found)
     if figure.known:
         off = [text for text in stated if not _agree(_read(text), _read(figure.known))]
         found = f"{figure.quantity}: {figure.known} ({figure.source})"
-        yield Finding("wrong", f"{found}, not {off[0]}") if off else found
+        yield ("wrong", f"{found}, not {off[0]}") if off else (None, found)
 
 
-def _is_confirmed(compared: Sequence[Finding | str], claim: Claim, figure: Figure) -> bool:
+def _is_confirmed(compared: Sequence[Told], claim: Claim, figure: ClaimFigure) -> bool:
     quantity = QUANTITIES.get(figure.quantity)
     was_stated = bool(figure.said or figure.printed)
     was_computed = was_stated and quantity is not None and quantity.compute(claim) is not None
-    return was_computed and not any(isinstance(found, Finding) for found in compared)
+    return was_computed and all(name is None for name, _ in compared)
 
 
 def _read(text: str) -> Value:

@@ -1,4 +1,4 @@
-"""Whether what was measured here bears out a claim: the cases of its checks, and what their results amount to.
+"""Measurements made here that bear out a claim or do not: the cases of its checks, and what their results amount to.
 
 A result counts where it was measured under the conditions of the check, on the kind of device that the claim is about,
 and on that very card where the claim names one. What disturbed it widens its interval; where that straddles what was
@@ -15,8 +15,7 @@ from gpuexplore.analysis.verdict import Estimate, Relation, Words, compare, rate
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import PEAK_FIELDS, Accelerator
 from gpuexplore.devices.identity import same_device
-from gpuexplore.features.fact_check.analysis.check import Check, MeasuredQuantity, Side, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim
+from gpuexplore.features.fact_check.analysis.claim import CheckSide, Claim, ClaimCheck, MeasuredQuantity, interval_of
 from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, Result
 from gpuexplore.operations import operation_named
 
@@ -74,46 +73,23 @@ WORDS = Words(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """How a quantity follows from the results of a check's sides, in their order.
+def outcome(check: ClaimCheck, claim: Claim, results: Sequence[Result]) -> tuple[bool | None, str]:
+    """Return whether `results`, the newest first, agree with what a check expects, and the sentence that says so.
 
-    Attributes:
-        of: None where a result lacks what it takes.
-        is_timed: whether an impossible time spoils it.
+    None where nothing was measured, or the interval does not decide.
     """
-
-    of: Callable[[Sequence[Result]], Estimate | None]
-    is_timed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a check came to.
-
-    Attributes:
-        agrees: with what was expected; None where nothing was measured, or the interval does not decide.
-        evidence: a sentence.
-    """
-
-    agrees: bool | None
-    evidence: str
-
-
-def outcome(check: Check, claim: Claim, results: Sequence[Result]) -> Outcome:
-    """Return what `results`, the newest first, say about a check of a claim."""
     measured = _newest_together(results, check, claim)
-    value = MEASURED[check.quantity].of(measured) if measured else None
+    value = MEASURED[check.quantity](measured) if measured else None
     expected, subject = interval_of(check.expected), _subject(check)
     if value is None or expected is None:
-        return Outcome(None, f"Not measured here: {subject}{_on_card(claim, check)}")
+        return None, f"Not measured here: {subject}{_on_card(claim, check)}"
     told = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
     verdict = compare(value, expected.low, expected.high, WORDS)
     if verdict.told is None:
         helps = f"; {verdict.would_decide}" if verdict.would_decide else ""
-        return Outcome(None, f"{told}; the interval does not decide{helps}")
+        return None, f"{told}; the interval does not decide{helps}"
     certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.told)}" if value.low != value.high else ""
-    return Outcome(AGREES[verdict.told], f"{told}{certainty}")
+    return AGREES[verdict.told], f"{told}{certainty}"
 
 
 def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:
@@ -131,7 +107,7 @@ def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ..
     return tuple(found)
 
 
-def _suits(device: Device | None, side: Side, claim: Claim) -> bool:
+def _suits(device: Device | None, side: CheckSide, claim: Claim) -> bool:
     """Return whether what `device` says holds for the claim: the card that it names, or any of that kind."""
     if device is None or device.is_simulated or device.kind != side.device:
         return False
@@ -144,7 +120,7 @@ def _is_named(claim: Claim) -> bool:
     return bool(claim.card) and claim.card != NOT_NAMED
 
 
-def _newest_together(results: Sequence[Result], check: Check, claim: Claim) -> list[Result]:
+def _newest_together(results: Sequence[Result], check: ClaimCheck, claim: Claim) -> list[Result]:
     """Return the newest result of every side, those of one kind of device on one device; empty without."""
     for first in _fitting(results, check.sides[0], check, claim):
         found = [first]
@@ -156,7 +132,7 @@ def _newest_together(results: Sequence[Result], check: Check, claim: Claim) -> l
     return []
 
 
-def _fitting(results: Sequence[Result], side: Side, check: Check, claim: Claim) -> Iterator[Result]:
+def _fitting(results: Sequence[Result], side: CheckSide, check: ClaimCheck, claim: Claim) -> Iterator[Result]:
     """Yield the results that are of a side of a check, the newest first."""
     wanted = (check.operation, check.shape, side.dtype, side.implementation)
     options = replace(check.options, budget_s=DEFAULT_BUDGET_S)
@@ -166,7 +142,7 @@ def _fitting(results: Sequence[Result], side: Side, check: Check, claim: Claim) 
             (case.operation, case.shape, case.dtype, case.implementation) == wanted
             and replace(case.options, budget_s=DEFAULT_BUDGET_S) == options
             and _suits(device_of(result), side, claim)
-            and (is_ranked(result) or not MEASURED[check.quantity].is_timed)
+            and (is_ranked(result) or check.quantity == "relative error")  # which no time spoils
         ):
             yield result
 
@@ -203,15 +179,15 @@ def _relative_error(results: Sequence[Result]) -> Estimate | None:
     return Estimate(max(known), max(known), max(known), "relative error", "the largest element")
 
 
-MEASURED: Mapping[MeasuredQuantity, Measured] = {
-    "time ratio": Measured(_time_ratio),
-    "rate": Measured(_rate),
-    "MFU": Measured(_mfu),
-    "relative error": Measured(_relative_error, is_timed=False),
+MEASURED: Mapping[MeasuredQuantity, Callable[[Sequence[Result]], Estimate | None]] = {  # of a check's sides, in order
+    "time ratio": _time_ratio,
+    "rate": _rate,
+    "MFU": _mfu,
+    "relative error": _relative_error,
 }
 
 
-def _subject(check: Check) -> str:
+def _subject(check: ClaimCheck) -> str:
     """Return e.g. ``time ratio of matrix-vector product 100,000 × 100, numpy on cpu over torch on cuda in fp32``."""
     dtypes = dict.fromkeys(side.dtype for side in check.sides)
     names = [
@@ -225,6 +201,6 @@ def _subject(check: Check) -> str:
     return f"{check.quantity} of {title} {shape_label(check.shape)}{data}, {joint.join(names)}{shared}"
 
 
-def _on_card(claim: Claim, check: Check) -> str:
+def _on_card(claim: Claim, check: ClaimCheck) -> str:
     needs_card = _is_named(claim) and any(side.device == "cuda" for side in check.sides)
     return f"; the device has to be a {claim.card}" if needs_card else ""

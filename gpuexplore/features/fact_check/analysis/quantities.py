@@ -1,4 +1,4 @@
-"""What a figure should have been: computed from the claim's own printed numbers, or here from what it is about.
+"""Figures as they should have been: computed from the claim's own printed numbers, or here from what it is about.
 
 A quantity that is not listed is compared only between what was said, what was printed and what a source has.
 """
@@ -12,8 +12,7 @@ import numpy as np
 
 from gpuexplore.devices.formula import RATE_CLASSES
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim
+from gpuexplore.features.fact_check.analysis.claim import Claim, Interval, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.operations import operation_named
 
@@ -24,7 +23,7 @@ Origin = Literal["own", "here"]
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class ClaimQuantity:
     """How a figure is computed.
 
     Attributes:
@@ -143,28 +142,28 @@ def _counted(claim: Claim) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
     return np.arange(first, first + int(np.prod(sizes))).reshape(sizes)
 
 
-QUANTITIES: Mapping[str, Quantity] = {
-    "flop_count": Quantity("FLOPs by the shapes", flop_count, "here"),
-    "rate": Quantity("FLOP/s by FLOPs and time", rate, "own"),
-    "speedup": Quantity("ratio of the printed times", speedup, "own"),
-    "share_of_promise": Quantity("share of the rate that the notebook divides by", _share_of_promise, "own"),
-    "blocks": Quantity("elements over threads, rounded up", _blocks, "here"),
-    "lanes": Quantity("fp32 lanes of a multiprocessor of that card", _lanes, "here"),
-    "fp64_slowdown": Quantity("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
-    "native": Quantity("the card has units for the dtype", _native, "here"),
-    "allclose": Quantity("numpy.allclose of the two", _allclose, "here"),
-    "allclose with default tolerances": Quantity(
+QUANTITIES: Mapping[str, ClaimQuantity] = {
+    "flop_count": ClaimQuantity("FLOPs by the shapes", flop_count, "here"),
+    "rate": ClaimQuantity("FLOP/s by FLOPs and time", rate, "own"),
+    "speedup": ClaimQuantity("ratio of the printed times", speedup, "own"),
+    "share_of_promise": ClaimQuantity("share of the rate that the notebook divides by", _share_of_promise, "own"),
+    "blocks": ClaimQuantity("elements over threads, rounded up", _blocks, "here"),
+    "lanes": ClaimQuantity("fp32 lanes of a multiprocessor of that card", _lanes, "here"),
+    "fp64_slowdown": ClaimQuantity("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
+    "native": ClaimQuantity("the card has units for the dtype", _native, "here"),
+    "allclose": ClaimQuantity("numpy.allclose of the two", _allclose, "here"),
+    "allclose with default tolerances": ClaimQuantity(
         "numpy.allclose of a product and the same one summed in another order, default tolerances",
         _allclose_reordered,
         "here",
     ),
-    "share_outside_allclose": Quantity(
+    "share_outside_allclose": ClaimQuantity(
         "share of its elements that the other order moves out of the tolerances", _share_outside_allclose, "here"
     ),
-    "strides": Quantity("strides by NumPy", _strides, "here"),
-    "element": Quantity("the element by NumPy", _element, "here"),
-    "transposed_view": Quantity("the transpose, copied and viewed, by NumPy", _transposed_view, "here"),
-    "product_of_ones": Quantity("every element of the product by NumPy", _product_of_ones, "here"),
+    "strides": ClaimQuantity("strides by NumPy", _strides, "here"),
+    "element": ClaimQuantity("the element by NumPy", _element, "here"),
+    "transposed_view": ClaimQuantity("the transpose, copied and viewed, by NumPy", _transposed_view, "here"),
+    "product_of_ones": ClaimQuantity("every element of the product by NumPy", _product_of_ones, "here"),
 }
 
 

@@ -4,12 +4,11 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson import blocks
 from gpuexplore.features.lessons.lesson.expression import QuantityRow
 from gpuexplore.features.lessons.lesson.figure import SIZE, LessonFigure, exact
-from gpuexplore.features.memory.analysis.fits import Fit, fits_of, gpus_named
+from gpuexplore.features.memory.analysis.fits import Fit, MemoryQuestion, fits_of, gpus_named
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.models import model_named
-from gpuexplore.features.memory.analysis.request import Question
 from gpuexplore.features.memory.analysis.setup import Training
-from gpuexplore.features.memory.analysis.training import Memory, training_memory
+from gpuexplore.features.memory.analysis.training import MemoryTimeline, training_memory
 
 OPTIONS = ("mixed", "checkpoints", "accumulate", "tokens", "reserve")  # as links to the page Memory name them
 NAMES = {"optimizer state": "optimizer"}  # what a lesson calls it, where that is not the kind itself
@@ -40,14 +39,14 @@ def memory_rows(block: blocks.MemoryBlock) -> tuple[QuantityRow, ...]:
     )
 
 
-def question_of(block: blocks.MemoryBlock) -> Question:
+def question_of(block: blocks.MemoryBlock) -> MemoryQuestion:
     """Return what is asked, as the page Memory and the command line take it.
 
     Raises:
         InvalidInput: no such option.
     """
     given = options_of(block)
-    return Question(
+    return MemoryQuestion(
         batch=str(block.batch),
         dtype=block.dtype,
         optimizer=block.optimizer,
@@ -72,7 +71,7 @@ def options_of(block: blocks.MemoryBlock) -> dict[str, str]:
     return given
 
 
-def _sizes(memory: Memory, fit: Fit | None) -> dict[str, int]:
+def _sizes(memory: MemoryTimeline, fit: Fit | None) -> dict[str, int]:
     """Return bytes by name; kinds are largest at different moments, so the peak is not their sum."""
     found = {NAMES.get(kind, kind): memory.most(kind) for kind in KINDS_OF_MEMORY}
     found |= {"peak": memory.total_bytes}

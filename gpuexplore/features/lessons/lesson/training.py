@@ -36,8 +36,8 @@ from gpuexplore.features.training.measure.contract import (
     ModeReport,
     PhaseTime,
     Processes,
-    Report,
     Timing,
+    TrainingReport,
     Underflow,
     largest_difference,
 )
@@ -82,7 +82,7 @@ def training_rows(block: TrainBlock, payload: Payload) -> Iterator[QuantityRow]:
         yield replace(row, figures={name: _widened(name, row, report) for name in row.figures})
 
 
-def _widened(name: str, row: QuantityRow, report: Report) -> LessonFigure | str:
+def _widened(name: str, row: QuantityRow, report: TrainingReport) -> LessonFigure | str:
     """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
     figure = row.figures[name]
     timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
@@ -129,7 +129,7 @@ def made_up_rows(block: TrainBlock) -> Iterator[QuantityRow]:
     yield from _rows(block, report_of(setup, 1, modes=modes, processes=processes))
 
 
-def _rows(block: TrainBlock, report: Report) -> Iterator[QuantityRow]:
+def _rows(block: TrainBlock, report: TrainingReport) -> Iterator[QuantityRow]:
     yield QuantityRow({"of": block.id, "source": "guessing"}, {"loss": exact(report.chance_loss)})
     for mode in report.modes:
         yield from _mode_rows(block, mode, report)
@@ -137,7 +137,7 @@ def _rows(block: TrainBlock, report: Report) -> Iterator[QuantityRow]:
         yield from _process_rows(block, report.processes)
 
 
-def _mode_rows(block: TrainBlock, mode: ModeReport, report: Report) -> Iterator[QuantityRow]:
+def _mode_rows(block: TrainBlock, mode: ModeReport, report: TrainingReport) -> Iterator[QuantityRow]:
     name, _, count = mode.name.partition(" ")
     source = f"{name} processes" if count and name != report.modes[0].name else "processes" if count else name
     labels = {"of": block.id, "source": source}

@@ -46,8 +46,7 @@ from gpuexplore.features.tensors.analysis.explain import words
 from gpuexplore.features.tensors.chart import can_draw, tensor_picture
 from gpuexplore.features.training.chart import losses
 from gpuexplore.features.training.measure import joined
-from gpuexplore.features.training.ui.choice import query_of
-from gpuexplore.features.training.ui.findings import show_findings
+from gpuexplore.features.training.ui import query_of, show_findings
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
 from gpuexplore.serialization import decode

@@ -1,13 +1,12 @@
-"""How much memory a model needs to be trained or served: arithmetic on layers, without torch.
+"""The memory that training or serving a model needs: arithmetic on layers, without torch.
 
 What is counted is what PyTorch allocates: tests compare the peaks with its own MemTracker.
 """
 
 from gpuexplore.features.memory.analysis.fits import Reserve, largest_batch
 from gpuexplore.features.memory.analysis.models import model_named
-from gpuexplore.features.memory.analysis.serving import serving_memory
 from gpuexplore.features.memory.analysis.setup import Serving, Training
-from gpuexplore.features.memory.analysis.training import training_memory
+from gpuexplore.features.memory.analysis.training import serving_memory, training_memory
 
 __all__ = [
     "Reserve",

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.memory.analysis.layers.size import NOTHING, Size
-from gpuexplore.features.memory.analysis.layers.tape import FULL_BYTES, Step, Tape
 from gpuexplore.features.memory.analysis.setup import Optimizer, Training
+from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size, Tape, TapeStep
 
 KINDS_OF_MEMORY = (
     "parameters",
@@ -149,7 +148,7 @@ class _TrainingStep:
         for step in self._tape.steps[start:stop]:
             yield self._forward_step(phase, step, keeps=keeps)
 
-    def _forward_step(self, phase: str, step: Step, *, keeps: bool) -> Moment:
+    def _forward_step(self, phase: str, step: TapeStep, *, keeps: bool) -> Moment:
         if step.copies_weights:
             self._copy(step.weights)
         takes_over = step.in_place and self._is_last_reader(step.inputs[0])
@@ -165,7 +164,7 @@ class _TrainingStep:
     def _is_last_reader(self, buffer: int) -> bool:
         return self._readers[buffer] + self._holders[buffer] == 1
 
-    def _allocate(self, step: Step, *, keeps: bool) -> None:
+    def _allocate(self, step: TapeStep, *, keeps: bool) -> None:
         result, *extras = step.outputs
         for buffer in (result, *(extra for extra in extras if keeps and extra in step.kept)):
             self.take("activations", self._tape.buffers[buffer].size)
@@ -173,13 +172,13 @@ class _TrainingStep:
             self._holders.update(step.kept)
             self._holders.update(_kept_copies(step))
 
-    def _let_go(self, step: Step, *, keeps: bool) -> Size:
+    def _let_go(self, step: TapeStep, *, keeps: bool) -> Size:
         """Return masks and statistics that a step makes although nothing needs them: they go when it is done."""
         _, *extras = step.outputs
         unneeded = (extra for extra in extras if not (keeps and extra in step.kept))
         return sum((self._tape.buffers[extra].size for extra in unneeded), NOTHING)
 
-    def _read(self, step: Step) -> None:
+    def _read(self, step: TapeStep) -> None:
         for buffer in step.inputs:
             self._readers[buffer] -= 1
             self._free_if_unused(buffer)
@@ -222,7 +221,7 @@ class _TrainingStep:
             if self._tape.buffers[step.outputs[0]].needs_gradient:
                 yield from self._backward_step(step)
 
-    def _backward_step(self, step: Step) -> Iterator[Moment]:
+    def _backward_step(self, step: TapeStep) -> Iterator[Moment]:
         got = self._gradients.pop(step.outputs[0], _Gradient(NOTHING))
         added = self._input_gradients(step, got)
         narrow = sum((self._narrow(-1 - copy) for copy in _copies_of(step)), NOTHING)
@@ -234,7 +233,7 @@ class _TrainingStep:
         if step.copies_weights:
             yield self._moment("backward", step.layer, narrow + self._weight_gradients(step))
 
-    def _input_gradients(self, step: Step, got: _Gradient) -> list[_Gradient]:
+    def _input_gradients(self, step: TapeStep, got: _Gradient) -> list[_Gradient]:
         """Make the gradients of a step's inputs, and return those that are only added to what came before."""
         added = []
         for buffer in step.inputs:
@@ -253,7 +252,7 @@ class _TrainingStep:
                 self._gradients[buffer] = gradient
         return added
 
-    def _weight_gradients(self, step: Step) -> Size:
+    def _weight_gradients(self, step: TapeStep) -> Size:
         """Take the gradients of a step's weights; return what is only added to gradients that were there."""
         added = NOTHING
         for weight in step.weights:
@@ -286,7 +285,7 @@ class _TrainingStep:
             self._drop("temporary", size)
         return added
 
-    def _forget_kept(self, step: Step) -> None:
+    def _forget_kept(self, step: TapeStep) -> None:
         for buffer in step.kept:
             self._release(buffer)
         for copy in _kept_copies(step):
@@ -307,9 +306,9 @@ def _copy_of(weight: int) -> int:
     return -1 - weight
 
 
-def _copies_of(step: Step) -> tuple[int, ...]:
+def _copies_of(step: TapeStep) -> tuple[int, ...]:
     return tuple(_copy_of(weight) for weight in step.weights) if step.copies_weights else ()
 
 
-def _kept_copies(step: Step) -> tuple[int, ...]:
+def _kept_copies(step: TapeStep) -> tuple[int, ...]:
     return _copies_of(step) if step.keeps_copies else ()

@@ -9,10 +9,10 @@ from importlib.resources import files
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.memory.analysis.layers.kinds import INDEX_BYTES, KINDS, WrongShape
-from gpuexplore.features.memory.analysis.layers.tape import How, Tape, Value
-from gpuexplore.features.memory.analysis.layers.text import Layer, parse_layers
+from gpuexplore.features.memory.analysis.layer_kinds import INDEX_BYTES, KINDS, ModelLayer, WrongShape
+from gpuexplore.features.memory.analysis.layer_text import parse_layers
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, Training
+from gpuexplore.features.memory.analysis.tape import How, Tape, Value
 from gpuexplore.once import once
 
 MOST_PARAMETERS = 10**12
@@ -24,7 +24,7 @@ RESIDUAL = frozenset({"split", "shortcut", "add"})
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class LayeredModel:
     """A model as its layers.
 
     Attributes:
@@ -39,7 +39,7 @@ class Model:
 
     name: str
     title: str
-    layers: tuple[Layer, ...] = field(repr=False)
+    layers: tuple[ModelLayer, ...] = field(repr=False)
     batch: int = PASTED_BATCH
     about: str = ""
     source: str = ""
@@ -52,18 +52,18 @@ class Model:
 
 
 @once
-def models() -> Mapping[str, Model]:
+def models() -> Mapping[str, LayeredModel]:
     """Return the models that come along, by name."""
     text = (files("gpuexplore.analysis") / "data" / "models.toml").read_text(encoding="utf-8")
     return {row["name"]: _model(row) for row in tomllib.loads(text)["model"]}
 
 
-def _model(row: Mapping[str, Any]) -> Model:
+def _model(row: Mapping[str, Any]) -> LayeredModel:
     layers = parse_layers(row["layers"], source=row["name"])
-    return Model(**{**row, "layers": layers, "also": tuple(row.get("also", ()))})
+    return LayeredModel(**{**row, "layers": layers, "also": tuple(row.get("also", ()))})
 
 
-def usual_model(name: str) -> Model | None:
+def usual_model(name: str) -> LayeredModel | None:
     """Return the model that comes along and that people call so: Meta-Llama-3-8B-Instruct, llama3:8b; None without."""
     return next((model for model in models().values() if name in (model.name, model.title)), None) or next(
         (
@@ -87,7 +87,7 @@ def model_reading(name: str) -> str | None:
     return None if model is None or name in (model.name, model.title) else f"{name} read as {model.title}"
 
 
-def model_named(name: str) -> Model:
+def model_named(name: str) -> LayeredModel:
     """Return a model that comes along, or a perceptron by its widths, like ``784-512-10``.
 
     Raises:
@@ -100,20 +100,20 @@ def model_named(name: str) -> Model:
         raise InvalidInput.of("model", name, accepted)
     first, *hidden, last = name.split("-")
     text = ";".join([f"input {first}", *(f"linear {width};relu" for width in hidden), f"linear {last}"])
-    return Model(name, f"MLP {name}", parse_layers(text, source=name), batch=MLP_BATCH)
+    return LayeredModel(name, f"MLP {name}", parse_layers(text, source=name), batch=MLP_BATCH)
 
 
-def model_of_text(text: str, source: str = PASTED) -> Model:
+def model_of_text(text: str, source: str = PASTED) -> LayeredModel:
     """Return the model of pasted layers.
 
     Raises:
         InvalidInput: a line is no layer; names it and what is accepted.
     """
-    return Model(source, "Pasted layers", parse_layers(text, source=source))
+    return LayeredModel(source, "Pasted layers", parse_layers(text, source=source))
 
 
 @lru_cache(maxsize=64)
-def tape_of(model: Model, setup: Training) -> Tape:
+def tape_of(model: LayeredModel, setup: Training) -> Tape:
     """Return what a training step of `model` computes, up to the loss.
 
     Raises:
@@ -141,11 +141,11 @@ def tape_of(model: Model, setup: Training) -> Tape:
     return tape
 
 
-def _error(model: Model, layer: Layer, accepted: str) -> InvalidInput:
+def _error(model: LayeredModel, layer: ModelLayer, accepted: str) -> InvalidInput:
     return InvalidInput.of(f"{model.name}, line {layer.line}:", layer.label, accepted)
 
 
-def _source(tape: Tape, model: Model, setup: Training) -> Value:
+def _source(tape: Tape, model: LayeredModel, setup: Training) -> Value:
     first = model.layers[0]
     tape.begin("batch")
     tokens = first.settings["tokens"]
@@ -179,7 +179,7 @@ def _residual(tape: Tape, kind: str, value: Value, open_blocks: list[list[Value]
     return tape.record([left, right], left.shape, How(passes_gradient=True))
 
 
-def _check_parameters(model: Model, layer: Layer, tape: Tape) -> None:
+def _check_parameters(model: LayeredModel, layer: ModelLayer, tape: Tape) -> None:
     if sum(tape.weights) >= MOST_PARAMETERS:
         raise _error(model, layer, f"fewer than {MOST_PARAMETERS:,} parameters in all; with it there are more")
 

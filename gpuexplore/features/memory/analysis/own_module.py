@@ -96,21 +96,23 @@ def memory_of(
     row, title, making = _optimizer(optimizer, tracker)
     given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else (inputs,)
     try:
-        step = tracker.tracked_step(module, given, loss=loss, optimizer=making)
+        phase, tracked = tracker.tracked_step(module, given, loss=loss, optimizer=making)
     except Exception as error:  # of the module, its loss or its optimizer
         raise GpuExploreError(f"a step of {type(module).__name__} failed: {describe_error(error)}") from error
-    peak_bytes = sum(step.bytes_by_kind.values())
+    peak_bytes = sum(tracked.values())
+    weights = list(module.parameters())
+    trained_bytes = sum(weight.nbytes for weight in weights if weight.requires_grad)
     arithmetic = {
-        "parameters": step.parameters_bytes,
-        "gradients": step.trained_bytes,
-        "optimizer state": row.state_count * step.trained_bytes if row else None,
+        "parameters": sum(weight.nbytes for weight in weights),
+        "gradients": trained_bytes,
+        "optimizer state": row.state_count * trained_bytes if row else None,
     }
     return ModuleMemory(
         name=type(module).__name__,
         optimizer=title,
-        parameter_count=step.parameter_count,
-        phase=step.phase,
-        tracked=step.bytes_by_kind,
+        parameter_count=sum(weight.numel() for weight in weights),
+        phase=phase,
+        tracked=tracked,
         arithmetic=arithmetic,
         fits={gpu.name: _fits(gpu, peak_bytes) for gpu in wanted},
     )

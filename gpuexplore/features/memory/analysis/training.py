@@ -4,23 +4,27 @@ The step is one of many: the optimizer's state is there from the start. A peak i
 each kind needs at most: activations go while gradients come, and are gone in the optimizer's step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.features.memory.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.memory.analysis.memory_model import Moment, moments_of
-from gpuexplore.features.memory.analysis.models import Model, model_named, tape_of
-from gpuexplore.features.memory.analysis.setup import LARGEST_BATCH, OPTIMIZERS, Training, check_count
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, tape_of
+from gpuexplore.features.memory.analysis.setup import LARGEST_BATCH, OPTIMIZERS, SERVED, Serving, Training, check_count
+from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size
 from gpuexplore.units import format_gigabytes
+
+QUARTERS = 4  # of a sequence, in the timeline
 
 DEFAULT = Training()
 MOST_BYTES = 10**17  # beyond that nobody's table or chart counts
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TimelinePoint:
     """What is in memory at one moment, in bytes by kind."""
 
     phase: str
@@ -39,7 +43,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryTimeline:
     """What a model needs; every bar is the most of its kind at any moment, the total is that of one moment.
 
     Attributes:
@@ -49,13 +53,13 @@ class Memory:
         timeline: the moments in their order.
     """
 
-    model: Model
+    model: LayeredModel
     batch: int
     parameter_count: int
-    timeline: tuple[Point, ...] = field(repr=False)
+    timeline: tuple[TimelinePoint, ...] = field(repr=False)
 
     @property
-    def peak(self) -> Point:
+    def peak(self) -> TimelinePoint:
         """The moment that needs most, the first of those that need the same."""
         return max(self.timeline, key=lambda point: point.total_bytes)
 
@@ -99,7 +103,7 @@ class Memory:
         return self.most("activations")
 
 
-def training_memory(model: Model | str, batch: int, setup: Training = DEFAULT) -> Memory:
+def training_memory(model: LayeredModel | str, batch: int, setup: Training = DEFAULT) -> MemoryTimeline:
     """Return what a training step of `model` needs.
 
     Args:
@@ -113,7 +117,7 @@ def training_memory(model: Model | str, batch: int, setup: Training = DEFAULT) -
     asked = model_named(model) if isinstance(model, str) else model
     micro_batch = micro_batch_of(batch, setup)
     timeline = timeline_of(step_moments(asked, setup), micro_batch)
-    return Memory(asked, batch, sum(tape_of(asked, setup).weights), timeline)
+    return MemoryTimeline(asked, batch, sum(tape_of(asked, setup).weights), timeline)
 
 
 def micro_batch_of(batch: int, setup: Training) -> int:
@@ -130,13 +134,13 @@ def micro_batch_of(batch: int, setup: Training) -> int:
 
 
 @lru_cache(maxsize=64)
-def step_moments(model: Model, setup: Training) -> tuple[Moment, ...]:
+def step_moments(model: LayeredModel, setup: Training) -> tuple[Moment, ...]:
     """Return every moment of a training step, for whatever batch."""
     tape, optimizer = tape_of(model, setup), OPTIMIZERS[setup.optimizer]
     return tuple(moments_of(tape, setup, optimizer))
 
 
-def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[Point, ...]:
+def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePoint, ...]:
     """Return the largest moment of each layer in each phase, with `micro_batch` samples in memory.
 
     Raises:
@@ -146,8 +150,73 @@ def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[Point, ...
     for (phase, _, layer), group in groupby(moments, key=lambda moment: (moment.phase, moment.place, moment.layer)):
         largest = max(group, key=lambda moment: moment.total.at(micro_batch))
         by_kind = {kind: size.at(micro_batch) for kind, size in largest.sizes.items()}
-        points.append(Point(phase, layer, by_kind))
+        points.append(TimelinePoint(phase, layer, by_kind))
     if any(point.total_bytes > MOST_BYTES for point in points):
         accepted = f"samples and layers that take {format_gigabytes(MOST_BYTES)} at most in all"
         raise InvalidInput.of("batch", micro_batch, accepted)
     return tuple(points)
+
+
+# What serving a language model needs: its weights, and the keys and values of every token of every sequence.
+
+
+SERVED_AS_USUAL = Serving()
+
+
+def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = SERVED_AS_USUAL) -> MemoryTimeline:
+    """Return what serving `batch` sequences at once needs, when each has all its tokens.
+
+    Args:
+        model: one that reads tokens, or its name.
+        batch: sequences at once.
+        setup: dtypes and tokens.
+
+    Raises:
+        InvalidInput: unknown model, one that reads no tokens, or a batch or setting that cannot be.
+    """
+    asked = model_named(model) if isinstance(model, str) else model
+    check_count("batch", batch, 1, LARGEST_BATCH)
+    timeline = timeline_of(tuple(serving_moments(asked, setup)), batch)
+    return MemoryTimeline(asked, batch, _parameter_count(asked, setup), timeline)
+
+
+def cache_bytes_per_token(model: LayeredModel, setup: Serving = SERVED_AS_USUAL) -> int:
+    """Return the bytes of keys and values of one token: 2 x layers x KV heads x head dimension x bytes of a number.
+
+    Raises:
+        InvalidInput: the model has no attention.
+    """
+    attention = [layer.settings for layer in model.layers if layer.kind == "attention"]
+    if not attention or not model.tokens:
+        raise InvalidInput.of("model", model.name, "models that read tokens and have attention, when served")
+    width = _width(model)
+    itemsize = SERVED[setup.cache_dtype or setup.dtype]
+    heads = ((found["kv"] or found["heads"]) * (found["head"] or width // found["heads"]) for found in attention)
+    return 2 * sum(heads) * itemsize
+
+
+def serving_moments(model: LayeredModel, setup: Serving) -> Iterator[Moment]:
+    """Yield the moments of a sequence: the weights alone, then each quarter of its tokens."""
+    per_token, tokens = cache_bytes_per_token(model, setup), setup.tokens or model.tokens
+    weights = Size(_parameter_count(model, setup) * SERVED[setup.dtype])
+    logits = Size(0, _last_width(model) * FULL_BYTES)
+    loaded = {"parameters": weights, "KV cache": NOTHING, "activations": NOTHING}
+    yield Moment("weights loaded", 0, "", loaded, weights)
+    for quarter in range(1, QUARTERS + 1):
+        there = tokens * quarter // QUARTERS
+        sizes = {"parameters": weights, "KV cache": Size(0, there * per_token), "activations": logits}
+        yield Moment("decoding", quarter, f"token {there:,}", sizes, sum(sizes.values(), NOTHING))
+
+
+def _parameter_count(model: LayeredModel, setup: Serving) -> int:
+    return sum(tape_of(model, Training(tokens=setup.tokens)).weights)
+
+
+def _width(model: LayeredModel) -> int:
+    sizes = [layer.sizes for layer in model.layers if layer.kind in ("embedding", "input") and layer.sizes]
+    return sizes[-1][0]
+
+
+def _last_width(model: LayeredModel) -> int:
+    last: ModelLayer = next(layer for layer in reversed(model.layers) if layer.sizes)
+    return last.sizes[-1]

@@ -1,21 +1,20 @@
-"""What is trained or served, how and where: the choices of the page Memory, each in the URL."""
+"""The choices of the page Memory, each in the URL: what is trained or served, how and where."""
 
 from dataclasses import dataclass
 
 import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.features.memory.analysis.fits import Gpu, Reserve, capacity_named, gpus_named
+from gpuexplore.features.memory.analysis.fits import Gpu, MemoryQuestion, Reserve, capacity_named, gpus_named
 from gpuexplore.features.memory.analysis.models import (
     MLP_BATCH,
     PASTED_BATCH,
-    Model,
+    LayeredModel,
     model_named,
     model_of_text,
     models,
     usual_model,
 )
-from gpuexplore.features.memory.analysis.request import Question
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
@@ -35,17 +34,17 @@ PURPOSES = {"train": "Training", "serve": "Serving"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MemoryChoice:
     """What the page computes."""
 
-    model: Model
+    model: LayeredModel
     batch: int
     setup: Training | Serving
     gpu: Gpu
     reserve: Reserve
 
 
-def choose() -> Asked:
+def choose() -> MemoryChoice:
     """Draw the choices and return them.
 
     Raises:
@@ -75,7 +74,7 @@ def choose() -> Asked:
         st.caption(model.about)
     serves = _serves(model)
     question = _serving(batch, model) if serves else _training(batch, model)
-    return Asked(model, question.batch_of(model), question.setup(), gpus_named([gpu])[0], question.reserve_of())
+    return MemoryChoice(model, question.batch_of(model), question.setup(), gpus_named([gpu])[0], question.reserve_of())
 
 
 def reset() -> None:
@@ -110,7 +109,7 @@ def _gpu_title(key: str) -> str:
     return _GPU_NAMES.get(key) or gpus_named([key])[0].name
 
 
-def _model(name: str) -> Model:
+def _model(name: str) -> LayeredModel:
     if name == WIDTHS:
         return model_named(url_widgets.text("Widths", "widths", DEFAULT_WIDTHS, help="Like `784-512-10`."))
     if name == LAYERS:
@@ -122,7 +121,7 @@ def _layers_help() -> str:
     return "One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below."
 
 
-def _serves(model: Model) -> bool:
+def _serves(model: LayeredModel) -> bool:
     if model.tokens:
         return url_widgets.segments("Purpose", "mode", list(PURPOSES), shown=PURPOSES.__getitem__) == "serve"
     if link.parameters().get("mode") == "serve":
@@ -130,7 +129,7 @@ def _serves(model: Model) -> bool:
     return False
 
 
-def _training(batch: str, model: Model) -> Question:
+def _training(batch: str, model: LayeredModel) -> MemoryQuestion:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         dtype = url_widgets.select("Dtype of parameters", "dtype", list(ITEMSIZES))
@@ -141,7 +140,7 @@ def _training(batch: str, model: Model) -> Question:
     with columns[2]:
         mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
         tokens = _tokens(model)
-    return Question(
+    return MemoryQuestion(
         batch=batch,
         dtype=dtype,
         optimizer=optimizer,
@@ -153,7 +152,7 @@ def _training(batch: str, model: Model) -> Question:
     )
 
 
-def _serving(batch: str, model: Model) -> Question:
+def _serving(batch: str, model: LayeredModel) -> MemoryQuestion:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         dtype = url_widgets.select("Dtype of weights", "dtype", list(SERVED))
@@ -163,7 +162,7 @@ def _serving(batch: str, model: Model) -> Question:
         )
     with columns[2]:
         tokens = _tokens(model)
-    return Question(batch=batch, dtype=dtype, cache_dtype=cache, tokens=tokens, reserve=_reserve(), serves=True)
+    return MemoryQuestion(batch=batch, dtype=dtype, cache_dtype=cache, tokens=tokens, reserve=_reserve(), serves=True)
 
 
 def _number(label: str, name: str, default: str, meaning: str) -> str:
@@ -174,7 +173,7 @@ def _optimizer_title(name: str) -> str:
     return OPTIMIZERS[name].title
 
 
-def _tokens(model: Model) -> str:
+def _tokens(model: LayeredModel) -> str:
     if not model.tokens:
         return ""
     return url_widgets.text(

@@ -1,24 +1,135 @@
 """Memory on a page: the peak and what fits, the timeline, every GPU, every layer, and what row C4 may have counted."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
-from gpuexplore.features.memory.analysis.countings import DISCLAIMER, MODELS, PUBLISHED, SAID_BYTES, countings
-from gpuexplore.features.memory.analysis.fits import CONTEXT_SOURCE, DEFAULT_RESERVE, Fit, all_gpus, fits_of
-from gpuexplore.features.memory.analysis.layer_table import layer_rows
-from gpuexplore.features.memory.analysis.layers.kinds import KINDS
-from gpuexplore.features.memory.analysis.models import models
-from gpuexplore.features.memory.analysis.request import memory_of, reserve_words
-from gpuexplore.features.memory.analysis.serving import cache_bytes_per_token
-from gpuexplore.features.memory.analysis.setup import Serving, Training
-from gpuexplore.features.memory.analysis.training import Memory, micro_batch_of
+from gpuexplore.features.memory.analysis.fits import (
+    CONTEXT_SOURCE,
+    DEFAULT_RESERVE,
+    Fit,
+    all_gpus,
+    fits_of,
+    memory_of,
+    reserve_words,
+)
+from gpuexplore.features.memory.analysis.layer_kinds import KINDS
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, models, tape_of
+from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Serving, Training
+from gpuexplore.features.memory.analysis.tape import Tape, TapeStep
+from gpuexplore.features.memory.analysis.training import (
+    MemoryTimeline,
+    cache_bytes_per_token,
+    micro_batch_of,
+    training_memory,
+)
 from gpuexplore.features.memory.chart import memory_timeline
-from gpuexplore.features.memory.ui.choice import Asked
+from gpuexplore.features.memory.ui.choice import MemoryChoice
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import UNKNOWN, format_bytes, format_gigabytes
+
+# Row C4 of the notebooks says AlexNet needs 1.1 GB at batch 128 and VGG-16 about 14: what one may have counted.
+#
+# The notebook does not say what it counted, so no row here is claimed to be its way.
+
+
+BATCH = 128
+MODELS = ("alexnet-2012", "alexnet", "vgg-16")
+SAID_BYTES = {"alexnet-2012": 1.1e9, "alexnet": 1.1e9, "vgg-16": 14e9}
+DISCLAIMER = "The notebook does not say what it counted: none of these is claimed to be its way."
+PUBLISHED = (
+    "vDNN (arXiv 1602.08124) has 28 GB for VGG-16 at batch 256: half of that is 14 GB at 128, if all of it went with "
+    "the batch."
+)
+
+
+def countings() -> dict[str, dict[str, int]]:
+    """Return the bytes of each model at batch 128 in fp32 by what is counted, a training step's peak first."""
+    peaks = {
+        f"peak of a training step with {OPTIMIZERS[optimizer].title}, as PyTorch allocates": _peaks(optimizer)
+        for optimizer in ("sgd", "momentum", "adamw")
+    }
+    return peaks | {words: _by_model(rule) for words, rule in RULES.items()}
+
+
+def _peaks(optimizer: str) -> dict[str, int]:
+    return {name: training_memory(name, BATCH, Training(optimizer=optimizer)).total_bytes for name in MODELS}
+
+
+def _terms(model: LayeredModel) -> tuple[int, int, int, int]:
+    """Return the bytes of parameters, of outputs with ReLU in place, of ReLU's outputs, and of the largest output."""
+    tape = tape_of(model, Training())
+    sizes = [_output_bytes(tape, step) for step in _layer_steps(tape)]
+    relu = sum(_output_bytes(tape, step) for step in tape.steps if step.in_place)
+    return sum(tape.weights) * tape.itemsize, sum(sizes), relu, max(sizes)
+
+
+def _layer_steps(tape: Tape) -> Sequence[TapeStep]:
+    """Return the steps whose results are maps of their own: products and pools, not what works in place."""
+    return [step for step in tape.steps if step.weights or tape.layers[step.layer].startswith("max pool")]
+
+
+def _output_bytes(tape: Tape, step: TapeStep) -> int:
+    return tape.buffers[step.outputs[0]].size.at(BATCH)
+
+
+Rule = Callable[[int, int, int, int], int]  # of what `_terms` returns
+RULES: Mapping[str, Rule] = {
+    "outputs of convolutions, pools and dense layers, once": lambda _, outputs, __, ___: outputs,
+    "the same, with parameters and gradients": lambda parameters, outputs, _, __: outputs + 2 * parameters,
+    "the same, with two gradient maps of the largest output": (
+        lambda parameters, outputs, _, largest: outputs + 2 * parameters + 2 * largest
+    ),
+    "outputs and separate ReLU outputs, parameters, gradients": (
+        lambda parameters, outputs, relu_outputs, _: outputs + relu_outputs + 2 * parameters
+    ),
+    "every map and parameter twice: value and gradient": (
+        lambda parameters, outputs, _, __: 2 * outputs + 2 * parameters
+    ),
+}
+
+
+def _by_model(rule: Rule) -> dict[str, int]:
+    return {name: rule(*_terms(model_named(name))) for name in MODELS}
+
+
+# The layers of a model one by one: what each makes, how many parameters it has, and what stays of it.
+
+
+def layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[dict[str, Any]]:
+    """Return a row of the table for each layer of a training step, the loss last.
+
+    Parameters that are tied count where they are first, and bytes that an earlier layer keeps are not kept twice.
+    """
+    tape = tape_of(model, setup)
+    parameters: Counter[int] = Counter()
+    kept: Counter[int] = Counter()
+    outputs: dict[int, int] = {}
+    seen: set[int] = {0}  # the batch is there anyway
+    seen_weights: set[int] = set()
+    for step in tape.steps:
+        outputs[step.layer] = tape.buffers[step.outputs[0]].size.at(micro_batch)
+        kept[step.layer] += sum(tape.buffers[buffer].size.at(micro_batch) for buffer in {*step.kept} - seen)
+        seen |= {*step.kept}
+        parameters[step.layer] += sum(tape.weights[weight] for weight in {*step.weights} - seen_weights)
+        seen_weights |= {*step.weights}
+    words = [KINDS[layer.kind].keeps for layer in model.layers] + ["its output"]
+    return [
+        {
+            "Layer": label,
+            "Parameters": parameters[place],
+            "Output": outputs[place],
+            "Kept for backward": kept[place],
+            "What is kept": words[place],
+        }
+        for place, label in enumerate(tape.layers)
+        if place in outputs
+    ]
+
 
 FITS = {True: "yes", False: "no"}
 NOT_COUNTED = (
@@ -28,7 +139,7 @@ NOT_COUNTED = (
 )
 
 
-def show_memory(asked: Asked) -> None:
+def show_memory(asked: MemoryChoice) -> None:
     """Compute and show what was asked.
 
     Raises:
@@ -46,7 +157,7 @@ def show_memory(asked: Asked) -> None:
         _layers(asked, asked.setup)
 
 
-def _summary(memory: Memory, fit: Fit, asked: Asked) -> None:
+def _summary(memory: MemoryTimeline, fit: Fit, asked: MemoryChoice) -> None:
     largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
     columns = st.columns(4, gap="medium")
     columns[0].metric("Peak", format_gigabytes(memory.total_bytes))
@@ -59,7 +170,7 @@ def _summary(memory: Memory, fit: Fit, asked: Asked) -> None:
     )
 
 
-def _room(fit: Fit, asked: Asked) -> str:
+def _room(fit: Fit, asked: MemoryChoice) -> str:
     if fit.gpu.memory_bytes is None or fit.usable_bytes is None:
         return f"The memory of {fit.gpu.name} is unknown."
     there = format_bytes(fit.gpu.memory_bytes)
@@ -70,7 +181,7 @@ def _room(fit: Fit, asked: Asked) -> str:
     )
 
 
-def _served(asked: Asked, setup: Serving) -> str:
+def _served(asked: MemoryChoice, setup: Serving) -> str:
     per_token = format_gigabytes(cache_bytes_per_token(asked.model, setup))
     return (
         f"KV cache: {per_token} a token = 2 × layers × KV heads × head dimension × bytes of a number. Weights once, "
@@ -78,7 +189,7 @@ def _served(asked: Asked, setup: Serving) -> str:
     )
 
 
-def _kinds(memory: Memory) -> None:
+def _kinds(memory: MemoryTimeline) -> None:
     grows = memory.cache_bytes > 0  # and nothing goes before the end
     st.subheader("What it is made of" if grows else "A peak is not the sum of its parts", anchor="kinds")
     rows = [
@@ -105,7 +216,7 @@ def _size(value: object) -> str:
     return format_gigabytes(value) if isinstance(value, int) else UNKNOWN
 
 
-def _fits(asked: Asked) -> None:
+def _fits(asked: MemoryChoice) -> None:
     st.subheader("What fits where", anchor="fits")
     known = [gpu for gpu in all_gpus() if gpu.memory_bytes is not None]
 
@@ -126,25 +237,13 @@ def _fits(asked: Asked) -> None:
     show_table(rows, asked, {"Memory": "B", "For tensors": "GB", "Largest batch": "count"}, alt=alt)
 
 
-def _layers(asked: Asked, setup: Training) -> None:
+def _layers(asked: MemoryChoice, setup: Training) -> None:
     st.subheader("Layers", anchor="layers")
     micro_batch = micro_batch_of(asked.batch, setup)
 
-    def rows() -> list[dict[str, object]]:
-        return [
-            {
-                "Layer": row.label,
-                "Parameters": row.parameter_count,
-                "Output": row.output_bytes,
-                "Kept for backward": row.kept_bytes,
-                "What is kept": row.keeps,
-            }
-            for row in layer_rows(asked.model, setup, micro_batch)
-        ]
-
     units = {"Parameters": "count", "Output": "MB", "Kept for backward": "MB"}
     show_table(
-        rows,
+        lambda: layer_rows(asked.model, setup, micro_batch),
         asked,
         units,
         alt="Table of the layers with their parameters, outputs and what is kept of each",
@@ -163,7 +262,7 @@ def show_countings() -> None:
     names = {name: models()[name].title for name in MODELS}
     show_table(
         lambda: [
-            *({"Counted": counting.rule} | _columns(names, counting.bytes_by_model) for counting in countings()),
+            *({"Counted": rule} | _columns(names, sizes) for rule, sizes in countings().items()),
             {"Counted": "said by the notebook"} | _columns(names, SAID_BYTES),
         ],
         "countings",

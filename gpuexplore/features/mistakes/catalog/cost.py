@@ -14,7 +14,7 @@ from gpuexplore.features.mistakes.catalog.contract import (
     WayReading,
 )
 from gpuexplore.features.mistakes.catalog.subject import no_sign
-from gpuexplore.measure.flags import find_flags
+from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.model import Case, Device, Environment, Measurement, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_flop_per_s

@@ -1,4 +1,4 @@
-"""What checks work with: the device's own worker process, the time that is left, and the folder of the report.
+"""The bench of the checks: the device's own worker process, the time that is left, and the folder of the report.
 
 Everything that touches the device happens in a worker of `LocalEngine`, as in the app: what crashes there, hangs or
 breaks the CUDA context ends with its process, and the next check gets a fresh one.
@@ -7,13 +7,14 @@ breaks the CUDA context ends with its process, and the next check gets a fresh o
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.features.selftest.suite.contract import Payload
+from gpuexplore.devices import GPU_KINDS
+from gpuexplore.features.selftest.suite.contract import CheckFinding, Payload
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -149,3 +150,29 @@ def _libraries(kind: str) -> tuple[str, ...]:
         if kind in backend.DEVICE_KINDS and backend.is_available():
             by_timer.setdefault(backend.timer, name)
     return tuple(by_timer.values())
+
+
+# What a check is.
+
+
+@dataclass(frozen=True, slots=True)
+class SelfCheck:
+    """Something that has to hold.
+
+    Attributes:
+        name: for JSON and the documentation.
+        title: for readers.
+        run: finds out on a bench; whatever it raises is a failure.
+        kinds: of devices it is for.
+        needs_s: seconds below which it is not begun.
+        share: of the whole time, which it may use at most.
+        in_quick: whether it is part of the quick test.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Bench], CheckFinding]
+    kinds: tuple[str, ...] = ("cpu", *GPU_KINDS)
+    needs_s: float = 5.0
+    share: float = 0.2
+    in_quick: bool = True

@@ -1,9 +1,12 @@
-"""What a check finds, and the report of all of them."""
+"""The findings of a check, and the report of all of them: as text, and as one HTML file that can be sent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment
 
 from gpuexplore.model import Device, Result
 from gpuexplore.units import (
@@ -22,7 +25,7 @@ FRACTION = "fraction"
 INTERRUPTED = "interrupted"
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How a check ended."""
 
     PASS = "pass"
@@ -43,7 +46,7 @@ _FORMATS: Mapping[str, Callable[[float | None], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class CheckFigure:
     """A quantity that a check found.
 
     Attributes:
@@ -65,7 +68,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """What a check found.
 
     Attributes:
@@ -73,19 +76,21 @@ class Finding:
         figures: what it rests on.
     """
 
-    verdict: Verdict
+    verdict: CheckVerdict
     said: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[CheckFigure, ...] = ()
 
 
-def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = (), *, untried: str = "") -> Finding:
+def judged(
+    problems: list[str], figures: list[CheckFigure], notes: tuple[str, ...] = (), *, untried: str = ""
+) -> CheckFinding:
     """Return a finding that fails where there are problems; `notes` are said in either case.
 
     Args:
         untried: what was not checked, and why: without it nothing has passed.
     """
-    verdict = Verdict.FAIL if problems else Verdict.SKIPPED if untried else Verdict.PASS
-    return Finding(verdict, (*problems, *filter(None, [untried]), *notes), tuple(figures))
+    verdict = CheckVerdict.FAIL if problems else CheckVerdict.SKIPPED if untried else CheckVerdict.PASS
+    return CheckFinding(verdict, (*problems, *filter(None, [untried]), *notes), tuple(figures))
 
 
 def ended(result: Result) -> str:
@@ -94,25 +99,25 @@ def ended(result: Result) -> str:
     return f"{case.operation} {case.shape} {case.dtype} {case.implementation} ended {result.status}: {result.reason}"
 
 
-def skipped(reason: str, figures: tuple[Figure, ...] = ()) -> Finding:
+def skipped(reason: str, figures: tuple[CheckFigure, ...] = ()) -> CheckFinding:
     """Return the finding of what was not checked."""
-    return Finding(Verdict.SKIPPED, (reason,), figures)
+    return CheckFinding(CheckVerdict.SKIPPED, (reason,), figures)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """How one check ended, and how long it took."""
 
     name: str
     title: str
-    verdict: Verdict
+    verdict: CheckVerdict
     said: tuple[str, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[CheckFigure, ...]
     lasted_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SelftestReport:
     """What a self-test found.
 
     Attributes:
@@ -127,7 +132,7 @@ class Report:
     device: Device
     is_quick: bool
     lasted_s: float
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckOutcome, ...]
     stand_in: str = ""
     no_gpu: str = ""
     schema_version: int = SCHEMA_VERSION
@@ -135,14 +140,14 @@ class Report:
     @property
     def has_failed(self) -> bool:
         """Whether a check failed."""
-        return any(outcome.verdict is Verdict.FAIL for outcome in self.outcomes)
+        return any(outcome.verdict is CheckVerdict.FAIL for outcome in self.outcomes)
 
     @property
     def is_interrupted(self) -> bool:
         """Whether somebody ended it before all checks had run."""
         return any(INTERRUPTED in outcome.said for outcome in self.outcomes)
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: CheckVerdict) -> int:
         """Return how many checks ended so."""
         return sum(outcome.verdict is verdict for outcome in self.outcomes)
 
@@ -154,5 +159,45 @@ class Report:
         return f"{self.device.title}: {counts}{after} {format_seconds(self.lasted_s)}"
 
 
-_WORDS = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.SKIPPED: "skipped"}
+_WORDS = {CheckVerdict.PASS: "passed", CheckVerdict.FAIL: "failed", CheckVerdict.SKIPPED: "skipped"}
 Payload = Mapping[str, Any]
+
+
+# A report as text, and as one HTML file with nothing beside it, which can be sent.
+
+
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+STYLE = Path(__file__).with_name("report.css")
+SHORTEST_SHOWN_S = 0.01  # what was skipped took no time worth a figure
+
+
+def report_html(report: SelftestReport) -> str:
+    """Return the report as an HTML document."""
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["seconds"] = format_seconds
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(report=report, style=STYLE.read_text(encoding="utf-8"))
+
+
+def report_text(report: SelftestReport) -> str:
+    """Return the report as lines for a terminal."""
+    lines = [report.headline, *(f"  {note}" for note in report_notes(report))]
+    for outcome in report.outcomes:
+        lines += ["", outcome_line(outcome), *(f"  {sentence}" for sentence in outcome.said)]
+        width = max((len(figure.name) for figure in outcome.figures), default=0)
+        lines += [
+            f"    {figure.name.ljust(width)}  {figure.text}{f'  ({figure.note})' if figure.note else ''}"
+            for figure in outcome.figures
+        ]
+    return "\n".join(lines)
+
+
+def outcome_line(outcome: CheckOutcome) -> str:
+    """Return how a check ended, in a line."""
+    took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= SHORTEST_SHOWN_S else ""
+    return f"{outcome.verdict.upper():7}  {outcome.title}{took}"
+
+
+def report_notes(report: SelftestReport) -> tuple[str, ...]:
+    """Return what a reader has to know before any figure."""
+    return tuple(filter(None, (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)))

@@ -1,21 +1,19 @@
-"""What the worker of a self-test runs: the core that measures everything, the probes, and implementations that break.
+"""The worker of a self-test: the core that measures everything, the probes, and implementations that break.
 
 The engine loads it in the device's process by its name, as it loads `gpuexplore.measure.runner` for everybody else.
 """
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.selftest.suite.breaking import add_breaking
+from gpuexplore.features.selftest.suite.probes import PROBES
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_cases, warm_up
 from gpuexplore.model import Device
 
 __all__ = ["measure_cases", "perform", "warm_up"]
-
-PROBES = ("clock", "environment", "flush", "registers", "timer")
 
 add_breaking()
 
@@ -37,8 +35,7 @@ def perform(
     name = given.pop("probe", "")
     if name not in PROBES:
         raise InvalidInput.of("probe", name, PROBES)
-    probe = import_module(f"gpuexplore.features.selftest.suite.probes.{name}").probe
-    for payload in probe(device, time, **given):
+    for payload in PROBES[name](device, time, **given):
         report(payload)
         if cancelled():
             return

@@ -2,11 +2,55 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
-from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, Trace
-from gpuexplore.features.trace.analysis.nesting import Nested
+from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, ProfilerTrace
+
+# Which call was made within which, and the time each spent on its own, as torch.profiler counts it.
+
+
+WHOLE_US_NS = 1000
+
+
+Parents = Sequence[int | None]  # the call that each was made within, by its index; None for the outermost of a thread
+
+
+def nest(calls: Sequence[Call]) -> tuple[Parents, tuple[int, ...]]:
+    """Return who called whom, and the time of each call less that of the calls made directly within it.
+
+    A call is within another of its thread when its time is.
+
+    The rule is that of `torch.autograd.profiler_util.EventList`, so self times add up to what `key_averages()` says.
+    """
+    slack_ns = SLACK_NS if all(call.start_ns % WHOLE_US_NS == 0 for call in calls) else 0
+    threads: dict[str, list[int]] = defaultdict(list)
+    for index, call in enumerate(calls):
+        threads[call.thread].append(index)
+    parents: list[int | None] = [None] * len(calls)
+    self_ns = [call.end_ns - call.start_ns for call in calls]
+    for indices in threads.values():
+        _nest_thread(calls, indices, parents, slack_ns=slack_ns)
+    for index, parent in enumerate(parents):
+        if parent is not None:
+            self_ns[parent] -= calls[index].end_ns - calls[index].start_ns
+    return parents, tuple(max(0, time_ns) for time_ns in self_ns)
+
+
+def _nest_thread(calls: Sequence[Call], indices: list[int], parents: list[int | None], *, slack_ns: int) -> None:
+    indices.sort(key=lambda index: (calls[index].start_ns, -calls[index].end_ns))
+    stack: list[int] = []
+    for index in indices:
+        call = calls[index]
+        while stack and not _is_within(call, calls[stack[-1]], slack_ns):
+            stack.pop()
+        parents[index] = stack[-1] if stack else None
+        stack.append(index)
+
+
+def _is_within(call: Call, other: Call, slack_ns: int) -> bool:
+    return call.start_ns < other.end_ns and call.end_ns <= other.end_ns + slack_ns
+
 
 DEEPEST = 8  # calls of runtime and driver within each other
 REGIONS = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "ProfilerStep")  # of many operations
@@ -14,26 +58,11 @@ MAY_OVERLAP = ("cudaLaunchKernelEx", "cuLaunchKernelEx")  # with the kernel befo
 SLACK_NS = 5000  # of one kernel's end over the next one's start, which rounding of stamps explains
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """Which kernels belong to which call.
+def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str, Sequence[Kernel]], Sequence[int]]:
+    """Return which kernels belong to which call, each ended where the next one on its stream began; and what they lost.
 
-    Attributes:
-        kernels: by the index of the operation that launched them; by their own name where none is known, or it is a
-            graph or a region of many operations.
-        contradicted: kernels that end long after the next one on their stream began, which were ended there.
-        contradicted_ns: the time that they lost.
-        processes: that operations of torch were called in.
-    """
-
-    kernels: Mapping[int | str, Sequence[Kernel]]
-    contradicted: int
-    contradicted_ns: int
-    processes: int
-
-
-def attribute(trace: Trace, nested: Nested) -> Attribution:
-    """Return which kernels belong to which call, each ended where the next one on its stream began.
+    They are by the index of the operation that launched them; by their own name where none is known, or it is a graph
+    or a region of many operations. Lost is the time in ns, of each kernel that ends long after the next one began.
 
     Kineto gives a kernel the external id of the operation that was innermost when it was launched. Where it is missing,
     or another number (the correlation, in traces of 2023), the call of the runtime with the kernel's correlation leads
@@ -51,7 +80,7 @@ def attribute(trace: Trace, nested: Nested) -> Attribution:
     for kernel, launch, operation, by in zip(kernels, launches, operations, launched_by, strict=True):
         caller = operation
         if launch is not None and (operation is None or not _encloses(calls[operation], calls[launch])):
-            caller = _around(launch, calls, nested)
+            caller = _around(launch, calls, parents)
         is_of_graph = kernel.in_graph or "GraphLaunch" in by
         if (
             caller is None
@@ -63,9 +92,7 @@ def attribute(trace: Trace, nested: Nested) -> Attribution:
         else:
             found[caller].append(kernel)
     lost = [before.end_ns - after.end_ns for before, after in zip(trace.kernels, kernels, strict=True)]
-    return Attribution(
-        found, sum(map(bool, lost)), sum(lost), len({call.process for call in calls if call.category == "cpu_op"})
-    )
+    return found, lost
 
 
 def _by_number(calls: Sequence[Call], number_of: Callable[[Call], int | None]) -> Mapping[int, list[int]]:
@@ -77,7 +104,7 @@ def _by_number(calls: Sequence[Call], number_of: Callable[[Call], int | None]) -
     return found
 
 
-def _processes(trace: Trace, *by_number: Mapping[int, list[int]]) -> Mapping[Lane, str]:
+def _processes(trace: ProfilerTrace, *by_number: Mapping[int, list[int]]) -> Mapping[Lane, str]:
     """Return which process launched the kernels of which GPU; of none where there are fewer GPUs than processes.
 
     The one counts that gave most of the kernels' numbers before they began; among equals each process has its own GPU,
@@ -102,7 +129,10 @@ def _processes(trace: Trace, *by_number: Mapping[int, list[int]]) -> Mapping[Lan
 
 
 def _matched(
-    trace: Trace, numbers: Sequence[int | None], by_number: Mapping[int, list[int]], processes: Mapping[Lane, str]
+    trace: ProfilerTrace,
+    numbers: Sequence[int | None],
+    by_number: Mapping[int, list[int]],
+    processes: Mapping[Lane, str],
 ) -> list[int | None]:
     """Return the call that each kernel's number means.
 
@@ -130,12 +160,12 @@ def _encloses(operation: Call, launch: Call) -> bool:
     return operation.thread == launch.thread and operation.start_ns <= launch.start_ns <= operation.end_ns
 
 
-def _around(index: int | None, calls: Sequence[Call], nested: Nested) -> int | None:
+def _around(index: int | None, calls: Sequence[Call], parents: Parents) -> int | None:
     """Return the innermost operation around a call of the runtime."""
     for _ in range(DEEPEST):
         if index is None or calls[index].category in OPERATIONS:
             return index
-        index = nested.parents[index]
+        index = parents[index]
     return None
 
 

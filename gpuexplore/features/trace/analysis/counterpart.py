@@ -1,35 +1,28 @@
-"""Which of our operations computes the same as a call of torch, and how it is measured and predicted here."""
+"""The operation of ours that computes the same as a call of torch, and how it is measured and predicted here."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import cast
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.trace.analysis.events import Argument, Call
-from gpuexplore.features.trace.analysis.work.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
+from gpuexplore.features.trace.analysis.events import Call, CallArgument
+from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
 from gpuexplore.model import Layout, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import Request, as_command, to_query
 from gpuexplore.shapes import check_limits
 
-Arguments = Sequence[Argument]
+Arguments = Sequence[CallArgument]
 BY_ROWS: Layout = "NN"
 
 
-class Found(NamedTuple):
-    """An operation of ours, the lengths of its axes, and how its matrices lie in memory."""
-
-    operation: str
-    axes: dict[str, int]
-    layout: Layout = BY_ROWS
-
-
+Found = tuple[str, dict[str, int], Layout]  # an operation of ours, the lengths of its axes, how its matrices lie
 Match = Callable[[Arguments], Found | None]
 
 
@@ -81,19 +74,15 @@ def counterpart(call: Call, dtype: str | None) -> Counterpart | None:
         found = match(call.arguments)
         if found is None:
             return None
-        operation, shape = OPERATIONS[found.operation], Shape.of(**found.axes)
+        name, axes, layout = found
+        operation = OPERATIONS[name]
+        shape = Shape.of(**axes)
         check_limits(shape, operation)
-    except (
-        ArithmeticError,
-        IndexError,
-        TypeError,
-        ValueError,
-        InvalidInput,
-    ):  # other axes, or beyond limits
+    except (ArithmeticError, IndexError, TypeError, ValueError, InvalidInput):  # other axes, or beyond limits
         return None
-    if operation.unsupported(DTYPES[dtype]) or found.layout not in operation.layouts:
+    if operation.unsupported(DTYPES[dtype]) or layout not in operation.layouts:
         return None
-    return Counterpart(operation.name, shape, dtype, found.layout)
+    return Counterpart(operation.name, shape, dtype, layout)
 
 
 def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
@@ -109,7 +98,7 @@ def _layout(arguments: Arguments, place: int) -> Layout:
     return cast(Layout, "".join(letters))  # TT is none of ours, which whoever asks finds
 
 
-def _is_by_columns(matrix: Argument) -> bool:
+def _is_by_columns(matrix: CallArgument) -> bool:
     strides = matrix.strides or ()
     return len(strides) >= 2 and strides[-1] != 1 and strides[-2] == 1
 
@@ -117,14 +106,14 @@ def _is_by_columns(matrix: Argument) -> bool:
 def _matmul(place: int) -> Match:
     def match(arguments: Arguments) -> Found:
         (m, k), (_, n) = _dims(arguments, place), _dims(arguments, place + 1)
-        return Found("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
+        return ("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
 
     return match
 
 
 def _matvec(arguments: Arguments) -> Found | None:
     (m, n), _ = _dims(arguments, 0), _dims(arguments, 1)
-    return None if _is_by_columns(arguments[0]) else Found("matvec", {"m": m, "n": n})
+    return None if _is_by_columns(arguments[0]) else ("matvec", {"m": m, "n": n}, BY_ROWS)
 
 
 def _addmm(arguments: Arguments) -> Found | None:
@@ -132,13 +121,13 @@ def _addmm(arguments: Arguments) -> Found | None:
     if _layout(arguments, 1) != BY_ROWS:
         return _matmul(1)(arguments)
     (b, d), (_, k) = _dims(arguments, 1), _dims(arguments, 2)
-    return Found("linear", {"b": b, "d": d, "k": k})
+    return ("linear", {"b": b, "d": d, "k": k}, BY_ROWS)
 
 
 def _linear(arguments: Arguments) -> Found:
     """Return a product with the weights, (out, in) by rows, which are (in, out) by columns."""
     *rows, d = _dims(arguments, 0)
-    return Found("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
+    return ("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
 
 
 def _batched(place: int) -> Match:
@@ -148,7 +137,7 @@ def _batched(place: int) -> Match:
         outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
         inner = batch // outer if outer else 0
         axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
-        return Found("batched_matmul", axes, _layout(arguments, place))
+        return ("batched_matmul", axes, _layout(arguments, place))
 
     return match
 
@@ -160,7 +149,7 @@ def _attention(places: Attention) -> Match:
         causal, _ = causal_of(arguments, places)
         if is_masked or causal is None or not query == key == value:
             return None
-        return Found("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}))
+        return ("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}), BY_ROWS)
 
     return match
 
@@ -174,29 +163,29 @@ def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
 
 
 def _add(arguments: Arguments) -> Found:
-    return Found("vector_add", {"n": prod(_same_shapes(arguments))})
+    return ("vector_add", {"n": prod(_same_shapes(arguments))}, BY_ROWS)
 
 
 def _multiply(arguments: Arguments) -> Found:
     *rows, n = _same_shapes(arguments)
-    return Found("multiply", {"m": prod(rows), "n": n})
+    return ("multiply", {"m": prod(rows), "n": n}, BY_ROWS)
 
 
 def _softmax(arguments: Arguments) -> Found | None:
     *rows, n = _dims(arguments, 0)
     (axis,) = numbers(arguments[1])
-    return Found("softmax", {"m": prod(rows), "n": n}) if axis in (-1, len(rows)) else None
+    return ("softmax", {"m": prod(rows), "n": n}, BY_ROWS) if axis in (-1, len(rows)) else None
 
 
 def _layer_norm(arguments: Arguments) -> Found | None:
     *rows, n = _dims(arguments, 0)
     has_both = arguments[2].dims == arguments[3].dims == (n,)
-    return Found("layer_norm", {"m": prod(rows), "n": n}) if numbers(arguments[1]) == (n,) and has_both else None
+    return ("layer_norm", {"m": prod(rows), "n": n}, BY_ROWS) if numbers(arguments[1]) == (n,) and has_both else None
 
 
 def _copy(arguments: Arguments) -> Found | None:
     same = arguments[0].kind == arguments[1].kind and arguments[0].strides == arguments[1].strides
-    return Found("copy", {"n": prod(_same_shapes(arguments))}) if same else None
+    return ("copy", {"n": prod(_same_shapes(arguments))}, BY_ROWS) if same else None
 
 
 def _convolution(name: str) -> Match:
@@ -209,7 +198,7 @@ def _convolution(name: str) -> Match:
         keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
         if r != s or c != per_group or transposed or not keeps_size:
             return None
-        return Found("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r})
+        return ("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r}, BY_ROWS)
 
     return match
 

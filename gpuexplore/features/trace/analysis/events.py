@@ -13,6 +13,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
+from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.trace.analysis.file import LONGEST_NAME, MOST_BYTES, open_trace
 from gpuexplore.typed_text import readable
@@ -37,7 +38,7 @@ LONGEST_S = 1e9  # of an event, and of a trace
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class CallArgument:
     """One argument of a call.
 
     Attributes:
@@ -71,7 +72,7 @@ class Call:
     end_ns: int
     external_id: int | None
     correlation: int | None
-    arguments: tuple[Argument, ...] | None
+    arguments: tuple[CallArgument, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +107,11 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class TracedGpu:
-    """A GPU as `deviceProperties` describes it."""
-
-    number: int
-    name: str
-    compute_capability: str | None
-    multiprocessors: int | None
-    memory_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
+class ProfilerTrace:
     """What was read of a file.
 
     Attributes:
-        gpus: those that something ran on, as far as they are told apart.
+        gpus: those that something ran on, each with its number, as far as they are told apart.
         has_shapes: whether arguments were recorded, with `record_shapes=True`.
         left_out: events that have no name or no time.
     """
@@ -129,12 +119,12 @@ class Trace:
     name: str
     calls: tuple[Call, ...]
     kernels: tuple[Kernel, ...]
-    gpus: tuple[TracedGpu, ...]
+    gpus: tuple[tuple[int, GpuFacts], ...]
     has_shapes: bool
     left_out: int
 
 
-def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Trace:
+def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> ProfilerTrace:
     """Return what the file of a trace holds.
 
     Args:
@@ -158,7 +148,7 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Trace
             f"{short}: a trace without operations of torch: profile with ProfilerActivity.CPU among them"
         )
     _check_span(short, [*found, *work])
-    return Trace(
+    return ProfilerTrace(
         name=readable(short),
         calls=found,
         kernels=work,
@@ -245,7 +235,7 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64 else None
 
 
-def _arguments(own: Mapping[str, Any]) -> tuple[Argument, ...] | None:
+def _arguments(own: Mapping[str, Any]) -> tuple[CallArgument, ...] | None:
     dims = own.get("Input Dims", own.get("Input dims"))
     if not isinstance(dims, list):
         return None
@@ -253,10 +243,10 @@ def _arguments(own: Mapping[str, Any]) -> tuple[Argument, ...] | None:
     return tuple(_argument(place, dims, kinds, strides, values) for place in range(len(dims)))
 
 
-def _argument(place: int, dims: list[Any], *others: list[Any]) -> Argument:
+def _argument(place: int, dims: list[Any], *others: list[Any]) -> CallArgument:
     kind, strides, value = (other[place] if place < len(other) else None for other in others)
     name = _shown(kind, LONGEST_NAME) if isinstance(kind, str) else ""
-    return Argument(
+    return CallArgument(
         dims=_lengths(dims[place]) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
         kind=name,
         strides=_lengths(strides),
@@ -274,23 +264,22 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _gpus(properties: Any, used: set[int | None]) -> tuple[TracedGpu, ...]:
+def _gpus(properties: Any, used: set[int | None]) -> tuple[tuple[int, GpuFacts], ...]:
     """Return the GPUs that something ran on: the trace lists all that were visible.
 
     Kernels of ROCm name their device by another number than its description: then all that are described.
     """
     described = [gpu for entry in _list(properties) if isinstance(entry, Mapping) and (gpu := _gpu(entry))]
-    is_complete = used <= {gpu.number for gpu in described}
-    return tuple(gpu for gpu in described if gpu.number in used or not is_complete)
+    is_complete = used <= {number for number, _ in described}
+    return tuple((number, gpu) for number, gpu in described if number in used or not is_complete)
 
 
-def _gpu(entry: Mapping[str, Any]) -> TracedGpu | None:
+def _gpu(entry: Mapping[str, Any]) -> tuple[int, GpuFacts] | None:
     number, name = _whole(entry.get("id")), entry.get("name")
     if number is None or not isinstance(name, str) or not name:
         return None
     major, minor = _whole(entry.get("computeMajor")), _whole(entry.get("computeMinor"))
-    return TracedGpu(
-        number=number,
+    return number, GpuFacts(
         name=_shown(name, LONGEST_NAME),
         compute_capability=None if major is None or minor is None else f"{major}.{minor}",
         multiprocessors=_whole(entry.get("numSms")),

@@ -1,13 +1,19 @@
 """Sentences on a trace: where the time goes, and what is unknown."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, Calls
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION
+from gpuexplore.features.trace.analysis.counterpart import Counterpart
 from gpuexplore.features.trace.analysis.file import LONGEST_NAME
-from gpuexplore.features.trace.analysis.table import Row, TraceTable
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION
-from gpuexplore.units import format_percent, format_seconds
+from gpuexplore.features.trace.analysis.roof import CPU
+from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
+from gpuexplore.units import UNKNOWN, format_percent, format_seconds
+
+SCHEMA_VERSION = 1
 
 MOST_NAMED = 3  # operations in the headline
 OF_LISTS = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")  # their arguments are lists of tensors
@@ -20,7 +26,7 @@ WITHOUT_SHAPES = "Shapes were not recorded, so FLOPs, bytes and roofs are unknow
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TracePart:
     """Rows that are summed up under one name.
 
     Attributes:
@@ -37,23 +43,23 @@ class Part:
     known: float
 
 
-def parts_of(table: TraceTable) -> tuple[Part, ...]:
+def parts_of(table: TraceTable) -> tuple[TracePart, ...]:
     """Return the parts of a trace, the one that took longest first."""
-    groups: dict[tuple[str, bool], list[Row]] = defaultdict(list)
+    groups: dict[tuple[str, bool], list[TraceRow]] = defaultdict(list)
     for row in table.rows:
         groups[row.kind or row.operation, row.kind is not None].append(row)
     parts = [_part(title, is_kind, rows) for (title, is_kind), rows in groups.items()]
     return tuple(sorted(parts, key=lambda part: -part.time_s))
 
 
-def _part(title: str, is_kind: bool, rows: Sequence[Row]) -> Part:
+def _part(title: str, is_kind: bool, rows: Sequence[TraceRow]) -> TracePart:
     time_s = sum(row.time_s for row in rows)
     known = [row for row in rows if row.least and row.time_s]
     known_s = sum(row.time_s for row in known)
     least_s = sum(row.calls * row.least.time_s for row in known if row.least)
     names = dict.fromkeys(row.operation for row in rows if row.time_s)  # the longest first, as the rows are
     share = known_s / time_s if time_s else 0.0
-    return Part(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
+    return TracePart(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
 
 
 def headline(table: TraceTable) -> str:
@@ -75,7 +81,7 @@ def _listed(operations: Sequence[str]) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def _roof(part: Part) -> str:
+def _roof(part: TracePart) -> str:
     who = "they" if part.is_kind else "it"
     if part.roof_share is None:
         return "how near the roof is unknown"
@@ -163,7 +169,7 @@ def _masked(table: TraceTable) -> str | None:
     return f"{found}{f': what is above the roof would then reach {shares}' if above else ''}."
 
 
-def _is_possible_with_mask(row: Row) -> bool:
+def _is_possible_with_mask(row: TraceRow) -> bool:
     return row.may_be_masked and 1 < (row.roof_share or 0) <= 2
 
 
@@ -202,3 +208,88 @@ def _left_out(table: TraceTable) -> str | None:
         if count
         else None
     )
+
+
+# A trace as JSON, and its cells in words.
+
+
+def shape_words(row: TraceRow) -> str:
+    """Return the shapes of the tensors of a row, ``256×64, 64×192``; a dash where they were not recorded."""
+    if row.shapes is None:
+        return UNKNOWN
+    return ", ".join("×".join(map(str, dims)) if dims else "scalar" for dims in row.shapes) or UNKNOWN
+
+
+def dtype_words(row: TraceRow) -> str:
+    """Return the dtypes of the tensors of a row; a dash without tensors."""
+    return ", ".join(row.dtypes) or UNKNOWN
+
+
+def predict_command(table: TraceTable, row: TraceRow) -> str | None:
+    """Return the command that predicts a row on the trace's own device; None where either is unknown."""
+    gpu = target(table)
+    return row.counterpart.predict_command(gpu, kind_of_calls(table)) if row.counterpart and gpu else None
+
+
+def kind_of_calls(table: TraceTable) -> Calls:
+    """Return the kind of calls that the times of a trace stand for: of a GPU those of the kernels, without launches."""
+    return USUAL_CALLS if table.busy_s is None else CALLS_OF_TIMING["device"]
+
+
+def target(table: TraceTable) -> str | None:
+    """Return by which name a prediction knows the trace's device."""
+    device = table.on.device
+    if device is not None:
+        return device.spec_key if device.is_hypothetical else device.id
+    return CPU if table.busy_s is None else None
+
+
+def report(table: TraceTable) -> Mapping[str, Any]:
+    """Return what `gpuexplore trace FILE --json` prints: all rows, the one that took longest first."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "file": table.name,
+        "device": {"name": table.on.name, "key": target(table) if table.on.device else None, "source": table.on.source},
+        "time_of": "cpu" if table.busy_s is None else "gpu",
+        "total_s": table.total_s,
+        "self_cpu_s": table.self_cpu_s,
+        "busy_s": table.busy_s,
+        "span_s": table.span_s,
+        "has_shapes": table.has_shapes,
+        "headline": headline(table),
+        "notes": list(notes(table)),
+        "parts": [
+            {"title": part.title, "time_s": part.time_s, "operations": list(part.operations), "roof": part.roof_share}
+            for part in parts_of(table)
+        ],
+        "rows": [_row(table, row) for row in table.rows],
+    }
+
+
+def _row(table: TraceTable, row: TraceRow) -> Mapping[str, Any]:
+    ours = row.counterpart
+    return {
+        "operation": row.operation,
+        "kind": row.kind,
+        "shapes": None if row.shapes is None else [list(dims) for dims in row.shapes],
+        "dtypes": list(row.dtypes),
+        "calls": row.calls,
+        "time_s": row.time_s,
+        "self_cpu_s": row.self_cpu_s,
+        "gpu_s": row.gpu_s,
+        "share": row.share,
+        "flop_count": row.flop_count,
+        "byte_count": row.byte_count,
+        "flop_per_s": row.flop_per_s,
+        "bytes_per_s": row.bytes_per_s,
+        "roof_share": row.roof_share,
+        "bound": row.least.bound if row.least else None,
+        "counterpart": ours and _counterpart(ours),
+        "run": ours and ours.run_command,
+        "predict": predict_command(table, row),
+    }
+
+
+def _counterpart(ours: Counterpart) -> Mapping[str, Any]:
+    axes = dict(ours.shape.axes)
+    return {"operation": ours.operation, "shape": axes, "dtype": ours.dtype, "layout": ours.layout}

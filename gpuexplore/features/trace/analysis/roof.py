@@ -9,10 +9,9 @@ from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
 from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
-from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.trace.analysis.events import Kernel, Trace
+from gpuexplore.features.trace.analysis.events import Kernel, ProfilerTrace
 from gpuexplore.model import Device, Peak, PeakKind
 
 CPU = "cpu"
@@ -43,7 +42,7 @@ class LeastTime:
     bound: Literal["compute", "memory", "cache"]
 
 
-def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> TracedOn:
+def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> TracedOn:
     """Return the device of a trace.
 
     Args:
@@ -78,23 +77,17 @@ def _named(gpu: str) -> TracedOn:
     return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
 
 
-def _in_trace(trace: Trace) -> TracedOn:
-    names = tuple(dict.fromkeys(gpu.name for gpu in trace.gpus))
+def _in_trace(trace: ProfilerTrace) -> TracedOn:
+    names = tuple(dict.fromkeys(gpu.name for _, gpu in trace.gpus))
     if not names:
         return TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")
     if len(names) > 1:
         return TracedOn(" and ".join(names), None, "unlike GPUs in one trace have no common roof")
-    gpu = trace.gpus[0]
-    facts = GpuFacts(
-        gpu.name,
-        memory_bytes=gpu.memory_bytes,
-        multiprocessors=gpu.multiprocessors,
-        compute_capability=gpu.compute_capability,
-    )
-    row, doubt = choose(facts)
+    number, gpu = trace.gpus[0]
+    row, doubt = choose(gpu)
     if row is None:
         return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
-    is_numbered = any(kernel.device in (None, gpu.number) for kernel in trace.kernels)
+    is_numbered = any(kernel.device in (None, number) for kernel in trace.kernels)
     said = "as the trace says" if is_numbered else "as the trace says, which numbers it otherwise than its kernels do"
     return TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
 

@@ -3,18 +3,17 @@
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gpuexplore.features.trace.analysis.attribution import attribute, busy_ns
+from gpuexplore.features.trace.analysis.attribution import Parents, attribute, busy_ns, nest
+from gpuexplore.features.trace.analysis.call_kinds import MULTIPLIES, kind_of
 from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart
-from gpuexplore.features.trace.analysis.events import Call, Kernel, Trace
-from gpuexplore.features.trace.analysis.nesting import Nested, nest
+from gpuexplore.features.trace.analysis.events import Call, Kernel, ProfilerTrace
+from gpuexplore.features.trace.analysis.flops import flop_count, may_be_masked
+from gpuexplore.features.trace.analysis.moved_bytes import byte_count
 from gpuexplore.features.trace.analysis.roof import LeastTime, TracedOn, arithmetic, least_time
-from gpuexplore.features.trace.analysis.work.flops import flop_count, may_be_masked
-from gpuexplore.features.trace.analysis.work.kinds import MULTIPLIES, kind_of
-from gpuexplore.features.trace.analysis.work.moved import byte_count
 
 # The work of each call, counted once where an operation leaves it to another one that was called within it.
 
@@ -29,7 +28,7 @@ class Work(NamedTuple):
 UNKNOWN = Work(None, None)
 
 
-def counted_once(calls: Sequence[Call], nested: Nested, own_ns: Sequence[int]) -> list[Work]:
+def counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[Work]:
     """Return the work of each call.
 
     An operation whose work is known again within it counts nothing itself. Products of one whose time went to calls of
@@ -37,23 +36,23 @@ def counted_once(calls: Sequence[Call], nested: Nested, own_ns: Sequence[int]) -
 
     Args:
         calls: of the trace.
-        nested: which of them was made within which.
+        parents: which of them each was made within.
         own_ns: the time that each took itself, without that of calls within.
     """
     known = [Work(flop_count(call), byte_count(call)) for call in calls]
-    within = _known_within(calls, nested, known)
+    within = _known_within(calls, parents, known)
     found = [
         UNKNOWN if _leaves_work(call, work, marks) else work
         for call, work, marks in zip(calls, known, within, strict=True)
     ]
     heirs: dict[int, list[int]] = defaultdict(list)
-    for index, parent in enumerate(nested.parents):
+    for index, parent in enumerate(parents):
         if parent is not None and found[index] == UNKNOWN and kind_of(calls[index].name) == kind_of(calls[parent].name):
             heirs[parent].append(index)
     from_outside = sorted(range(len(calls)), key=lambda index: (calls[index].start_ns, -calls[index].end_ns))
     time_ns = list(own_ns)
     for index in reversed(from_outside):
-        parent = nested.parents[index]
+        parent = parents[index]
         if parent is not None:
             time_ns[parent] += time_ns[index]
     for index in from_outside:
@@ -65,16 +64,16 @@ def counted_once(calls: Sequence[Call], nested: Nested, own_ns: Sequence[int]) -
     return found
 
 
-def _known_within(calls: Sequence[Call], nested: Nested, known: Sequence[Work]) -> list[set[str]]:
+def _known_within(calls: Sequence[Call], parents: Parents, known: Sequence[Work]) -> list[set[str]]:
     """Return the kinds of the calls within each whose work is known, and whether FLOPs are."""
     within: list[set[str]] = [set() for _ in calls]
     for index, work in enumerate(known):
         marks = {"FLOPs"} if work.flop_count is not None else set()
         marks |= {kind} if work.byte_count is not None and (kind := kind_of(calls[index].name)) else set()
-        parent = nested.parents[index]
+        parent = parents[index]
         while parent is not None and not marks <= within[parent]:  # else those around it have them, too
             within[parent] |= marks
-            parent = nested.parents[parent]
+            parent = parents[parent]
     return within
 
 
@@ -108,7 +107,7 @@ NS = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TraceRow:
     """The calls of an operation that are alike; or the kernels of one name that no operation of torch launched.
 
     Attributes:
@@ -182,7 +181,7 @@ class TraceTable:
 
     name: str
     on: TracedOn
-    rows: tuple[Row, ...]
+    rows: tuple[TraceRow, ...]
     total_s: float
     self_cpu_s: float
     busy_s: float | None
@@ -195,7 +194,7 @@ class TraceTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _RowWork:
     """What tells the calls of one row from those of another."""
 
     operation: str
@@ -208,53 +207,39 @@ class _Work:
     may_be_masked: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
-    """The times of the calls of a trace, by their index: on the host, and of what they launched on a GPU."""
-
-    self_ns: Sequence[int]
-    launched: Mapping[int | str, Sequence[Kernel]]
-    has_gpu: bool
-    total_s: float
-
-    def self_cpu_s(self, calls: Sequence[int]) -> float:
-        return sum(self.self_ns[index] for index in calls) * NS
-
-    def gpu_s(self, calls: Sequence[int | str]) -> float | None:
-        kernels = [kernel for index in calls for kernel in self.launched.get(index, ())]
-        return _total_s(kernels) if self.has_gpu else None
-
-
-def table_of(trace: Trace, on: TracedOn) -> TraceTable:
+def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     """Return the table of a trace that was taken on `on`."""
-    nested = nest(trace.calls)
-    attribution = attribute(trace, nested)
-    launched = attribution.kernels
+    parents, self_ns = nest(trace.calls)
+    launched, lost_ns = attribute(trace, parents)
     kernels = [kernel for each in launched.values() for kernel in each]
-    self_cpu_s = sum(nested.self_ns) * NS
+    self_cpu_s = sum(self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
-    times = _Times(nested.self_ns, launched, bool(kernels), total_s)
-    own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else nested.self_ns
-    work = counted_once(trace.calls, nested, own_ns)
-    groups: dict[_Work, list[int]] = defaultdict(list)
+    own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else self_ns
+    work = counted_once(trace.calls, parents, own_ns)
+    groups: dict[_RowWork, list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)
-    rows = [_row(work, calls, times, on) for work, calls in groups.items()]
-    rows += [_of_kernels(name, times) for name in launched if isinstance(name, str)]
+    rows = []
+    for row_work, indices in groups.items():
+        of_row = [kernel for index in indices for kernel in launched.get(index, ())]
+        spent_s = sum(self_ns[index] for index in indices) * NS
+        gpu_s = _total_s(of_row) if kernels else None
+        rows.append(_row(row_work, on, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s))
+    rows += [_of_kernels(name, own) for name, own in launched.items() if isinstance(name, str)]
     events: list[Call | Kernel] = [*trace.calls, *kernels]
     return TraceTable(
         name=trace.name,
         on=on,
-        rows=tuple(sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))),
+        rows=_shared(rows, total_s),
         total_s=total_s,
         self_cpu_s=self_cpu_s,
         busy_s=busy_ns(kernels) * NS if kernels else None,
         span_s=(max(each.end_ns for each in events) - min(each.start_ns for each in events)) * NS,
         has_shapes=trace.has_shapes,
         left_out=trace.left_out,
-        contradicted=attribution.contradicted,
-        contradicted_s=attribution.contradicted_ns * NS,
-        processes=attribution.processes,
+        contradicted=sum(map(bool, lost_ns)),
+        contradicted_s=sum(lost_ns) * NS,
+        processes=len({call.process for call in trace.calls if call.category == "cpu_op"}),
     )
 
 
@@ -266,7 +251,7 @@ def _time_ns(kernels: Sequence[Kernel]) -> int:
     return sum(kernel.time_ns for kernel in kernels)
 
 
-def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
+def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _RowWork:
     tensors = [argument for argument in call.arguments or () if argument.dims is not None]
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
     multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
@@ -275,7 +260,7 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
     of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
     crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
     has_work = counted != UNKNOWN
-    return _Work(
+    return _RowWork(
         operation=call.name,
         shapes=None if call.arguments is None else tuple(argument.dims or () for argument in tensors),
         dtypes=dtypes,
@@ -287,22 +272,19 @@ def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _Work:
     )
 
 
-def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
-    self_cpu_s = times.self_cpu_s(calls)
-    gpu_s = times.gpu_s(calls)
-    time_s = self_cpu_s if gpu_s is None else gpu_s
+def _row(work: _RowWork, on: TracedOn, *, calls: int, self_cpu_s: float, gpu_s: float | None) -> TraceRow:
     kind = kind_of(work.operation)
     is_unknown = kind in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
     least = least_time(on.device, work.arithmetic, work.flop_count, work.byte_count)
-    return Row(
+    return TraceRow(
         operation=work.operation,
         kind=kind,
         shapes=work.shapes,
         dtypes=work.dtypes,
-        calls=len(calls),
+        calls=calls,
         self_cpu_s=self_cpu_s,
         gpu_s=gpu_s,
-        share=time_s / times.total_s if times.total_s else None,
+        share=None,
         flop_count=work.flop_count,
         byte_count=work.byte_count,
         least=None if is_unknown else least,
@@ -311,8 +293,12 @@ def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
     )
 
 
-def _of_kernels(name: str, times: _Times) -> Row:
+def _of_kernels(name: str, kernels: Sequence[Kernel]) -> TraceRow:
     """Return the row of the kernels of one name that no operation of torch launched."""
-    gpu_s = times.gpu_s([name]) or 0.0
-    share = gpu_s / times.total_s if times.total_s else None
-    return Row(name, None, None, (), len(times.launched[name]), 0.0, gpu_s, share)
+    return TraceRow(name, None, None, (), len(kernels), 0.0, _total_s(kernels), None)
+
+
+def _shared(rows: Sequence[TraceRow], total_s: float) -> tuple[TraceRow, ...]:
+    """Return the rows with their shares of the whole time, the one that took longest first."""
+    in_order = sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))
+    return tuple(replace(row, share=row.time_s / total_s) for row in in_order) if total_s else tuple(in_order)

@@ -1,8 +1,8 @@
 """A training in the worker: a model learns a synthetic rule, or labels drawn by lot, in several modes in turns.
 
 `perform` is what the queue calls for activities of the kind `train`; arguments are texts, by the names in
-`setup.DEFAULTS`. It reports encoded `contract.Report`s about every 0.3 s; `contract.joined` puts them together. The
-last one has `final`, and is whole by itself:
+`setup.DEFAULTS`. It reports encoded `contract.TrainingReport`s about every 0.3 s; `contract.joined` puts them
+together. The last one has `final`, and is whole by itself:
 
 - `modes`: for each `name` its `losses` (mean cross-entropy by step), `step_s`, `phases` (`name`, `time_s`) and `ratio`
   to the first mode (each `median`, `ci95`, `count`), `samples_per_s`, `mfu` with its `peak`, `zero_gradients` (step and
@@ -25,7 +25,7 @@ from typing import Any
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.devices import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.features.training.measure.contract import Report, joined
+from gpuexplore.features.training.measure.contract import TrainingReport, joined
 from gpuexplore.features.training.measure.setup import (
     DEFAULTS,
     MODES,
@@ -44,8 +44,8 @@ __all__ = [
     "DEFAULTS",
     "MODES",
     "PRESETS",
-    "Report",
     "Setup",
+    "TrainingReport",
     "activity_of",
     "expected_seconds",
     "joined",
@@ -131,7 +131,7 @@ def _train(
 ) -> None:
     environment = describe_environment(device, ("torch",), threads=None)
     turns: Any = import_module("gpuexplore.features.training.measure.turns")
-    recorder, stopped = turns.train(setup, device, turns.Watch(report, cancelled, time))
+    recorder, stopped = turns.train(setup, device, report=report, cancelled=cancelled, time=time)
     environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
     report(recorder.last_payload(environment, stopped=stopped))
 

@@ -1,4 +1,4 @@
-"""What a training reports: values that become JSON on their way from the worker. Light: loads no torch."""
+"""The reports of a training: values that become JSON on their way from the worker. Light: loads no torch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -145,7 +145,7 @@ class Processes:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TrainingReport:
     """How far a training is; the last one has `final`, all losses, and the environment.
 
     Attributes:
@@ -195,12 +195,12 @@ class Report:
         return next((mode for mode in self.modes if mode.name == name), None)
 
 
-def joined(payloads: Iterable[Mapping[str, Any]]) -> Report | None:
+def joined(payloads: Iterable[Mapping[str, Any]]) -> TrainingReport | None:
     """Return the newest report with all losses so far: each payload but the last one has only the new ones."""
     losses: dict[str, list[float | None]] = {}
     report = None
     for payload in payloads:
-        report = decode(Report, dict(payload))
+        report = decode(TrainingReport, dict(payload))
         for mode in report.modes:
             own = losses.setdefault(mode.name, [])
             own[mode.first_step :] = mode.losses

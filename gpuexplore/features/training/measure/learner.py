@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from gpuexplore.backends.timer import Clock
-from gpuexplore.features.training.measure.setup import MODES, Model, Setup
+from gpuexplore.features.training.measure.setup import MODES, Setup, TrainedModel
 
 Tensor = torch.Tensor
 
@@ -32,7 +32,7 @@ class Network(torch.nn.Module):
         checkpoints: keep what goes into a layer only, and compute the rest again in backward.
     """
 
-    def __init__(self, model: Model, seed: int, *, checkpoints: bool = False) -> None:
+    def __init__(self, model: TrainedModel, seed: int, *, checkpoints: bool = False) -> None:
         super().__init__()
         initial = initial_parameters(model, seed)
         # one by one: torch's DataParallel loses the parameters of a ParameterList
@@ -44,7 +44,7 @@ class Network(torch.nn.Module):
         self._checkpoints = checkpoints
 
     @staticmethod
-    def _layers_of(model: Model, parameters: list[Tensor]) -> list[tuple[Any, int]]:
+    def _layers_of(model: TrainedModel, parameters: list[Tensor]) -> list[tuple[Any, int]]:
         module: Any = import_module(f"gpuexplore.operations.{model.operation}.torch_autograd")
         return list(module.network(parameters))
 
@@ -60,7 +60,7 @@ class Network(torch.nn.Module):
         return values.flatten(0, -2)
 
 
-def initial_parameters(model: Model, seed: int) -> list[Tensor]:
+def initial_parameters(model: TrainedModel, seed: int) -> list[Tensor]:
     """Return the weights that training begins with: as the operation scales them, in fp32."""
     contract, shape, random = model.contract, model.shape(1), np.random.default_rng(seed)
     drawn = tuple(random.standard_normal(lengths).astype(np.float32) for lengths in contract.inputs(shape))
@@ -74,31 +74,30 @@ def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
     return cross_entropy(wide, labels.flatten())
 
 
-class Batches:
-    """New samples for each step: nothing can be learned by heart, so a loss is that of samples never seen.
+Batches = Callable[[int], tuple[Tensor, Tensor]]  # samples and labels of a step, on the CPU
+
+
+def batches_of(setup: Setup) -> Batches:
+    """Return what makes new samples for each step: no loss is of samples that were learned by heart.
 
     By a rule, each class has a pattern, and a sample is its class's pattern in normal noise. At random, labels are
     drawn by lot and say nothing.
     """
+    samples_shape, targets, *_ = setup.model.contract.inputs(setup.shape)
+    labels_shape = targets[:-1]
+    own = samples_shape[len(labels_shape) :]  # of what one label is for
+    scale = min(LARGEST_PATTERN, SEPARATION / sqrt(2 * int(np.prod(own))))
+    patterns = scale * torch.randn((setup.model.classes, *own), generator=torch.Generator().manual_seed(setup.seed))
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._samples, targets, *_ = setup.model.contract.inputs(setup.shape)
-        self._labels = targets[:-1]
-        own = self._samples[len(self._labels) :]  # of what one label is for
-        numbers = int(np.prod(own))
-        scale = min(LARGEST_PATTERN, SEPARATION / sqrt(2 * numbers))
-        generator = torch.Generator().manual_seed(setup.seed)
-        self._patterns = scale * torch.randn((setup.model.classes, *own), generator=generator)
-
-    def of_step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Return samples and labels of a step, on the CPU."""
-        generator = torch.Generator().manual_seed(self._setup.seed * STRIDE_OF_SEEDS + step + 1)
-        samples = torch.randn(self._samples, generator=generator)
-        labels = torch.randint(self._setup.model.classes, self._labels, generator=generator)
-        if self._setup.data == "rule":
-            samples += self._patterns[labels]
+    def batch(step: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(setup.seed * STRIDE_OF_SEEDS + step + 1)
+        samples = torch.randn(samples_shape, generator=generator)
+        labels = torch.randint(setup.model.classes, labels_shape, generator=generator)
+        if setup.data == "rule":
+            samples += patterns[labels]
         return samples, labels
+
+    return batch
 
 
 Optimizer = Callable[[Sequence[Tensor], float], torch.optim.Optimizer]
@@ -111,7 +110,7 @@ FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LearnedStep:
     """What one step was.
 
     Attributes:
@@ -130,7 +129,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RankShare:
     """The part of one process in a training.
 
     Attributes:
@@ -194,17 +193,17 @@ class Learner:
         device: str,
         *,
         clock: Clock,
-        part: "Part | None" = None,
+        part: "RankShare | None" = None,
     ) -> None:
         self.mode = MODES[mode]
-        self._device, self._clock, self._part = torch.device(device), clock, part or Part()
+        self._device, self._clock, self._part = torch.device(device), clock, part or RankShare()
         network = Network(setup.model, setup.seed, checkpoints=self.mode.checkpoints).to(self._device)
         self.network = self._part.wrap(network)
         self.parameters = list(network.parameters())
         self._optimizer = OPTIMIZERS[setup.optimizer](self.parameters, setup.learning_rate)
         self._scaler = torch.amp.GradScaler(self._device.type) if self.mode.scaled else None
 
-    def step(self, samples: Tensor, labels: Tensor) -> Step:
+    def step(self, samples: Tensor, labels: Tensor) -> LearnedStep:
         """Learn from a batch on the CPU; return its loss before the update, and what it took."""
         samples, labels = self._own(samples), self._own(labels)
         on_gpu = self._device.type == "cuda"
@@ -220,7 +219,7 @@ class Learner:
         laps.end("optimizer")
         time_s, phases_s = laps.seconds()
         loss = sum(loss.item() for loss in losses)  # `item` waits for the device, so it comes after the clock
-        return Step(float(loss), time_s, phases_s, scale, skipped)
+        return LearnedStep(float(loss), time_s, phases_s, scale, skipped)
 
     def gradients(self, samples: Tensor, labels: Tensor) -> Tensor:
         """Return all gradients of a batch, unscaled, one after the other, in float64; nothing is learned."""

@@ -22,7 +22,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.training.measure.contract import Processes, Timing, largest_difference
 from gpuexplore.features.training.measure.launch import JOB, REPORTS, STOP
-from gpuexplore.features.training.measure.learner import Batches, Learner, Network, Part, Step
+from gpuexplore.features.training.measure.learner import LearnedStep, Learner, Network, RankShare, batches_of
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Recorder
 from gpuexplore.features.training.measure.setup import Setup, read_setup
 from gpuexplore.features.training.measure.turns import MOST_SECONDS, count_zeros, gradient_error, is_counted
@@ -47,12 +47,12 @@ def main(directory: Path) -> None:
     allow_tf32(dtype_named("fp32"))
     dist.init_process_group("nccl" if device.kind == "cuda" else "gloo")
     try:
-        Team(setup, device, directory).train()
+        RankTeam(setup, device, directory).train()
     finally:
         dist.destroy_process_group()
 
 
-class Team:
+class RankTeam:
     """The processes that learn together, seen from one of them.
 
     Args:
@@ -63,7 +63,7 @@ class Team:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
         self._setup, self._device, self._directory = setup, device, directory
         self._place = self._own_device()
-        self._batches = Batches(setup)
+        self._batch_of = batches_of(setup)
         self._alone = {name: self._learner(name) for name in setup.modes} if self.rank == 0 else {}
         self._together = {f"{name} × {self.count}": self._member(name) for name in setup.modes}
         names = [*setup.modes, *self._together, *self._data_parallel_names()]
@@ -76,7 +76,7 @@ class Team:
         if self.rank == 0:
             self._report(self._recorder.payload(doing="checking the gradients against float64"))
         for name, learner in self._alone.items():
-            self._recorder.courses[name].error = gradient_error(learner, self._setup, self._batches)
+            self._recorder.courses[name].error = gradient_error(learner, self._setup, self._batch_of)
         stopped = self._in_turns()
         all_reduce_s = self._all_reduce_s()
         if self.rank == 0:
@@ -93,7 +93,7 @@ class Team:
         torch.cuda.set_device(self.rank)
         return f"cuda:{self.rank}"
 
-    def _learner(self, mode: str, part: Part | None = None) -> Learner:
+    def _learner(self, mode: str, part: RankShare | None = None) -> Learner:
         return Learner(self._setup, mode, self._place, clock=perf_counter_ns, part=part)
 
     def _member(self, mode: str) -> Learner:
@@ -101,20 +101,20 @@ class Team:
             places = [self.rank] if self._device.kind == "cuda" else None
             return torch.nn.parallel.DistributedDataParallel(network, device_ids=places, gradient_as_bucket_view=True)
 
-        return self._learner(mode, Part(self.rank, self.count, distributed))
+        return self._learner(mode, RankShare(self.rank, self.count, distributed))
 
     def _data_parallel_names(self) -> list[str]:
         return [f"{self._setup.modes[0]} DataParallel"] if self._device.kind == "cuda" else []
 
     def _data_parallel(self) -> Learner:
         places = list(range(self.count))
-        part = Part(wrap=lambda network: torch.nn.DataParallel(network, device_ids=places))
+        part = RankShare(wrap=lambda network: torch.nn.DataParallel(network, device_ids=places))
         return self._learner(self._setup.modes[0], part)
 
     def _in_turns(self) -> str | None:
         random, began, reported = Random(self._setup.seed), monotonic(), monotonic()
         for step in range(self._setup.steps):
-            batch = self._batches.of_step(step)
+            batch = self._batch_of(step)
             for name in random.sample(list(self._recorder.courses), len(self._recorder.courses)):
                 self._recorder.courses[name].add(self._take_turn(name, *batch))
             if self.rank == 0 and is_counted(step, self._setup.steps):
@@ -127,17 +127,17 @@ class Team:
                 return f"it had taken {format_seconds(MOST_SECONDS)}" if verdict == 1 else "it was cancelled"
         return None
 
-    def _take_turn(self, name: str, samples: torch.Tensor, labels: torch.Tensor) -> Step:
+    def _take_turn(self, name: str, samples: torch.Tensor, labels: torch.Tensor) -> LearnedStep:
         """Let a learner step; who has nothing to do waits, and learns what the loss was."""
         dist.barrier()
         if name in self._together:
             step = self._together[name].step(samples, labels)
             loss = torch.tensor(step.loss / self.count, dtype=torch.float64, device=self._place)
             dist.all_reduce(loss)
-            return Step(loss.item(), step.time_s, step.phases_s, step.scale, step.skipped)
+            return LearnedStep(loss.item(), step.time_s, step.phases_s, step.scale, step.skipped)
         if self.rank == 0:
             return self._alone[name].step(samples, labels)
-        return Step(0.0, 0.0, {})
+        return LearnedStep(0.0, 0.0, {})
 
     def _verdict(self, took_s: float) -> int:
         """Return what rank 0 decides for all: 0 to go on, 1 that the time is up, 2 that it was cancelled."""

@@ -9,8 +9,8 @@ from gpuexplore.features.training.measure.contract import (
     ModeReport,
     PhaseTime,
     Processes,
-    Report,
     Timing,
+    TrainingReport,
     Underflow,
 )
 from gpuexplore.features.training.measure.setup import MODES, Setup
@@ -47,7 +47,7 @@ class Course:
         self._skipped = 0
 
     def add(self, step: Any) -> float:
-        """Keep a `learner.Step`; return its seconds."""
+        """Keep a `learner.LearnedStep`; return its seconds."""
         if step.scale is not None and (not self._scales or self._scales[-1][1] != step.scale):
             self._scales.append((len(self.losses), step.scale))
         self.losses.append(step.loss if isfinite(step.loss) else None)
@@ -125,7 +125,7 @@ class Recorder:
     def _steps_done(self) -> int:
         return min(len(course.losses) for course in self.courses.values())
 
-    def _report(self, settled: slice, **more: Any) -> Report:
+    def _report(self, settled: slice, **more: Any) -> TrainingReport:
         courses = list(self.courses.values())
         modes = tuple(
             course.report(self._setup, self._device, settled, courses[0] if place else None)
@@ -134,9 +134,9 @@ class Recorder:
         return report_of(self._setup, self.threads, modes=modes, steps_done=self._steps_done(), **more)
 
 
-def report_of(setup: Setup, threads: int, **more: Any) -> Report:
+def report_of(setup: Setup, threads: int, **more: Any) -> TrainingReport:
     """Return the report of a training of `setup`, with `more` of its fields."""
-    return Report(
+    return TrainingReport(
         model=setup.model.name,
         batch=setup.batch,
         steps=setup.steps,

@@ -1,4 +1,4 @@
-"""What to train and how: the arguments of a training, each checked before anything runs. Light: loads no torch."""
+"""The arguments of a training: what to train and how, each checked before anything runs. Light: loads no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ MODES: Mapping[str, Mode] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class TrainedModel:
     """A model that can be trained.
 
     Attributes:
@@ -102,28 +102,28 @@ class Model:
         return dict(self.axes)["outputs"]
 
 
-def _mlp(name: str, widths: tuple[int, ...], batch: int = 128, about: str = "linear layers with ReLU") -> Model:
+def _mlp(name: str, widths: tuple[int, ...], batch: int = 128, about: str = "linear layers with ReLU") -> TrainedModel:
     inputs, hidden, *_, outputs = widths
     axes = (("inputs", inputs), ("hidden", hidden), ("outputs", outputs), ("layers", len(widths) - 1))
-    return Model(name, "mlp_step", axes, batch, about)
+    return TrainedModel(name, "mlp_step", axes, batch, about)
 
 
 _TRANSFORMER = (("tokens", 32), ("width", 64), ("heads", 4), ("layers", 2), ("outputs", 64))
-PRESETS: Mapping[str, Model] = MappingProxyType(
+PRESETS: Mapping[str, TrainedModel] = MappingProxyType(
     {
         model.name: model
         for model in (
             _mlp("3-10-2", (3, 10, 2), 100, "the notebook's training loop: calls are all that it costs"),
             _mlp("784-784-10", (784, 784, 10), 128, "the notebook's network for digits"),
             _mlp("1024-1024-1024", (1024, 1024, 1024), 512, "wide layers: products decide"),
-            Model(
+            TrainedModel(
                 "cnn",
                 "cnn_step",
                 (("channels", 1), ("size", 28), ("filters", 32), ("outputs", 10)),
                 64,
                 "a convolution and a linear layer on images of 28 × 28",
             ),
-            Model("transformer", "transformer_step", _TRANSFORMER, 16, "two blocks of attention, 64 wide"),
+            TrainedModel("transformer", "transformer_step", _TRANSFORMER, 16, "two blocks of attention, 64 wide"),
         )
     }
 )
@@ -133,7 +133,7 @@ PRESETS: Mapping[str, Model] = MappingProxyType(
 class Setup:
     """A training that can be done."""
 
-    model: Model
+    model: TrainedModel
     batch: int
     steps: int
     modes: tuple[str, ...]
@@ -213,7 +213,7 @@ def read_setup(arguments: Mapping[str, str], most: int) -> Setup:
     return setup
 
 
-def model_named(text: str) -> Model:
+def model_named(text: str) -> TrainedModel:
     """Return the preset called `text`, or the MLP of widths like ``784-256-256-10``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a training step of anybody's `nn.Module` holds in memory, by torch's MemTracker; none of its tensors is made.
+"""The memory that a training step of anybody's `nn.Module` holds, by torch's MemTracker; none of its tensors is made.
 
 The module is copied onto fake tensors, which have a shape, a dtype and a device but no numbers, and takes two steps.
 The second is tracked, in which the optimizer's state is there from the start, as in every later one. What torch
@@ -8,7 +8,6 @@ allocates beside its tensors (a context, workspaces of libraries, gaps between b
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,25 +40,6 @@ Loss = Callable[..., Any]
 Optimizer = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TrackedStep:
-    """What is in memory at the peak of a training step, in bytes by kind, on the device that has most.
-
-    Attributes:
-        phase: in which the peak is: forward, backward or optimizer.
-        bytes_by_kind: at the peak.
-        parameter_count: numbers of all parameters.
-        parameters_bytes: of these.
-        trained_bytes: of those that get a gradient.
-    """
-
-    phase: str
-    bytes_by_kind: Mapping[str, int]
-    parameter_count: int
-    parameters_bytes: int
-    trained_bytes: int
-
-
 def is_module(value: object) -> bool:
     """Return whether it is something that torch trains."""
     return isinstance(value, torch.nn.Module)
@@ -67,8 +47,10 @@ def is_module(value: object) -> bool:
 
 def tracked_step(
     module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer
-) -> TrackedStep:
-    """Return what a step `loss(module(*inputs)).backward()`, then the optimizer's, holds at its peak.
+) -> tuple[str, dict[str, int]]:
+    """Return the phase in which a step's peak is, and the bytes by kind at it, on the device that has most.
+
+    A step is `loss(module(*inputs)).backward()`, then the optimizer's; its phases: forward, backward, optimizer.
 
     Args:
         module: as it is trained; it is not changed.
@@ -86,7 +68,9 @@ def tracked_step(
             weight.grad = gradient
 
 
-def _tracked(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer) -> TrackedStep:
+def _tracked(
+    module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer
+) -> tuple[str, dict[str, int]]:
     mode = FakeTensorMode(allow_non_fake_inputs=True)  # what a loss brings along is taken as it is
     copied, arguments = _without_numbers(module, mode), tuple(tree_map(partial(_fake, mode), value) for value in inputs)
     if not copied.training:  # a part may be kept from it on purpose: frozen batch normalization
@@ -104,20 +88,13 @@ def _tracked(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | Non
         with tracker:
             totals = {phase: _peak(tracker)[TOTAL] for phase in step()}
         peak = _peak(tracker)
-    weights = list(module.parameters())
-    trained_bytes = sum(weight.nbytes for weight in weights if weight.requires_grad)
-    frozen_bytes = sum(weight.nbytes for weight in weights) - trained_bytes
+    frozen_bytes = sum(weight.nbytes for weight in module.parameters() if not weight.requires_grad)
     found = {kind: peak.get(kind, 0) for kind in KINDS}
     there_bytes = min(frozen_bytes, found["Buffer"])  # of the peak's device
     found["Parameter"] += there_bytes
     found["Buffer"] -= there_bytes
-    return TrackedStep(
-        phase=next(phase for phase, total in totals.items() if total == peak[TOTAL]),
-        bytes_by_kind={ours: found[theirs] for theirs, ours in KINDS.items() if found[theirs]},
-        parameter_count=sum(weight.numel() for weight in weights),
-        parameters_bytes=trained_bytes + frozen_bytes,
-        trained_bytes=trained_bytes,
-    )
+    phase = next(phase for phase, total in totals.items() if total == peak[TOTAL])
+    return phase, {ours: found[theirs] for theirs, ours in KINDS.items() if found[theirs]}
 
 
 def _attributes(module: torch.nn.Module) -> dict[int, torch.Tensor]:

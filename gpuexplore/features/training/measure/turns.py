@@ -1,7 +1,6 @@
 """The modes learn in turns, step by step and in random order, from the same batches, so that ratios are paired."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from math import expm1, log
 from random import Random
 from time import monotonic
@@ -12,7 +11,7 @@ import torch
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled, GpuExploreError
 from gpuexplore.features.training.measure.contract import Underflow
-from gpuexplore.features.training.measure.learner import Batches, Learner, Network, loss_of
+from gpuexplore.features.training.measure.learner import Batches, Learner, Network, batches_of, loss_of
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Course, Recorder
 from gpuexplore.features.training.measure.setup import Setup
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
@@ -29,23 +28,22 @@ MOST_SECONDS = 240.0  # of all modes together; then a training ends with the ste
 COUNTINGS = 10  # of zero gradients over a training
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Who is told how far it is, who may stop it, and what times it.
+def train(
+    setup: Setup,
+    device: Device,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+    time: Timekeeper,
+) -> tuple[Recorder, str | None]:
+    """Train every mode of `setup` in this process; return what it was, and why it ended early if it did.
 
-    Attributes:
+    Args:
+        setup: what is trained.
+        device: where.
         report: gets payloads.
         cancelled: polled after each step.
         time: the clock, and what keeps pages off the cores.
-    """
-
-    report: Callable[[Mapping[str, Any]], None]
-    cancelled: Callable[[], bool]
-    time: Timekeeper
-
-
-def train(setup: Setup, device: Device, watch: Watch) -> tuple[Recorder, str | None]:
-    """Train every mode of `setup` in this process; return what it was, and why it ended early if it did.
 
     Raises:
         Cancelled: the user asked to stop.
@@ -53,40 +51,43 @@ def train(setup: Setup, device: Device, watch: Watch) -> tuple[Recorder, str | N
     """
     allow_tf32(dtype_named("fp32"))
     recorder = Recorder(setup, setup.modes, device, torch.get_num_threads())
-    batches = Batches(setup)
-    watch.report(recorder.payload(doing="checking the gradients against float64"))
-    learners = {name: Learner(setup, name, device.id, clock=watch.time.clock) for name in setup.modes}
+    batch_of = batches_of(setup)
+    report(recorder.payload(doing="checking the gradients against float64"))
+    learners = {name: Learner(setup, name, device.id, clock=time.clock) for name in setup.modes}
     for name, learner in learners.items():
         course = recorder.courses[name]
-        course.error = gradient_error(learner, setup, batches)
+        course.error = gradient_error(learner, setup, batch_of)
         if learner.mode.dtype == "fp16":
-            course.underflow = underflow(learner, setup, batches, device.id)
-        _obey(watch)
-    return recorder, _in_turns(setup, learners, batches, recorder=recorder, watch=watch)
-
-
-def _in_turns(
-    setup: Setup, learners: Mapping[str, Learner], batches: Batches, *, recorder: Recorder, watch: Watch
-) -> str | None:
-    random, began, reported, round_s = Random(setup.seed), monotonic(), monotonic(), 0.0
-    for step in range(setup.steps):
-        samples, labels = batches.of_step(step)
-        with watch.time.undisturbed(round_s):
-            order = random.sample(list(learners), len(learners))
-            round_s = sum(recorder.courses[name].add(learners[name].step(samples, labels)) for name in order)
-        _obey(watch)
+            course.underflow = underflow(learner, setup, batch_of, device.id)
+        _obey(cancelled)
+    began = reported = monotonic()
+    for step in _steps(setup, learners, batch_of, recorder=recorder, time=time):
+        _obey(cancelled)
         if is_counted(step, setup.steps):
             count_zeros(learners, recorder.courses, step)
         if monotonic() - reported >= REPORT_EVERY_S:
-            watch.report(recorder.payload())
+            report(recorder.payload())
             reported = monotonic()
         if monotonic() - began > MOST_SECONDS:
-            return f"it had taken {format_seconds(MOST_SECONDS)}"
-    return None
+            return recorder, f"it had taken {format_seconds(MOST_SECONDS)}"
+    return recorder, None
 
 
-def _obey(watch: Watch) -> None:
-    if watch.cancelled():
+def _steps(
+    setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, time: Timekeeper
+) -> Iterator[int]:
+    """Let the modes learn in turns from the batch of each step; yield its number when all have."""
+    random, round_s = Random(setup.seed), 0.0
+    for step in range(setup.steps):
+        samples, labels = batch_of(step)
+        with time.undisturbed(round_s):
+            order = random.sample(list(learners), len(learners))
+            round_s = sum(recorder.courses[name].add(learners[name].step(samples, labels)) for name in order)
+        yield step
+
+
+def _obey(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
         raise Cancelled("cancelled while it learned")
 
 
@@ -104,13 +105,13 @@ def count_zeros(learners: Mapping[str, Learner], courses: Mapping[str, Course], 
 # What is counted beside training: that the gradients are right, and which of them fp16 loses late in training.
 
 
-def gradient_error(learner: Learner, setup: Setup, batches: Batches) -> float:
+def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:
     """Return the error of the first gradients against float64.
 
     Raises:
         GpuExploreError: it is larger than the mode's dtype can explain: what follows would be worth nothing.
     """
-    samples, labels = batches.of_step(0)
+    samples, labels = batch_of(0)
     exact = Network(setup.model, setup.seed).double()
     loss_of(exact(samples.double()), labels).backward()
     wanted = torch.cat([value.grad.flatten() for value in exact.parameters() if value.grad is not None])
@@ -122,13 +123,13 @@ def gradient_error(learner: Learner, setup: Setup, batches: Batches) -> float:
     return error
 
 
-def underflow(learner: Learner, setup: Setup, batches: Batches, device: str) -> Underflow:
+def underflow(learner: Learner, setup: Setup, batch_of: Batches, device: str) -> Underflow:
     """Return which share of gradients is zero in the mode's autocast at a loss of 1e-5, unscaled and scaled.
 
     The right logit of each sample is raised by so much that its loss is what it would be late in training; the model
     stays as it was made, so that every mode is asked about the same one.
     """
-    samples, labels = (tensor.to(device) for tensor in batches.of_step(0))
+    samples, labels = (tensor.to(device) for tensor in batch_of(0))
     network = Network(setup.model, setup.seed).to(device)
     rows = torch.nn.functional.one_hot(labels.flatten(), setup.model.classes)
     with torch.no_grad():

@@ -1,20 +1,27 @@
-"""Whether moving data to a GPU pays: pure arithmetic on times that were measured or predicted."""
+"""The worth of moving data to a GPU: pure arithmetic on times that were measured or predicted."""
 
 from collections.abc import Sequence
 
-from gpuexplore.features.transfer.analysis.break_even import BreakEven, break_even_size, uses_that_pay, which_is_faster
-from gpuexplore.features.transfer.analysis.comparison import Side, SizePoint, compare, side_of
-from gpuexplore.features.transfer.analysis.link import Path, measured_path, path_to
-from gpuexplore.features.transfer.analysis.span import Span
-from gpuexplore.features.transfer.measure.contract import Observed, Part, Reading
+from gpuexplore.features.transfer.analysis.comparison import (
+    BreakEven,
+    ComparedSide,
+    SizePoint,
+    break_even_size,
+    compare,
+    side_of,
+    uses_that_pay,
+    which_is_faster,
+)
+from gpuexplore.features.transfer.analysis.link import Path, TimeSpan, measured_path, path_to
+from gpuexplore.features.transfer.measure.contract import Part, TransferReading, TransferReadings
 from gpuexplore.model import Device
 
 __all__ = [
     "BreakEven",
+    "ComparedSide",
     "Path",
-    "Side",
     "SizePoint",
-    "Span",
+    "TimeSpan",
     "break_even_size",
     "compare",
     "measured_path",
@@ -27,7 +34,7 @@ __all__ = [
 ]
 
 
-def readings_of(observed: Sequence[Observed], part: Part) -> tuple[Reading, ...]:
+def readings_of(observed: Sequence[TransferReadings], part: Part) -> tuple[TransferReading, ...]:
     """Return the readings of one part; none while it is not measured."""
     return tuple(reading for each in observed if each.part == part for reading in each.readings)
 

@@ -4,32 +4,35 @@ The inputs go to the GPU, a transfer each, and the output comes back. Times that
 also between measured sizes; all others are predicted with their 90 % interval, in the kind of calls that is measured.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
+from itertools import pairwise
+from math import ceil, exp, log, prod
 from operator import add
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, predict
 from gpuexplore.analysis.prediction.calls_of import calls_on
+from gpuexplore.analysis.verdict import Estimate, Verdict, Words
+from gpuexplore.analysis.verdict import compare as verdict_on
+from gpuexplore.analysis.verdict.times import quotient
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.features.transfer.analysis.link import Path, interpolated
-from gpuexplore.features.transfer.analysis.span import Span, measured_span
-from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, Reading, sizes_of
+from gpuexplore.features.transfer.analysis.link import Path, TimeSpan, interpolated, measured_span
+from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, sizes_of
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSide:
     """One of the two: a device, and the times of the operation's calls that were measured on it, by size."""
 
     device: Device
-    measured: tuple[tuple[int, Span], ...] = ()
+    measured: tuple[tuple[int, TimeSpan], ...] = ()
 
 
-Sides = tuple[Side, Side]  # the CPU and the GPU
+Sides = tuple[ComparedSide, ComparedSide]  # the CPU and the GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +48,26 @@ class SizePoint:
     """
 
     size: int
-    cpu: Span | None
-    there: Span | None
-    kernel: Span | None
-    back: Span | None
+    cpu: TimeSpan | None
+    there: TimeSpan | None
+    kernel: TimeSpan | None
+    back: TimeSpan | None
 
     @property
-    def move(self) -> Span | None:
+    def move(self) -> TimeSpan | None:
         """Both ways; None where one is unknown."""
         return self.there + self.back if self.there and self.back else None
 
     @property
-    def gpu(self) -> Span | None:
+    def gpu(self) -> TimeSpan | None:
         """A call on the GPU with its transfers; None where a part is unknown."""
         return self.move + self.kernel if self.move and self.kernel else None
 
 
-def side_of(device: Device, readings: Sequence[Reading] = ()) -> Side:
+def side_of(device: Device, readings: Sequence[TransferReading] = ()) -> ComparedSide:
     """Return a device with the times of `readings`, those of the part ``work``."""
     found = [(reading.size, span) for reading in readings if reading.size and (span := measured_span(reading))]
-    return Side(device, tuple(sorted(found, key=lambda pair: pair[0])))
+    return ComparedSide(device, tuple(sorted(found, key=lambda pair: pair[0])))
 
 
 def compare(operation: str, sides: Sides, path: Path, calibration: Calibration) -> tuple[SizePoint, ...]:
@@ -79,7 +82,7 @@ def _point(size: int, operation: Operation, sides: Sides, *, path: Path, calibra
     return SizePoint(size, cpu, there, gpu, back)
 
 
-def transfers(operation: Operation, shape: Shape, path: Path) -> tuple[Span | None, Span | None]:
+def transfers(operation: Operation, shape: Shape, path: Path) -> tuple[TimeSpan | None, TimeSpan | None]:
     """Return the time of moving the inputs there, one transfer each, and of the output back."""
     itemsize_bytes = dtype_named(DTYPE).itemsize_bytes
     moves = [path.move(prod(lengths) * itemsize_bytes, "host to device") for lengths in operation.inputs(shape)]
@@ -88,8 +91,8 @@ def transfers(operation: Operation, shape: Shape, path: Path) -> tuple[Span | No
     return there, path.move(prod(operation.output(shape)) * itemsize_bytes, "device to host")
 
 
-def _work(size: int, operation: Operation, side: Side, calibration: Calibration) -> Span | None:
-    known: Mapping[int, Span] = dict(side.measured)
+def _work(size: int, operation: Operation, side: ComparedSide, calibration: Calibration) -> TimeSpan | None:
+    known: Mapping[int, TimeSpan] = dict(side.measured)
     if size in known:
         return known[size]
     below = [pair for pair in side.measured if pair[0] < size]
@@ -100,4 +103,129 @@ def _work(size: int, operation: Operation, side: Side, calibration: Calibration)
     found = predict(case, side.device, calibration, Conditions(calls_on(side.device, CACHE)))
     if found.time_s is None or found.low_s is None or found.high_s is None:
         return None
-    return Span(found.time_s, found.low_s, found.high_s, "predicted")
+    return TimeSpan(found.time_s, found.low_s, found.high_s, "predicted")
+
+
+# From which size a GPU beats this CPU although the data have to be moved, and how many uses of them pay for moving.
+#
+# Both with the interval that follows from the intervals of the times: the best case for the GPU takes its times and the
+# transfers at their low end and the CPU's at its high end, the worst case the other way round.
+
+
+End = Callable[[TimeSpan], float]
+MOST_USES = 1e9  # more is never
+LIKELY: tuple[End, End] = (lambda span: span.time_s, lambda span: span.time_s)
+BEST: tuple[End, End] = (lambda span: span.high_s, lambda span: span.low_s)  # of the CPU, of the GPU and the transfers
+WORST: tuple[End, End] = (lambda span: span.low_s, lambda span: span.high_s)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """A size or a number of uses from which on the GPU wins.
+
+    Attributes:
+        value: the likely one; None: it never pays, up to the largest size or for any number of uses.
+        low: in the best case for the GPU; None: not even then.
+        high: in the worst case; None: then it never pays.
+    """
+
+    value: int | None
+    low: int | None
+    high: int | None
+
+
+def break_even_size(points: Sequence[SizePoint]) -> BreakEven | None:
+    """Return the size from which on one use on the GPU, transfers included, takes no longer than on this CPU.
+
+    From there on the GPU has to win at every larger size; between two sizes the times are straight on log scales. None
+    where the times of one of the two are unknown at every size.
+    """
+    if all(point.cpu is None or point.gpu is None for point in points):
+        return None
+    value, low, high = (_first_size(points, ends) for ends in (LIKELY, BEST, WORST))
+    return BreakEven(value, low, high)
+
+
+def uses_that_pay(point: SizePoint) -> BreakEven | None:
+    """Return how many uses of data that are moved once, and whose result comes back once, pay for moving them.
+
+    None where one of the times is unknown.
+    """
+    if point.cpu is None or point.kernel is None or point.move is None:
+        return None
+    value, low, high = (_uses(point, ends) for ends in (LIKELY, BEST, WORST))
+    return BreakEven(value, low, high)
+
+
+def which_is_faster(point: SizePoint, gpu: str) -> Verdict:
+    """Return whether one use on `gpu`, transfers included, is faster than on this CPU."""
+    words = Words(f"faster on this CPU than on {gpu}", None, f"faster on {gpu} than on this CPU", "which is faster")
+    ratio = quotient(_estimate(point.cpu), _estimate(point.gpu))
+    return verdict_on(ratio, 1.0, words=words)
+
+
+def _estimate(span: TimeSpan | None) -> Estimate | None:
+    return Estimate(span.time_s, span.low_s, span.high_s, "s", span.origin) if span else None
+
+
+def _first_size(points: Sequence[SizePoint], ends: tuple[End, End]) -> int | None:
+    leads = [(point.size, _lead(point, ends)) for point in points]
+    known = [(size, lead) for size, lead in leads if lead is not None]
+    if not known or known[-1][1] < 0:
+        return None
+    for (size, lead), (next_size, next_lead) in reversed(list(pairwise(known))):
+        if lead < 0:
+            share = -lead / (next_lead - lead)
+            return ceil(exp((1 - share) * log(size) + share * log(next_size)))
+    return known[0][0]
+
+
+def _lead(point: SizePoint, ends: tuple[End, End]) -> float | None:
+    """Return the logarithm of how many times as long the CPU takes; None where a time is unknown."""
+    if point.cpu is None or point.gpu is None:
+        return None
+    of_cpu, of_gpu = ends
+    return log(of_cpu(point.cpu) / of_gpu(point.gpu))
+
+
+def _uses(point: SizePoint, ends: tuple[End, End]) -> int | None:
+    if point.cpu is None or point.kernel is None or point.move is None:
+        return None
+    of_cpu, of_gpu = ends
+    gain_s = of_cpu(point.cpu) - of_gpu(point.kernel)
+    if gain_s <= 0 or of_gpu(point.move) / gain_s > MOST_USES:
+        return None
+    return max(1, ceil(of_gpu(point.move) / gain_s))
+
+
+# The first use of an operation, part by part: first call, data there, kernel, result back.
+
+
+FIRST_CALL = "first call"
+
+
+def stack(
+    point: SizePoint, *, cpu_first: TimeSpan | None, gpu_first: TimeSpan | None
+) -> Mapping[tuple[str, str], TimeSpan | None]:
+    """Return the time of each part by where and what it is: on this CPU, which moves nothing, and on the GPU."""
+    return {
+        ("CPU", FIRST_CALL): cpu_first,
+        ("CPU", "kernel"): point.cpu,
+        ("GPU", FIRST_CALL): gpu_first,
+        ("GPU", "host to device"): point.there,
+        ("GPU", "kernel"): point.kernel,
+        ("GPU", "device to host"): point.back,
+    }
+
+
+def first_call_cost(readings: Sequence[TransferReading]) -> TimeSpan | None:
+    """Return what the first call took beyond a later one, at most of all sizes; None where nothing was measured.
+
+    A library is loaded, threads start and kernels are compiled or chosen once in a process, whatever the size.
+    """
+    costs = [
+        max(0.0, reading.first_call_s - reading.median_s)
+        for reading in readings
+        if reading.first_call_s is not None and reading.median_s is not None
+    ]
+    return TimeSpan(max(costs), max(costs), max(costs), "measured") if costs else None

@@ -1,4 +1,4 @@
-"""How long a transfer takes over a link: measured where it was measured, else predicted from the link's peak.
+"""The time of a transfer over a link: measured where it was measured, else predicted from the link's peak.
 
 Predicted is a cost for each transfer plus bytes over a share of the peak. Packets cost a tenth to a third of it; data
 in pageable memory are copied into pinned memory by the driver first, in pieces, at the speed of the host. The shares
@@ -9,27 +9,69 @@ https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, hypot, log
 from types import MappingProxyType
 from typing import Literal
 
+from gpuexplore.analysis.verdict.times import doubts_of
 from gpuexplore.devices import row_of
 from gpuexplore.devices.nvml import SOURCE, Link
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.transfer.analysis.span import Span, measured_span
-from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Reading
+from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, TransferReading
 from gpuexplore.model import Device
+from gpuexplore.statistics import widened
+
+# A time with the interval it may lie in, and where it comes from.
+
+
+SpanOrigin = Literal["measured", "predicted"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """Seconds, with what they are at least and at most.
+
+    Attributes:
+        time_s: the median.
+        low_s: lower end: of a 95 % interval where it was measured, of a 90 % prediction interval where not.
+        high_s: upper end of the same.
+        origin: a sum is measured only where all its parts are.
+    """
+
+    time_s: float
+    low_s: float
+    high_s: float
+    origin: SpanOrigin
+
+    def __add__(self, other: "TimeSpan") -> "TimeSpan":
+        """Return the sum; ends are added to ends, so its interval is wider than either's and rather too wide."""
+        origin: SpanOrigin = "measured" if self.origin == other.origin == "measured" else "predicted"
+        return TimeSpan(self.time_s + other.time_s, self.low_s + other.low_s, self.high_s + other.high_s, origin)
+
+    def times(self, factor: float) -> "TimeSpan":
+        """Return so many of it, one after the other."""
+        return TimeSpan(self.time_s * factor, self.low_s * factor, self.high_s * factor, self.origin)
+
+
+def measured_span(reading: TransferReading) -> TimeSpan | None:
+    """Return the time of a reading, its interval widened by what its flags are evidence of; None of one sample."""
+    if not reading.median_s or reading.n == 1:
+        return None
+    deviation = hypot(*(doubt.deviation for doubt in doubts_of(reading.flags)))
+    low_s, high_s = widened(reading.ci95_s or (reading.median_s, reading.median_s), reading.median_s, deviation)
+    return TimeSpan(reading.median_s, min(low_s, reading.median_s), max(high_s, reading.median_s), "measured")
+
 
 Memory = Literal["pageable", "pinned"]
 Direction = Literal["host to device", "device to host"]
 OWN = "own"  # the link that the table of accelerators has for the GPU
 DEFAULT_LINK = "pcie3-x16"  # where the table has none
-LATENCY = Span(10e-6, 5e-6, 25e-6, "predicted")  # of one transfer: a call of the driver and a wait
+LATENCY = TimeSpan(10e-6, 5e-6, 25e-6, "predicted")  # of one transfer: a call of the driver and a wait
 ASSUMED_SOURCE = "https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/"
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class LinkShare:
     """Fraction of a link's peak that large transfers reach: usually, and 9 in 10 times at least and at most."""
 
     usual: float
@@ -37,8 +79,8 @@ class Share:
     high: float
 
 
-SHARES: Mapping[Memory, Share] = MappingProxyType(
-    {"pageable": Share(0.40, 0.15, 0.75), "pinned": Share(0.78, 0.65, 0.90)}
+SHARES: Mapping[Memory, LinkShare] = MappingProxyType(
+    {"pageable": LinkShare(0.40, 0.15, 0.75), "pinned": LinkShare(0.78, 0.65, 0.90)}
 )
 LINKS: Mapping[str, Link] = MappingProxyType(
     {f"pcie{generation}-x{lanes}": Link(generation, lanes) for generation in (3, 4, 5) for lanes in (16, 8, 4)}
@@ -61,9 +103,9 @@ class Path:
     bytes_per_s: float | None
     source: str
     memory: Memory
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[TransferReading, ...] = ()
 
-    def move(self, byte_count: float, direction: Direction) -> Span | None:
+    def move(self, byte_count: float, direction: Direction) -> TimeSpan | None:
         """Return the time of one transfer; None where neither a measurement nor a peak is known."""
         known = [reading for reading in self.readings if reading.name == f"torch {direction}, {self.memory}"]
         if any(reading.median_s for reading in known):
@@ -92,16 +134,16 @@ def path_to(gpu: Device, link: str = OWN, memory: Memory = "pageable") -> Path:
     return Path(assumed.title, assumed.bytes_per_s, SOURCE, memory)
 
 
-def measured_path(link: Link | None, readings: Sequence[Reading], memory: Memory) -> Path:
+def measured_path(link: Link | None, readings: Sequence[TransferReading], memory: Memory) -> Path:
     """Return the way to a GPU of this machine, with its measured transfers."""
     title = link.title if link else "unknown link"
     return Path(title, link.bytes_per_s if link else None, "NVML", memory, tuple(readings))
 
 
-def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> Span:
+def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> TimeSpan:
     """Return how long a transfer should take over a link of this peak, with its 90 % interval."""
     share = SHARES[memory]
-    return Span(
+    return TimeSpan(
         LATENCY.time_s + byte_count / (peak_bytes_per_s * share.usual),
         LATENCY.low_s + byte_count / (peak_bytes_per_s * share.high),
         LATENCY.high_s + byte_count / (peak_bytes_per_s * share.low),
@@ -109,7 +151,7 @@ def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memor
     )
 
 
-def predicted_rates(path: Path) -> tuple[Reading, ...]:
+def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
     """Return predicted transfers of each size from either memory, in the form of measured ones, named as predicted.
 
     The interval in place of the 95 % interval is the 90 % prediction interval; none without a peak.
@@ -120,12 +162,14 @@ def predicted_rates(path: Path) -> tuple[Reading, ...]:
         (memory, size): predicted_transfer(size, path.bytes_per_s, memory) for memory in SHARES for size in SIZES_BYTES
     }
     return tuple(
-        Reading(f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=(span.low_s, span.high_s))
+        TransferReading(
+            f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=(span.low_s, span.high_s)
+        )
         for (memory, size), span in spans.items()
     )
 
 
-def _between(byte_count: float, readings: Sequence[Reading]) -> Span:
+def _between(byte_count: float, readings: Sequence[TransferReading]) -> TimeSpan:
     """Return the time between the measured sizes, straight on log scales; beyond the largest at its rate."""
     found = {reading.byte_count: span for reading in readings if (span := measured_span(reading))}
     sizes = sorted(found)
@@ -138,7 +182,7 @@ def _between(byte_count: float, readings: Sequence[Reading]) -> Span:
     return interpolated(byte_count, (sizes[place - 1], spans[place - 1]), (sizes[place], spans[place]))
 
 
-def interpolated(at: float, left: tuple[float, Span], right: tuple[float, Span]) -> Span:
+def interpolated(at: float, left: tuple[float, TimeSpan], right: tuple[float, TimeSpan]) -> TimeSpan:
     """Return the time at `at` on the straight line, on log scales, between two sizes with their times."""
     (size, start), (next_size, end) = left, right
     share = (log(at) - log(size)) / (log(next_size) - log(size))
@@ -146,7 +190,7 @@ def interpolated(at: float, left: tuple[float, Span], right: tuple[float, Span])
     def between(low: float, high: float) -> float:
         return exp((1 - share) * log(low) + share * log(high))
 
-    return Span(
+    return TimeSpan(
         between(start.time_s, end.time_s),
         between(start.low_s, end.low_s),
         between(start.high_s, end.high_s),

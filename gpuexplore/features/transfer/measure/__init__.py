@@ -12,7 +12,7 @@ from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.nvml import link_of
 from gpuexplore.errors import Cancelled, InvalidInput
-from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Observed, Part, Reading, timed
+from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Part, TransferReading, TransferReadings, timed
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
@@ -35,7 +35,7 @@ def perform(
     cancelled: Callable[[], bool],
     time: Timekeeper,
 ) -> None:
-    """Measure and report one `Observed` for each part: moves, calls, work.
+    """Measure and report one `TransferReadings` for each part: moves, calls, work.
 
     Args:
         arguments: ``operation``, whose work is timed.
@@ -60,19 +60,19 @@ def perform(
     check_memory(BUFFERS * max(SIZES_BYTES), free_bytes(device), device)
     environment = describe_environment(device, LIBRARIES[device.kind], threads=device.cores or 1)
 
-    def tell(part: Part, readings: Iterable[Reading]) -> None:
+    def tell(part: Part, readings: Iterable[TransferReading]) -> None:
         link = link_of(device) if device.kind == "cuda" else None
-        report(encode(Observed(part, operation.name, tuple(readings), environment, link)))
+        report(encode(TransferReadings(part, operation.name, tuple(readings), environment, link)))
 
     tell("moves", _measure_moves(device, environment, cancelled, time))
     tell("calls", _measure_calls(device, environment, cancelled, time))
-    work = import_module("gpuexplore.features.transfer.measure.work")
+    work = import_module("gpuexplore.features.transfer.measure.calls")
     tell("work", work.measure_work(operation, device, cancelled=cancelled, time=time))
 
 
 def _measure_moves(
     device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
-) -> Iterable[Reading]:
+) -> Iterable[TransferReading]:
     ways = import_module(f"gpuexplore.features.transfer.measure.{MOVES[device.kind]}")
     for size_bytes in SIZES_BYTES:
         yield from _measured(tuple(ways.moves(size_bytes, device, time.clock)), environment, cancelled, time)
@@ -80,14 +80,14 @@ def _measure_moves(
 
 def _measure_calls(
     device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
-) -> Iterable[Reading]:
+) -> Iterable[TransferReading]:
     built = import_module("gpuexplore.features.transfer.measure.calls").calls(device, time.clock)
     return _measured(tuple(built), environment, cancelled, time)
 
 
 def _measured(
     ways: Sequence[Any], environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
-) -> Iterable[Reading]:
+) -> Iterable[TransferReading]:
     """Return the ways timed in turns; each is checked before and after it is timed."""
     if cancelled():
         raise Cancelled("cancelled before it was measured")

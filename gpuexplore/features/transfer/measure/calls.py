@@ -1,6 +1,6 @@
-"""What a call costs by library: a vector addition of one element, which is launch and nothing else.
+"""The cost of a call by library: a vector addition of one element, which is launch and nothing else; and the work.
 
-On a GPU two figures: launches one after another with a wait at the end, and a launch with its own wait.
+Of a call on a GPU two figures: launches one after another with a wait at the end, and a launch with its own wait.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,12 +11,16 @@ import numpy as np
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.features.transfer.measure.contract import DTYPE, Reading
+from gpuexplore.errors import Cancelled
+from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, timed, work_sizes_of
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, device_for, unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.model import Accuracy, Case, Device, Options, Shape
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.runner import measure_cases
+from gpuexplore.model import Accuracy, Case, Device, Options, Result, Shape, Status
 from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Operation
 
 # One way of moving data or of calling a library, built and ready to be timed in turns with others.
 
@@ -35,7 +39,7 @@ class Way:
         calls: launches in one call of the candidate.
     """
 
-    reading: Reading
+    reading: TransferReading
     candidate: Candidate
     is_right: Callable[[], bool]
     calls: int = 1
@@ -55,7 +59,7 @@ def case_of(name: str, device: Device, length: int) -> Case:
     return Case("transfer", Shape.of(n=length), DTYPE, name, device.id, Options(cache="warm", budget_s=BUDGET_S))
 
 
-def way(reading: Reading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> Way:
+def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> Way:
     """Return a way that is timed by the host's clock, so that what the host does for it counts.
 
     Args:
@@ -104,7 +108,7 @@ def _way(name: str, candidate: Candidate, expected: float, *, count: int, clock:
         timer=HostTimer(clock),
         flush=None,
     )
-    return Way(Reading(name, library), timed, lambda: bool(np.isclose(candidate.output()[0], expected)), count)
+    return Way(TransferReading(name, library), timed, lambda: bool(np.isclose(candidate.output()[0], expected)), count)
 
 
 def _awaited(candidate: Candidate, count: int) -> Call:
@@ -117,3 +121,54 @@ def _awaited(candidate: Candidate, count: int) -> Call:
         synchronize(device)
 
     return launch
+
+
+# The operation itself on this device without any transfer, by the library of the device's vendor.
+
+
+def measure_work(
+    operation: Operation, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
+) -> tuple[TransferReading, ...]:
+    """Return the time of a call at each size that is cheap enough; of others the reason why there is none.
+
+    Raises:
+        Cancelled: the user asked to stop.
+    """
+    return tuple(_readings(operation, device, cancelled, time))
+
+
+def _readings(
+    operation: Operation, device: Device, cancelled: Callable[[], bool], time: Timekeeper
+) -> Iterator[TransferReading]:
+    library = operation.vendor_library.name
+    for size in work_sizes_of(operation):
+        case = Case(
+            operation.name,
+            operation.shape_of_size(size),
+            DTYPE,
+            library,
+            device.id,
+            Options(cache=CACHE, budget_s=BUDGET_S),
+        )
+        yield from (_reading(result, size) for result in _results(case, device, cancelled, time))
+
+
+def _results(case: Case, device: Device, cancelled: Callable[[], bool], time: Timekeeper) -> list[Result]:
+    found: list[Result] = []
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result) and not event.provisional:
+            found.append(event)
+
+    measure_cases([case], device, report=keep, cancelled=cancelled, time=time)
+    return found
+
+
+def _reading(result: Result, size: int) -> TransferReading:
+    if result.status is Status.CANCELLED:
+        raise Cancelled(result.reason or "cancelled")
+    name = f"{result.case.operation}, size {size:,}"
+    library = result.case.implementation
+    if result.measurement is None:
+        return TransferReading(name, library, size=size, reason=f"{result.status.value}: {result.reason}")
+    return timed(TransferReading(name, library, size=size), result.measurement, flags=tuple(result.flags))

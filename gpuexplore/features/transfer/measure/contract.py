@@ -1,4 +1,4 @@
-"""What is observed about moving data: times of moves, calls and work. Light: loads neither torch nor Numba."""
+"""Observations on moving data: times of moves, calls and work. Light: loads neither torch nor Numba."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +23,7 @@ MOST_WORK_SIZES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TransferReading:
     """One way of moving, calling or computing, timed.
 
     Attributes:
@@ -59,7 +59,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class TransferReadings:
     """One part of what `gpuexplore.features.transfer.measure` reports.
 
     Attributes:
@@ -72,7 +72,7 @@ class Observed:
 
     part: Part
     operation: str
-    readings: tuple[Reading, ...]
+    readings: tuple[TransferReading, ...]
     environment: Environment
     link: Link | None = None
 
@@ -87,14 +87,16 @@ def activity_of(operation: str, device_id: str) -> Activity:
     return of_kind(KIND, {"operation": operation}, device=device_id, expected_s=EXPECTED_S)
 
 
-def timed(reading: Reading, measurement: Measurement, *, calls: int = 1, flags: tuple[Flag, ...] = ()) -> Reading:
+def timed(
+    reading: TransferReading, measurement: Measurement, *, calls: int = 1, flags: tuple[Flag, ...] = ()
+) -> TransferReading:
     """Return `reading` with its time.
 
     Args:
         calls: how many calls one sample is of.
     """
     interval = measurement.ci95_s
-    return Reading(
+    return TransferReading(
         reading.name,
         reading.library,
         reading.byte_count,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.features.transfer.measure.calls import Way, way
-from gpuexplore.features.transfer.measure.contract import Reading
+from gpuexplore.features.transfer.measure.contract import TransferReading
 from gpuexplore.model import Device
 
 ITEMSIZE_BYTES = 4
@@ -21,7 +21,7 @@ def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
     for library, copy in (("numpy", _numpy_copy), ("torch", _torch_copy)):
         load_backend(library).set_threads(device.cores or 1)
         out = np.zeros_like(source)
-        reading = Reading(f"{library} memory copy", library, size_bytes, 2 * size_bytes)
+        reading = TransferReading(f"{library} memory copy", library, size_bytes, 2 * size_bytes)
         yield way(reading, copy(out, source), _equal_to(out, source), device=device, clock=clock)
 
 

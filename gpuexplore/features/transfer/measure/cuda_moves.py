@@ -13,7 +13,7 @@ from gpuexplore.backends import load_backend
 from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.features.transfer.measure.calls import Way, way
-from gpuexplore.features.transfer.measure.contract import Reading
+from gpuexplore.features.transfer.measure.contract import TransferReading
 from gpuexplore.model import Device
 
 ITEMSIZE_BYTES = 4
@@ -30,7 +30,7 @@ def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
             continue
         for name, copies, (run, is_right) in built(values, device.id):
             spoken = library.replace("_", "-")
-            reading = Reading(f"{spoken} {name}", spoken, size_bytes, copies * size_bytes)
+            reading = TransferReading(f"{spoken} {name}", spoken, size_bytes, copies * size_bytes)
             yield way(reading, run, is_right, device=device, clock=clock)
 
 

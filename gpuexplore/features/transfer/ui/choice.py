@@ -1,4 +1,4 @@
-"""What is moved, where to and how: the choices of the page Transfers, each in the URL."""
+"""The choices of the page Transfers, each in the URL: what is moved, where to and how."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NAMES = {row.key: row.name for row in ACCELERATORS}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TransferChoice:
     """What the page compares.
 
     Attributes:
@@ -38,7 +38,7 @@ class Asked:
     measured_on: Device
 
 
-def choose() -> Asked:
+def choose() -> TransferChoice:
     """Draw the choices and return them."""
     devices = known_devices()
     columns = st.columns([3, 2, 3, 3], gap="medium")
@@ -59,7 +59,7 @@ def choose() -> Asked:
     with columns[1]:
         able = [device for device in devices if device.kind not in TORCH_KINDS]
         measured_on = url_widgets.device(sorted(able, key=lambda device: device.kind == "cpu"), "Measure on")
-    return Asked(operation, size, target_named(gpu, devices), link, memory, cpu, measured_on)
+    return TransferChoice(operation, size, target_named(gpu, devices), link, memory, cpu, measured_on)
 
 
 def _sizes(operation: str) -> list[str]:

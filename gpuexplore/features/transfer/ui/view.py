@@ -1,7 +1,6 @@
 """The page Transfers: when moving data pays, parts of a first use, rates, cost of a call, of the newest measurement."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 import streamlit as st
@@ -19,13 +18,11 @@ from gpuexplore.features.transfer.analysis import (
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.features.transfer.analysis.comparison import SizePoint
-from gpuexplore.features.transfer.analysis.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
-from gpuexplore.features.transfer.analysis.span import Span
-from gpuexplore.features.transfer.analysis.stack import first_call_cost, stack
+from gpuexplore.features.transfer.analysis.comparison import SizePoint, first_call_cost, stack
+from gpuexplore.features.transfer.analysis.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, TimeSpan, predicted_rates
 from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
-from gpuexplore.features.transfer.measure.contract import Observed, Reading, activity_of
-from gpuexplore.features.transfer.ui.choice import Asked
+from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings, activity_of
+from gpuexplore.features.transfer.ui.choice import TransferChoice
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode
@@ -44,47 +41,29 @@ COPIES = "Memory copies on this CPU, which has no link: not transfers. Each byte
 TRANSFERS = "Between host and GPU, timed by the host until the data are there."
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the page draws.
-
-    Attributes:
-        cpu: what was observed on this CPU; nothing: its times are predicted.
-        gpu: what was observed on the chosen GPU, where it is one of this machine.
-        path: the way there.
-        points: both at every size.
-    """
-
-    cpu: tuple[Observed, ...]
-    gpu: tuple[Observed, ...]
-    path: Path
-    points: tuple[SizePoint, ...]
+Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
 
 
-def _observed_in(run: ActivityRun | None) -> tuple[Observed, ...]:
+def _observed_in(run: ActivityRun | None) -> tuple[TransferReadings, ...]:
     """Return what an activity has observed so far."""
-    return tuple(decode(Observed, dict(payload)) for payload in run.payloads) if run else ()
+    return tuple(decode(TransferReadings, dict(payload)) for payload in run.payloads) if run else ()
 
 
-def _known_of(asked: Asked) -> _Known:
-    """Return what is known and predicted for the choices."""
-    cpu = _observed_on(asked.cpu, asked.operation)
-    gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
-    path = _path(asked, gpu)
+def _points(asked: TransferChoice, cpu: Observed, gpu: Observed, path: Path) -> tuple[SizePoint, ...]:
+    """Return the times on both at every size, measured or predicted."""
     results = measured_results(asked.cpu)
     sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
-    points = COMPARISONS.get(
+    return COMPARISONS.get(
         (asked.operation, sides, path, results),
         lambda: compare(asked.operation, sides, path, _calibration(results)),
     )
-    return _Known(cpu, gpu, path, points)
 
 
-def _observed_on(device: Device, operation: str) -> tuple[Observed, ...]:
+def _observed_on(device: Device, operation: str) -> tuple[TransferReadings, ...]:
     return _observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
 
 
-def _path(asked: Asked, gpu: Sequence[Observed]) -> Path:
+def _path(asked: TransferChoice, gpu: Sequence[TransferReadings]) -> Path:
     if gpu:
         return measured_path(gpu[0].link, readings_of(gpu, "moves"), asked.memory)
     return path_to(asked.gpu, asked.link, asked.memory)
@@ -95,18 +74,21 @@ def _calibration(results: DeviceResults) -> Calibration:
     return CALIBRATIONS.get(results, lambda: calibrate(measured))
 
 
-def show_transfers(asked: Asked) -> None:
+def show_transfers(asked: TransferChoice) -> None:
     """Show what is known of the choices, and the button that measures."""
-    known = _known_of(asked)
-    _break_even(asked, known)
-    _first_use(asked, known)
-    _predicted_rates(known)
+    cpu = _observed_on(asked.cpu, asked.operation)
+    gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
+    path = _path(asked, gpu)
+    points = _points(asked, cpu, gpu, path)
+    _break_even(asked, points, f"{_origin(asked, cpu, gpu, points)} {_path_words(path)}")
+    _first_use(asked, points, cpu, gpu)
+    _predicted_rates(path, points)
     _measured(asked)
 
 
-def _break_even(asked: Asked, known: _Known) -> None:
-    found = break_even_size(known.points)
-    point = _point(asked, known.points)
+def _break_even(asked: TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:
+    found = break_even_size(points)
+    point = _point(asked, points)
     uses = uses_that_pay(point)
     st.subheader("From which size the GPU wins", anchor="break-even")
     columns = st.columns(3, gap="medium")
@@ -127,35 +109,36 @@ def _break_even(asked: Asked, known: _Known) -> None:
     st.markdown(plain(f"At {asked.size:,}, this CPU's time over the GPU's with its transfers is {faster}."))
     title = operation_named(asked.operation).title
     show_chart(
-        lambda: cpu_against_gpu(known.points, found, f"Size of {title.lower()}, fp32"),
-        (asked.operation, known.points),
+        lambda: cpu_against_gpu(points, found, f"Size of {title.lower()}, fp32"),
+        (asked.operation, points),
         key="chart.transfer.break-even",
     )
-    st.markdown(small(f"{_origin(asked, known)} {_path_words(known.path)}"))
+    st.markdown(small(rests_on))
 
 
-def _first_use(asked: Asked, known: _Known) -> None:
+def _first_use(asked: TransferChoice, points: Sequence[SizePoint], cpu: Observed, gpu: Observed) -> None:
     st.subheader("First call, transfer and kernel", anchor="first-use")
-    point = _point(asked, known.points)
+    point = _point(asked, points)
     parts = stack(
         point,
-        cpu_first=first_call_cost(readings_of(known.cpu, "work")),
-        gpu_first=first_call_cost(readings_of(known.gpu, "work")),
+        cpu_first=first_call_cost(readings_of(cpu, "work")),
+        gpu_first=first_call_cost(readings_of(gpu, "work")),
     )
-    show_chart(lambda: first_use(parts), parts, key="chart.transfer.first-use")
+    shown = tuple(parts.items())
+    show_chart(lambda: first_use(parts), shown, key="chart.transfer.first-use")
     rows = [
         {
-            "On": part.where,
-            "Part": part.part,
-            "Time": part.span and part.span.time_s,
-            "Low": part.span and part.span.low_s,
-            "High": part.span and part.span.high_s,
-            "Origin": part.span.origin if part.span else "unknown",
+            "On": where,
+            "Part": part,
+            "Time": span and span.time_s,
+            "Low": span and span.low_s,
+            "High": span and span.high_s,
+            "Origin": span.origin if span else "unknown",
         }
-        for part in parts
+        for (where, part), span in parts.items()
     ]
     units = {"Time": "s", "Low": "s", "High": "s"}
-    show_table(lambda: rows, parts, units, alt="Table of the parts of a first use on the CPU and on the GPU")
+    show_table(lambda: rows, shown, units, alt="Table of the parts of a first use on the CPU and on the GPU")
     st.caption(
         "The first call takes longer by what happens once in a process: kernels are compiled or chosen, threads start. "
         "The libraries themselves were loaded before. It can only be measured: on a device that nobody measured it is "
@@ -163,9 +146,8 @@ def _first_use(asked: Asked, known: _Known) -> None:
     )
 
 
-def _predicted_rates(known: _Known) -> None:
+def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
     """Show the rates over a link that nobody measured, and what a launch should cost there."""
-    path = known.path
     readings = () if path.readings else predicted_rates(path)
     if not readings:
         return
@@ -173,19 +155,19 @@ def _predicted_rates(known: _Known) -> None:
     peaks = {f"{path.title}: {format_bytes_per_s(path.bytes_per_s)}": path.bytes_per_s or 0.0}
     title = "Predicted transfer rate"
     show_chart(lambda: transfer_rates(readings, peaks, title), (readings, repr(peaks)), key="chart.transfer.predicted")
-    launch = known.points[0].kernel
+    launch = points[0].kernel
     cost = (
         ""
         if launch is None
         else (
-            f" A launch, which is all that a call at size {known.points[0].size} is: {format_seconds(launch.time_s)} "
+            f" A launch, which is all that a call at size {points[0].size} is: {format_seconds(launch.time_s)} "
             f"({format_seconds(launch.low_s)} to {format_seconds(launch.high_s)})."
         )
     )
     st.caption(f"One direction, in either; bars are 90 % prediction intervals.{cost}")
 
 
-def _measured(asked: Asked) -> None:
+def _measured(asked: TransferChoice) -> None:
     on_gpu = asked.measured_on.kind != "cpu"
     st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
     wanted = activity_of(asked.operation, asked.measured_on.id)
@@ -213,7 +195,7 @@ def _draw(run: ActivityRun, device: Device) -> None:
     _flags(readings)
 
 
-def _rates(moves: Sequence[Reading], observed: Observed, device: Device) -> None:
+def _rates(moves: Sequence[TransferReading], observed: TransferReadings, device: Device) -> None:
     peaks = _peaks(observed, device)
     title = "Transfer rate" if observed.on_gpu else "Memory traffic of copies"
     show_chart(lambda: transfer_rates(moves, peaks, title), (tuple(moves), repr(peaks)), key="chart.transfer.rates")
@@ -225,7 +207,7 @@ def _rates(moves: Sequence[Reading], observed: Observed, device: Device) -> None
     _table(at_largest, f"Table of moving {format_bytes(largest)} by each way", peak=next(iter(peaks.values()), None))
 
 
-def _peaks(observed: Observed, device: Device) -> dict[str, float]:
+def _peaks(observed: TransferReadings, device: Device) -> dict[str, float]:
     """Return what the rates are compared with, by its label; nothing where it is unknown."""
     if observed.on_gpu:
         link = observed.link
@@ -237,7 +219,7 @@ def _peaks(observed: Observed, device: Device) -> dict[str, float]:
     return {f"memory bandwidth: {format_bytes_per_s(memory.bytes_per_s)}": memory.bytes_per_s}
 
 
-def _table(readings: Sequence[Reading], alt: str, peak: float | None = None) -> None:
+def _table(readings: Sequence[TransferReading], alt: str, peak: float | None = None) -> None:
     rows = [
         {
             "What": reading.name,
@@ -256,7 +238,7 @@ def _table(readings: Sequence[Reading], alt: str, peak: float | None = None) -> 
     show_table(lambda: rows, (tuple(readings), peak), units, alt=alt)
 
 
-def _flags(readings: Sequence[Reading]) -> None:
+def _flags(readings: Sequence[TransferReading]) -> None:
     """Name what casts doubt on the times, each flag once with how many it is about."""
     names = ("noisy", "contended", "contention_unknown", "throttled")
     for name in names:
@@ -266,7 +248,7 @@ def _flags(readings: Sequence[Reading]) -> None:
             st.caption(f":material/flag: `{name}`: {len(found)} of {len(readings)} times, e.g. {plain(evidence)}.")
 
 
-def _point(asked: Asked, points: Sequence[SizePoint]) -> SizePoint:
+def _point(asked: TransferChoice, points: Sequence[SizePoint]) -> SizePoint:
     return next(point for point in points if point.size == asked.size)
 
 
@@ -290,16 +272,16 @@ def _span_words(point: SizePoint) -> str:
     return UNKNOWN if move is None else f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}"
 
 
-def _origin(asked: Asked, known: _Known) -> str:
-    cpu = _known_by(known.cpu, [point.cpu for point in known.points])
-    gpu = _known_by(known.gpu, [point.gpu for point in known.points])
+def _origin(asked: TransferChoice, cpu_readings: Observed, gpu_readings: Observed, points: Sequence[SizePoint]) -> str:
+    cpu = _known_by(cpu_readings, [point.cpu for point in points])
+    gpu = _known_by(gpu_readings, [point.gpu for point in points])
     return (
         f"{plain(asked.cpu.title)}: {cpu}; {plain(asked.gpu.title)}: {gpu}. Filled points are measured, hollow ones "
         "predicted; bands are 95 % intervals of what is measured and 90 % prediction intervals of the rest."
     )
 
 
-def _known_by(observed: Sequence[Observed], spans: Sequence[Span | None]) -> str:
+def _known_by(observed: Sequence[TransferReadings], spans: Sequence[TimeSpan | None]) -> str:
     """Return how the times of one side are known: its peaks may not have been measured yet."""
     if readings_of(observed, "work"):
         return "measured"

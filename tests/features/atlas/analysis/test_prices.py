@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import price_of, prices
-from gpuexplore.features.atlas.analysis.prices import read_prices
+from gpuexplore.features.atlas.analysis.which_gpu import read_prices
 
 TODAY = date(2026, 11, 27)
 LIST = """

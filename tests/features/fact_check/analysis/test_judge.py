@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.features.fact_check.analysis.check import Interval, interval_of
-from gpuexplore.features.fact_check.analysis.claim import Claim, Figure, claims, claims_of
+from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, claims_of, interval_of
 from gpuexplore.features.fact_check.analysis.judge import FINDINGS, judge
 from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.features.fact_check.analysis.quantities import QUANTITIES
@@ -113,7 +112,7 @@ def test_another_word_changes_the_verdict(name, quantity, said, expected):
 
 
 def test_findings_are_told_the_strongest_first():
-    told = [finding.name for finding in judge(named("E7")).findings]
+    told = list(judge(named("E7")).findings)
 
     assert told == ["contradicts itself", "wrong"]
     assert told == sorted(told, key=FINDINGS.index)
@@ -157,7 +156,7 @@ def test_a_claim_without_any_number_is_possible():
 
 
 def test_a_quantity_that_cannot_be_computed_confirms_nothing():
-    assert judge(Claim("X", "", figures=(Figure("speedup", printed="3"),))).verdict == "possible"
+    assert judge(Claim("X", "", figures=(ClaimFigure("speedup", printed="3"),))).verdict == "possible"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis import Serving, serving_memory
 from gpuexplore.features.memory.analysis.models import model_named, model_of_text
-from gpuexplore.features.memory.analysis.serving import cache_bytes_per_token
+from gpuexplore.features.memory.analysis.training import cache_bytes_per_token
 
 # 2 x layers x KV heads x head dimension x 2 bytes
 PER_TOKEN = {

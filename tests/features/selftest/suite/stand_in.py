@@ -213,12 +213,12 @@ def main(words):
     from gpuexplore.cli import record_command
     from gpuexplore.features.selftest import selftest_command
     from gpuexplore.features.selftest.suite import bench
-    from gpuexplore.features.selftest.suite.checks import correctness, recording, registers
+    from gpuexplore.features.selftest.suite.checks import correctness, recording
     from gpuexplore.measure.conditions import environment
 
     selftest_command.STAND_IN = STAND_IN
     selftest_command.CHECKS = tuple(chosen(CHECKS, {check.name: check for check in selftest_command.CHECKS}).values())
-    for module in (correctness, recording, registers):
+    for module in (correctness, recording):
         module.OPERATIONS = chosen(OPERATIONS, module.OPERATIONS)
     bench.WORKER = "tests.features.selftest.suite.worker"
     selftest_command.FULL_S, selftest_command.QUICK_S = (

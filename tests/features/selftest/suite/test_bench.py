@@ -7,8 +7,8 @@ import pytest
 
 from gpuexplore.devices import nvml
 from gpuexplore.errors import GpuExploreError
+from gpuexplore.features.selftest.suite import probes
 from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.probes import flush
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, device_lock
 from gpuexplore.measure.candidates.failure import check_context
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
@@ -53,8 +53,8 @@ def test_copy_is_of_the_cache_that_is_assumed_everywhere_where_nothing_tells_it(
     def keep(operation, shape, dtype, data):
         raise Seen(shape["n"])
 
-    monkeypatch.setattr(flush, "make_inputs", keep)
+    monkeypatch.setattr(probes, "make_inputs", keep)
     with pytest.raises(Seen) as seen:
-        next(flush.probe(replace(CPU, cache_bytes=None), None, "numpy", "numpy"))
+        next(probes.probe_flush(replace(CPU, cache_bytes=None), None, "numpy", "numpy"))
 
-    assert seen.value.args[0] * 2 * flush.ITEMSIZE_BYTES == 64 * 2**20 // 2
+    assert seen.value.args[0] * 2 * probes.ITEMSIZE_BYTES == 64 * 2**20 // 2

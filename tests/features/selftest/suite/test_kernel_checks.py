@@ -5,19 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.features.selftest.suite.breaking import OUT_OF_BOUNDS, out_of_memory_of
-from gpuexplore.features.selftest.suite.checks import (
-    CHECKS,
-    bandwidth,
-    clock,
-    correctness,
-    flush,
-    ladder,
-    recording,
-    registers,
-    survival,
-    timer,
-)
-from gpuexplore.features.selftest.suite.contract import Verdict
+from gpuexplore.features.selftest.suite.checks import CHECKS, bandwidth, correctness, ladder, recording, survival, timer
+from gpuexplore.features.selftest.suite.contract import CheckVerdict
 from gpuexplore.model import Status
 from tests.features.selftest.suite.fake_bench import FakeBench, ended
 from tests.measure.fakes import GPU, case
@@ -30,7 +19,7 @@ def test_goals_of_the_ladder_are_told_and_not_required():
     found = ladder.run(FakeBench(results=result_of))
     told = {figure.name: figure for figure in found.figures}
 
-    assert found.verdict is Verdict.PASS
+    assert found.verdict is CheckVerdict.PASS
     assert told["numba-cuda-vector, fp32"].value == 0.5
     assert told["best of ours, fp32"].note == "goal 85.0 % not reached"
 
@@ -41,14 +30,14 @@ def test_rung_that_is_wrong_fails_the_ladder():
 
     found = ladder.run(FakeBench(results=result_of))
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert "numba-cuda in fp32 ended incorrect: because" in found.said
 
 
 def test_rungs_that_got_no_time_are_no_pass():
     found = ladder.run(FakeBench(results=lambda case: ended(case) if case.dtype == "fp32" else None))
 
-    assert found.verdict is Verdict.SKIPPED
+    assert found.verdict is CheckVerdict.SKIPPED
     assert found.said[0].startswith("out of time for ")
     assert found.said[0].endswith(" in bf16, fp16")
     assert "torch, fp32" in {figure.name for figure in found.figures}
@@ -61,7 +50,7 @@ def test_rungs_have_rates_where_the_vendors_library_does_not_run():
     told = {figure.name: figure for figure in found.figures}
 
     assert told["numba-cuda-vector, fp32"].unit == "FLOP/s"
-    assert found.verdict is Verdict.PASS
+    assert found.verdict is CheckVerdict.PASS
     assert "torch does not run here: rates have no share." in found.said
 
 
@@ -70,7 +59,7 @@ def test_rungs_of_a_library_that_does_not_run_are_not_measured():
     bench.unusable = {"numba_cuda"}
     found = ladder.run(bench)
 
-    assert (found.verdict, found.said[0]) == (Verdict.SKIPPED, "no library that our kernels need runs here")
+    assert (found.verdict, found.said[0]) == (CheckVerdict.SKIPPED, "no library that our kernels need runs here")
 
 
 def broken(outcomes):
@@ -85,7 +74,7 @@ ALONE = {
 
 
 def test_broken_case_that_ends_alone_is_survived():
-    assert survival.run(broken(ALONE)).verdict is Verdict.PASS
+    assert survival.run(broken(ALONE)).verdict is CheckVerdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -99,7 +88,7 @@ def test_broken_case_that_ends_alone_is_survived():
 def test_case_that_takes_others_along_is_told(outcomes, words):
     found = survival.run(broken(outcomes))
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert words in " ".join(found.said)
 
 
@@ -116,7 +105,7 @@ def test_what_was_found_before_the_time_was_over_is_told():
     bench.results = result_of
     found = survival.run(bench)
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert found.said[0] == f"torch beside {OUT_OF_BOUNDS} ended timeout: because"
     assert found.said[1].startswith(f"out of time; without all results: {OUT_OF_BOUNDS}, ")
 
@@ -130,7 +119,7 @@ def test_broken_case_of_which_a_part_was_tried_is_no_pass():
 
     found = survival.run(FakeBench(is_quick=False, results=result_of))
 
-    assert found.verdict is Verdict.SKIPPED
+    assert found.verdict is CheckVerdict.SKIPPED
     assert found.said == (
         f"out of time; without all results: {out_of_memory_of('numba_cuda')}, {out_of_memory_of('torch')}",
     )
@@ -143,9 +132,9 @@ def compiled(launched):
 
 @pytest.mark.parametrize("launched", [66, None])
 def test_kernel_launched_has_the_registers_that_are_shown(launched):
-    equal, other = (registers.run(FakeBench(answers=compiled(count))) for count in (64, launched))
+    equal, other = (correctness.run_registers(FakeBench(answers=compiled(count))) for count in (64, launched))
 
-    assert (equal.verdict, other.verdict) == (Verdict.PASS, Verdict.FAIL)
+    assert (equal.verdict, other.verdict) == (CheckVerdict.PASS, CheckVerdict.FAIL)
     assert f"the kernel launched has {launched} registers, the one shown 64" in other.said[0]
 
 
@@ -157,7 +146,7 @@ def test_correctness_names_what_is_wrong_and_counts_what_is_too_slow():
     found = correctness.run(FakeBench(results=result_of, is_quick=False))
     told = {figure.name: figure.value for figure in found.figures}
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert any(sentence.startswith("copy n=257 fp32 numba-cuda ended incorrect") for sentence in found.said)
     assert told["too slow to try"] > 0
     assert told["not right"] >= 3, "each awkward length"
@@ -166,7 +155,7 @@ def test_correctness_names_what_is_wrong_and_counts_what_is_too_slow():
 def test_correctness_of_a_part_is_no_pass():
     found = correctness.run(FakeBench(results=lambda case: ended(case) if case.operation == "copy" else None))
 
-    assert found.verdict is Verdict.SKIPPED
+    assert found.verdict is CheckVerdict.SKIPPED
     assert "none wrong" in found.said[0]
 
 
@@ -177,7 +166,7 @@ def test_correctness_without_a_library_that_is_installed_is_no_pass(unusable):
     found = correctness.run(bench)
     told = {figure.name: figure.value for figure in found.figures}
 
-    assert found.verdict is Verdict.SKIPPED
+    assert found.verdict is CheckVerdict.SKIPPED
     assert f"libraries that do not run here were not tried: {', '.join(sorted(unusable))}" in found.said[0]
     assert (told["right"] == 0) == ("numba_cuda" in unusable)
 
@@ -204,10 +193,10 @@ def recorded(monkeypatch, tmp_path):
 def test_recording_without_a_measurement_is_no_pass(recorded, statuses):
     found = recorded(*statuses)
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert f"none of {len(statuses)} cases ended ok" in found.said[0]
-    assert recorded(*statuses, missing=3).verdict is Verdict.SKIPPED
-    assert recorded(*statuses, Status.OK).verdict is Verdict.PASS
+    assert recorded(*statuses, missing=3).verdict is CheckVerdict.SKIPPED
+    assert recorded(*statuses, Status.OK).verdict is CheckVerdict.PASS
 
 
 def test_recording_that_had_no_time_to_begin_is_out_of_time(monkeypatch, tmp_path):
@@ -215,7 +204,7 @@ def test_recording_that_had_no_time_to_begin_is_out_of_time(monkeypatch, tmp_pat
     monkeypatch.setattr(recording, "_recorded", lambda bench, names: ("waiting", is_ended))
     bench = SimpleNamespace(device=GPU, folder=tmp_path, no_answer=lambda: "out of time")
     is_ended = False
-    assert (recording.run(bench).verdict, recording.run(bench).said) == (Verdict.SKIPPED, ("out of time",))
+    assert (recording.run(bench).verdict, recording.run(bench).said) == (CheckVerdict.SKIPPED, ("out of time",))
 
     is_ended = True
     assert recording.run(bench).said == ("no recording came of it: waiting",)
@@ -223,7 +212,8 @@ def test_recording_that_had_no_time_to_begin_is_out_of_time(monkeypatch, tmp_pat
 
 def test_every_check_of_a_gpu_is_tried_by_name():
     """Whoever adds a check gives it figures that pass and figures that fail, here or on the stand-in."""
-    tried = {bandwidth, clock, correctness, flush, ladder, recording, registers, survival, timer}
+    tried = {module.CHECK for module in (bandwidth, correctness, ladder, recording, survival, timer)}
+    tried |= {ladder.CLOCK, timer.FLUSH, correctness.REGISTERS}
     on_the_stand_in = {"environment"}
 
-    assert {check.name for check in CHECKS} == {module.CHECK.name for module in tried} | on_the_stand_in
+    assert {check.name for check in CHECKS} == {check.name for check in tried} | on_the_stand_in

@@ -8,8 +8,8 @@ import pytest
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.selftest import selftest_command
 from gpuexplore.features.selftest.selftest_command import carry_out
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, Verdict, judged
+from gpuexplore.features.selftest.suite.bench import SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, CheckVerdict, judged
 from tests.measure.fakes import CPU, GPU
 
 
@@ -35,14 +35,14 @@ def clock(monkeypatch):
 
 
 def passing(name="passing", **about):
-    return Check(name, name, lambda bench: judged([], [Figure("n", 1)]), **about)
+    return SelfCheck(name, name, lambda bench: judged([], [CheckFigure("n", 1)]), **about)
 
 
 def raising(error, name="raising"):
     def find(bench):
         raise error
 
-    return Check(name, name, find)
+    return SelfCheck(name, name, find)
 
 
 def ended(checks, bench=None, **about):
@@ -59,14 +59,18 @@ def ended(checks, bench=None, **about):
 def test_check_that_raises_has_failed_and_the_next_goes_on(error, sentence):
     found = ended([raising(error), passing()])
 
-    assert (found["raising"].verdict, found["raising"].said) == (Verdict.FAIL, (sentence,))
-    assert found["passing"].verdict is Verdict.PASS
+    assert (found["raising"].verdict, found["raising"].said) == (CheckVerdict.FAIL, (sentence,))
+    assert found["passing"].verdict is CheckVerdict.PASS
 
 
 def test_interruption_skips_what_is_left_and_keeps_what_was_found():
     found = ended([passing("first"), raising(KeyboardInterrupt()), passing("last")])
 
-    assert [outcome.verdict for outcome in found.values()] == [Verdict.PASS, Verdict.SKIPPED, Verdict.SKIPPED]
+    assert [outcome.verdict for outcome in found.values()] == [
+        CheckVerdict.PASS,
+        CheckVerdict.SKIPPED,
+        CheckVerdict.SKIPPED,
+    ]
     assert found["last"].said == ("interrupted",)
 
 
@@ -75,9 +79,9 @@ def test_check_gets_its_share_and_never_more_than_is_left(clock):
 
     def find(_):
         clock.s += 80
-        return Finding(Verdict.PASS)
+        return CheckFinding(CheckVerdict.PASS)
 
-    slow = Check("slow", "slow", find, share=0.5)
+    slow = SelfCheck("slow", "slow", find, share=0.5)
     ended([slow, replace(slow, name="next", share=0.9)], bench, total_s=100 + selftest_command.RESERVE_S)
 
     assert bench.allowed == [50, 20]
@@ -86,11 +90,11 @@ def test_check_gets_its_share_and_never_more_than_is_left(clock):
 def test_check_that_no_longer_fits_is_skipped_with_the_seconds_it_needs(clock):
     def find(_):
         clock.s += 97
-        return Finding(Verdict.PASS)
+        return CheckFinding(CheckVerdict.PASS)
 
-    found = ended([Check("slow", "slow", find), passing(needs_s=10)], total_s=100 + selftest_command.RESERVE_S)
+    found = ended([SelfCheck("slow", "slow", find), passing(needs_s=10)], total_s=100 + selftest_command.RESERVE_S)
 
-    assert found["passing"].verdict is Verdict.SKIPPED
+    assert found["passing"].verdict is CheckVerdict.SKIPPED
     assert found["passing"].said == ("out of time: it needs 10 s, and 3 s are left",)
 
 
@@ -107,10 +111,14 @@ def test_loss_of_the_gpu_is_the_failure_of_the_check_in_which_it_happened():
 
     def lose(_):
         bench.is_lost = True
-        return Finding(Verdict.PASS)
+        return CheckFinding(CheckVerdict.PASS)
 
-    found = ended([passing("before"), Check("during", "during", lose), passing("after")], bench)
+    found = ended([passing("before"), SelfCheck("during", "during", lose), passing("after")], bench)
 
-    assert [outcome.verdict for outcome in found.values()] == [Verdict.PASS, Verdict.FAIL, Verdict.SKIPPED]
+    assert [outcome.verdict for outcome in found.values()] == [
+        CheckVerdict.PASS,
+        CheckVerdict.FAIL,
+        CheckVerdict.SKIPPED,
+    ]
     assert found["during"].said == ("the driver no longer lists it",)
     assert found["after"].said == ("the GPU was lost: the driver no longer lists it",)

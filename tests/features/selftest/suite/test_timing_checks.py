@@ -6,13 +6,8 @@ import pytest
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.features.selftest.suite.checks import (
-    bandwidth,
-    clock,
-    flush,
-    timer,
-)
-from gpuexplore.features.selftest.suite.contract import Verdict
+from gpuexplore.features.selftest.suite.checks import bandwidth, ladder, timer
+from gpuexplore.features.selftest.suite.contract import CheckVerdict
 from gpuexplore.model import Bandwidth, Flag, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_seconds
@@ -32,14 +27,14 @@ def read(read_s, cache="warm"):
 
 @pytest.mark.parametrize("read_s", [19.5e-6, 20e-6, 22e-6, 25e-6])
 def test_timer_may_read_the_start_of_a_kernel_too(read_s):
-    assert timer.run(FakeBench(answers=read(read_s))).verdict is Verdict.PASS
+    assert timer.run(FakeBench(answers=read(read_s))).verdict is CheckVerdict.PASS
 
 
 @pytest.mark.parametrize(("read_s", "words"), [(10e-6, "0.495 times"), (40e-6, "1.98 times"), (28e-6, "1.39 times")])
 def test_timer_that_reads_another_length_is_wrong(read_s, words):
     found = timer.run(FakeBench(answers=read(read_s)))
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert words in found.said[0]
     assert len(found.said) == 2, "a sentence for each library"
 
@@ -63,14 +58,14 @@ def reading(read, cache="warm"):
 
 
 def test_timer_that_reads_as_much_too_much_for_every_kernel_reads_a_launch():
-    assert timer.run(FakeBench(answers=reading(lambda known_s: known_s + 6e-6))).verdict is Verdict.PASS
+    assert timer.run(FakeBench(answers=reading(lambda known_s: known_s + 6e-6))).verdict is CheckVerdict.PASS
 
 
 @pytest.mark.parametrize("factor", [0.93, 1.1])
 def test_timer_that_is_wrong_by_a_factor_is_seen_in_the_difference_of_two_kernels(factor):
     found = timer.run(FakeBench(answers=reading(lambda known_s: known_s * factor + 0.5e-6)))
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     sentence = (
         f"a kernel of 100 µs reads {format_seconds(95e-6 * factor)} longer than one of 5.00 µs (warm), not 95.0 µs"
     )
@@ -79,7 +74,7 @@ def test_timer_that_is_wrong_by_a_factor_is_seen_in_the_difference_of_two_kernel
 
 @pytest.mark.parametrize(
     ("device", "cache", "verdict"),
-    [(CPU, "cold", Verdict.PASS), (CPU, "warm", Verdict.FAIL), (GPU, "cold", Verdict.FAIL)],
+    [(CPU, "cold", CheckVerdict.PASS), (CPU, "warm", CheckVerdict.FAIL), (GPU, "cold", CheckVerdict.FAIL)],
 )
 def test_only_a_cold_call_on_a_cpu_may_cost_microseconds_more_with_a_longer_kernel(device, cache, verdict):
     """Seen on a CPU: 13.2 µs for 5 µs, 113 µs for 100 µs."""
@@ -97,7 +92,7 @@ def test_timer_that_was_not_read_to_the_end_is_no_pass(answers):
     bench = FakeBench(answers=cut)
     found = timer.run(bench)
 
-    assert found.verdict is Verdict.SKIPPED
+    assert found.verdict is CheckVerdict.SKIPPED
     assert found.said == ("out of time for the timer of torch",)
     assert "numba_cuda, 20.0 µs, warm" in {figure.name for figure in found.figures}
 
@@ -115,8 +110,8 @@ def test_library_whose_timer_fails_is_told_and_the_other_is_tried():
 def test_cold_call_of_a_cpu_may_wait_for_the_interpreter():
     on_cpu = FakeBench(device=CPU, answers=read(45e-6, "cold"))
 
-    assert timer.run(on_cpu).verdict is Verdict.PASS
-    assert timer.run(FakeBench(answers=read(45e-6, "cold"))).verdict is Verdict.FAIL
+    assert timer.run(on_cpu).verdict is CheckVerdict.PASS
+    assert timer.run(FakeBench(answers=read(45e-6, "cold"))).verdict is CheckVerdict.FAIL
 
 
 def copied(times):
@@ -135,9 +130,9 @@ def copied(times):
     ],
 )
 def test_flushes_empty_the_cache_alike(times, words):
-    found = flush.run(FakeBench(answers=copied(times), libraries=("torch",)))
+    found = timer.run_flush(FakeBench(answers=copied(times), libraries=("torch",)))
 
-    assert (words in found.said[0]) if words else (found.verdict, found.said) == (Verdict.PASS, ())
+    assert (words in found.said[0]) if words else (found.verdict, found.said) == (CheckVerdict.PASS, ())
 
 
 @pytest.mark.parametrize("times", [{}, {None: 3e-5}, {None: 1e-5, "torch": 2e-5}])
@@ -146,9 +141,9 @@ def test_copy_that_was_not_timed_behind_every_flush_is_no_pass_and_no_failure(ti
         complete = {None: 1e-5, "torch": 2e-5, "numba_cuda": 2e-5}
         return copied(complete if library == "numba_cuda" else times)(library, flushes)
 
-    found = flush.run(FakeBench(answers=answer))
+    found = timer.run_flush(FakeBench(answers=answer))
 
-    assert found.verdict is Verdict.SKIPPED
+    assert found.verdict is CheckVerdict.SKIPPED
     assert found.said == ("out of time for the copy of torch",)
     assert len(found.figures) == 3 + len(times)
 
@@ -165,7 +160,7 @@ def copying(bytes_per_s, peak=PEAK):
 def test_copy_reaches_the_memorys_peak_and_not_more(bytes_per_s, words):
     found = bandwidth.run(copying(bytes_per_s))
 
-    assert found.verdict is (Verdict.FAIL if words else Verdict.PASS)
+    assert found.verdict is (CheckVerdict.FAIL if words else CheckVerdict.PASS)
     assert words in " ".join(found.said)
 
 
@@ -174,27 +169,27 @@ def test_copies_that_other_work_disturbed_are_no_failure():
     undisturbed = bench.results
     bench.results = lambda case: replace(undisturbed(case), flags=(Flag("contended", "others used it"),))
 
-    assert bandwidth.run(bench).verdict is Verdict.SKIPPED
+    assert bandwidth.run(bench).verdict is CheckVerdict.SKIPPED
 
 
 def test_copy_without_a_known_peak_is_told_and_not_judged():
     found = bandwidth.run(copying(1e15, peak=None))
 
-    assert found.verdict is Verdict.PASS
+    assert found.verdict is CheckVerdict.PASS
     assert found.said == ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
 
 
 def test_copy_that_fails_is_a_failure_and_not_out_of_time():
     found = bandwidth.run(FakeBench(results=lambda case: ended(case, Status.ERROR)))
 
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert any(sentence.startswith("copy n=") and "ended error: because" in sentence for sentence in found.said)
 
 
 def test_copies_that_got_no_time_are_out_of_time():
     found = bandwidth.run(FakeBench(results=lambda case: None))
 
-    assert (found.verdict, found.said) == (Verdict.SKIPPED, ("out of time",))
+    assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("out of time",))
 
 
 def test_copy_of_no_library_is_said():
@@ -202,7 +197,7 @@ def test_copy_of_no_library_is_said():
     bench.unusable = {"numba_cuda", "torch", "triton", "cupy", "torch_compile"}
     found = bandwidth.run(bench)
 
-    assert (found.verdict, found.said) == (Verdict.SKIPPED, ("no library that copies runs here",))
+    assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("no library that copies runs here",))
 
 
 def test_share_of_a_copy_has_its_goal_in_percent_and_a_kernel_that_is_wrong_fails():
@@ -224,7 +219,7 @@ def test_share_of_a_copy_has_its_goal_in_percent_and_a_kernel_that_is_wrong_fail
         pytest.approx(1),
         "of the copy; goal 90.0 %",
     )
-    assert found.verdict is Verdict.FAIL
+    assert found.verdict is CheckVerdict.FAIL
     assert "softmax" in found.said[0]
     assert "Out of time for triad." in found.said
 
@@ -241,24 +236,24 @@ def loaded(clocks_mhz, reasons=(), highest_mhz=None):
 @pytest.mark.parametrize(
     ("bench", "verdict", "words"),
     [
-        (loaded([900, 950, 940]), Verdict.PASS, ""),
-        (loaded([300, 300]), Verdict.FAIL, "30.0 % of the rated clock, and the driver names no reason"),
-        (loaded([300, 300], ["software power cap"]), Verdict.PASS, ""),
-        (loaded([1190]), Verdict.PASS, ""),
-        (loaded([1250]), Verdict.FAIL, "125 % of the rated clock: no board boosts so far"),
-        (loaded([1250], highest_mhz=1300), Verdict.PASS, ""),
-        (loaded([1190], highest_mhz=1100), Verdict.FAIL, "above 1.10 GHz, the highest that the driver allows"),
-        (loaded([None, None]), Verdict.SKIPPED, "the driver does not tell the clock"),
+        (loaded([900, 950, 940]), CheckVerdict.PASS, ""),
+        (loaded([300, 300]), CheckVerdict.FAIL, "30.0 % of the rated clock, and the driver names no reason"),
+        (loaded([300, 300], ["software power cap"]), CheckVerdict.PASS, ""),
+        (loaded([1190]), CheckVerdict.PASS, ""),
+        (loaded([1250]), CheckVerdict.FAIL, "125 % of the rated clock: no board boosts so far"),
+        (loaded([1250], highest_mhz=1300), CheckVerdict.PASS, ""),
+        (loaded([1190], highest_mhz=1100), CheckVerdict.FAIL, "above 1.10 GHz, the highest that the driver allows"),
+        (loaded([None, None]), CheckVerdict.SKIPPED, "the driver does not tell the clock"),
     ],
 )
 def test_clock_held_under_load_is_near_the_rated_one_or_there_is_a_reason(bench, verdict, words):
-    found = clock.run(bench)
+    found = ladder.run_clock(bench)
 
     assert found.verdict is verdict
     assert words in " ".join(found.said)
 
 
 def test_looks_without_a_clock_are_not_counted():
-    told = {figure.name: figure for figure in clock.run(loaded([900, None, 950, None])).figures}
+    told = {figure.name: figure for figure in ladder.run_clock(loaded([900, None, 950, None])).figures}
 
     assert told["held clock"].note == "median of 2 looks"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.features.trace.analysis.counterpart import MATCHES, counterpart
-from gpuexplore.features.trace.analysis.work.flops import flop_count
+from gpuexplore.features.trace.analysis.flops import flop_count
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import from_query, resolve
 from tests.features.trace.analysis.work.test_flops import call

@@ -1,12 +1,12 @@
 """Made-up times of moving and computing, so that every break-even can be checked by hand."""
 
-from gpuexplore.features.transfer.analysis import SizePoint, Span
-from gpuexplore.features.transfer.measure.contract import Observed, Reading
+from gpuexplore.features.transfer.analysis import SizePoint, TimeSpan
+from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings
 from tests.analysis.made import environment
 
 
 def span(time_s, spread=1.0, origin="predicted"):
-    return Span(time_s, time_s / spread, time_s * spread, origin)
+    return TimeSpan(time_s, time_s / spread, time_s * spread, origin)
 
 
 def point(size, *, cpu, move=0.0, kernel=0.0, spread=1.0):
@@ -17,7 +17,7 @@ def point(size, *, cpu, move=0.0, kernel=0.0, spread=1.0):
 def moves(on="cpu"):
     """Return rates of 1 GB/s at two sizes."""
     return tuple(
-        Reading(
+        TransferReading(
             "torch memory copy",
             "torch",
             size,
@@ -33,7 +33,7 @@ def moves(on="cpu"):
 
 def work():
     return tuple(
-        Reading(
+        TransferReading(
             f"matmul, size {size}",
             "torch",
             size=size,
@@ -48,6 +48,6 @@ def work():
 
 def observed(on="cpu"):
     """Return all three parts as they were observed."""
-    calls = (Reading("numpy call", "numpy", median_s=4e-7, ci95_s=(3e-7, 5e-7), n=10, first_call_s=1e-5),)
+    calls = (TransferReading("numpy call", "numpy", median_s=4e-7, ci95_s=(3e-7, 5e-7), n=10, first_call_s=1e-5),)
     parts = {"moves": moves(on), "calls": calls, "work": work()}
-    return tuple(Observed(part, "matmul", readings, environment(on)) for part, readings in parts.items())
+    return tuple(TransferReadings(part, "matmul", readings, environment(on)) for part, readings in parts.items())

@@ -11,8 +11,8 @@ from gpuexplore.devices.nvml import Link
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.transfer.analysis import (
     BreakEven,
-    Side,
-    Span,
+    ComparedSide,
+    TimeSpan,
     break_even_size,
     compare,
     comparison,
@@ -23,10 +23,9 @@ from gpuexplore.features.transfer.analysis import (
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.features.transfer.analysis.link import LINKS, OWN, predicted_transfer
-from gpuexplore.features.transfer.analysis.span import measured_span
-from gpuexplore.features.transfer.analysis.stack import first_call_cost, stack
-from gpuexplore.features.transfer.measure.contract import CACHE, Reading
+from gpuexplore.features.transfer.analysis.comparison import first_call_cost, stack
+from gpuexplore.features.transfer.analysis.link import LINKS, OWN, measured_span, predicted_transfer
+from gpuexplore.features.transfer.measure.contract import CACHE, TransferReading
 from gpuexplore.model import Flag
 from tests.analysis.made import device, ok
 from tests.features.transfer.analysis.made import moves, observed, point, span, work
@@ -42,7 +41,7 @@ def calibration():
 def test_work_is_predicted_in_the_kind_of_calls_that_is_measured(monkeypatch, calibration):
     asked = []
     monkeypatch.setattr(comparison, "predict", lambda *words: asked.append(words[-1].calls) or predict(*words))
-    compare("matmul", (Side(device()), Side(T4)), path_to(T4, OWN, "pinned"), calibration)
+    compare("matmul", (ComparedSide(device()), ComparedSide(T4)), path_to(T4, OWN, "pinned"), calibration)
 
     assert set(asked) == {calls_of(ok(on="cuda:0", cache=CACHE))}
 
@@ -89,13 +88,13 @@ def test_which_is_faster_at_a_size_is_a_verdict_on_the_ratio_of_both_times(cpu, 
 
 
 def test_a_disturbed_reading_is_as_wide_as_its_flags_say():
-    calm = Reading("torch", "torch", size=4, median_s=1.0, ci95_s=(0.9, 1.1), n=30)
+    calm = TransferReading("torch", "torch", size=4, median_s=1.0, ci95_s=(0.9, 1.1), n=30)
     disturbed = replace(calm, flags=(Flag("contended", "a test", size=1.0),))
     spans = [measured_span(reading) for reading in (calm, disturbed)]
 
     assert (spans[0].low_s, spans[0].high_s) == pytest.approx((0.9, 1.1))
     assert (spans[1].low_s, spans[1].high_s) == pytest.approx((0.496, 2.015), rel=0.01)
-    assert measured_span(Reading("torch", "torch", reason="no memory")) is None
+    assert measured_span(TransferReading("torch", "torch", reason="no memory")) is None
 
 
 def test_unknown_times_have_no_break_even():
@@ -157,7 +156,7 @@ def test_a_link_or_memory_that_is_not_there_is_named(link, memory):
 
 def test_measured_transfers_replace_predicted_ones_also_between_sizes():
     readings = [
-        Reading("torch host to device, pinned", "torch", size, size, median_s=size * 1e-9, n=10)
+        TransferReading("torch host to device, pinned", "torch", size, size, median_s=size * 1e-9, n=10)
         for size in (1000, 100_000)
     ]
     path = measured_path(Link(3, 16), readings, "pinned")
@@ -171,10 +170,10 @@ def test_measured_transfers_replace_predicted_ones_also_between_sizes():
 
 
 def test_measured_work_is_taken_as_it_is_and_predicted_beyond(calibration):
-    points = compare("matmul", (side_of(device(), work()), Side(T4)), path_to(T4), calibration)
+    points = compare("matmul", (side_of(device(), work()), ComparedSide(T4)), path_to(T4), calibration)
     by_size = {found.size: found for found in points}
 
-    assert by_size[64].cpu == Span(1e-5, 0.9 * 1e-5, 1.1 * 1e-5, "measured")
+    assert by_size[64].cpu == TimeSpan(1e-5, 0.9 * 1e-5, 1.1 * 1e-5, "measured")
     assert 1e-5 < by_size[256].cpu.time_s < 1e-2
     assert by_size[256].cpu.origin == "measured"
     assert by_size[2048].cpu.origin == by_size[64].kernel.origin == "predicted"
@@ -184,9 +183,9 @@ def test_measured_work_is_taken_as_it_is_and_predicted_beyond(calibration):
 
 
 def test_a_faster_link_wins_at_smaller_sizes(calibration):
-    cpu = Side(device())
+    cpu = ComparedSide(device())
     paths = [path_to(T4, f"pcie{generation}-x16") for generation in (3, 5)]
-    slow, fast = (break_even_size(compare("matmul", (cpu, Side(T4)), path, calibration)) for path in paths)
+    slow, fast = (break_even_size(compare("matmul", (cpu, ComparedSide(T4)), path, calibration)) for path in paths)
 
     assert slow.low <= slow.value
     assert fast.value <= slow.value
@@ -198,7 +197,7 @@ def test_a_first_use_has_its_parts_and_unknown_ones_stay_unknown():
 
     assert first.time_s == pytest.approx(0.5 - 1e-5)
     assert first_call_cost(()) is None
-    assert [(part.where, part.part) for part in parts if part.span is None] == [("GPU", "first call")]
+    assert [place for place, span in parts.items() if span is None] == [("GPU", "first call")]
 
 
 def test_readings_are_told_apart_by_their_part():

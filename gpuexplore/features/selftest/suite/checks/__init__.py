@@ -1,28 +1,25 @@
 """The checks, in the order in which they run: what others rest on comes first, what takes longest last."""
 
-from gpuexplore.features.selftest.suite.check import Check
+from gpuexplore.features.selftest.suite.bench import SelfCheck
 from gpuexplore.features.selftest.suite.checks import (
     bandwidth,
-    clock,
     correctness,
     environment,
-    flush,
     ladder,
     recording,
-    registers,
     survival,
     timer,
 )
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[SelfCheck, ...] = (
     environment.CHECK,
     timer.CHECK,
-    flush.CHECK,
+    timer.FLUSH,
     bandwidth.CHECK,
-    clock.CHECK,
+    ladder.CLOCK,
     ladder.CHECK,
     survival.CHECK,
-    registers.CHECK,
+    correctness.REGISTERS,
     correctness.CHECK,
     recording.CHECK,
 )

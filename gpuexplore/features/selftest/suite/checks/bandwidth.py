@@ -1,12 +1,19 @@
-"""Do copies reach the memory's bandwidth and not more, and what share of a copy do memory-bound kernels reach?"""
+"""The check that copies reach the memory's bandwidth and not more; and the share of a copy that other kernels reach."""
 
 from collections.abc import Iterable, Sequence
 
 from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import FRACTION, Figure, Finding, Verdict, ended, judged, skipped
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
+from gpuexplore.features.selftest.suite.contract import (
+    FRACTION,
+    CheckFigure,
+    CheckFinding,
+    CheckVerdict,
+    ended,
+    judged,
+    skipped,
+)
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
 from gpuexplore.operations import operation_named
@@ -24,7 +31,7 @@ ROW = 4096
 DTYPE = DTYPES["fp32"]
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return what copies reach, then kernels of ours."""
     cases = _cases(bench, "copy")
     if not cases:
@@ -34,9 +41,9 @@ def run(bench: Bench) -> Finding:
     if not copies:
         return judged(problems, [], untried="every copy was too slow to be timed" if results else bench.no_answer())
     best, peak = max(copies.values()), bench.device.bandwidth
-    figures = [Figure(f"copy, {case.implementation}", rate, "B/s") for case, rate in copies.items()]
+    figures = [CheckFigure(f"copy, {case.implementation}", rate, "B/s") for case, rate in copies.items()]
     if peak:
-        figures.append(Figure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
+        figures.append(CheckFigure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
     timed = (result for result in results if result.measurement)
     if not problems and _is_slow(best, peak, bench.device) and all(map(_is_disturbed, timed)):
         return skipped(
@@ -47,19 +54,19 @@ def run(bench: Bench) -> Finding:
     return copied if bench.is_quick else _with_kernels(copied, bench, best)
 
 
-def _with_kernels(copied: Finding, bench: Bench, best: float) -> Finding:
+def _with_kernels(copied: CheckFinding, bench: Bench, best: float) -> CheckFinding:
     """Return what was found of copies, and beside it what share of the best one kernels of ours reach."""
     cases = [case for name in MEMORY_BOUND for case in _cases(bench, name, OURS)]
     results = bench.measure(cases)
     shares = [
-        Figure(f"{case.operation}, {case.implementation}", rate / best, FRACTION, f"of the copy; goal {GOAL_TEXT}")
+        CheckFigure(f"{case.operation}, {case.implementation}", rate / best, FRACTION, f"of the copy; goal {GOAL_TEXT}")
         for case, rate in _rates(results).items()
     ]
     late = [case.operation for case in cases if case not in {result.case for result in results}]
     notes = (f"Out of time for {', '.join(late)}.",) if late else ()
     wrong = tuple(_failed(results))
-    return Finding(
-        Verdict.FAIL if wrong else copied.verdict, (*wrong, *copied.said, *notes), (*copied.figures, *shares)
+    return CheckFinding(
+        CheckVerdict.FAIL if wrong else copied.verdict, (*wrong, *copied.said, *notes), (*copied.figures, *shares)
     )
 
 
@@ -123,4 +130,4 @@ def _is_disturbed(result: Result) -> bool:
     return bool({flag.name for flag in result.flags} & DISTURBED)
 
 
-CHECK = Check("bandwidth", "Copies against the memory's peak", run, share=0.15)
+CHECK = SelfCheck("bandwidth", "Copies against the memory's peak", run, share=0.15)

@@ -1,12 +1,12 @@
-"""Does every implementation agree with the float64 reference, in every dtype, at awkward shapes?"""
+"""The check that every implementation agrees with the float64 reference, in every dtype, at awkward shapes."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, ended, judged, skipped
+from gpuexplore.dtypes import DTYPES, DType, dtype_named
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
@@ -19,7 +19,7 @@ MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return how many cases are right, and each that is not."""
     wanted = list(_groups(bench))
     if not wanted:
@@ -35,11 +35,11 @@ def run(bench: Bench) -> Finding:
     left = sum(map(len, groups)) - len(results)
     needed, met = _kernels(case for group in groups for case in group), _kernels(result.case for result in results)
     figures = [
-        Figure("right", len(results) - len(wrong) - slow, note="cases"),
-        Figure("not right", len(wrong), note="cases"),
-        Figure("too slow to try", slow, note="cases"),
-        Figure("out of time for", left, note="cases"),
-        Figure("implementations x dtypes met", len(met), note=f"of {len(needed)}"),
+        CheckFigure("right", len(results) - len(wrong) - slow, note="cases"),
+        CheckFigure("not right", len(wrong), note="cases"),
+        CheckFigure("too slow to try", slow, note="cases"),
+        CheckFigure("out of time for", left, note="cases"),
+        CheckFigure("implementations x dtypes met", len(met), note=f"of {len(needed)}"),
     ]
     more = [f"and {len(wrong) - MAX_SAID} more"] if len(wrong) > MAX_SAID else []
     notes = (f"Out of time for {left} cases of {sum(map(len, groups))}, of further shapes.",) if left else ()
@@ -87,4 +87,65 @@ def _cases(operation: Operation, shape: Shape, dtype: DType, bench: Bench, *, is
     ]
 
 
-CHECK = Check("correctness", "Every implementation against the float64 reference", run, needs_s=10.0, share=0.45)
+CHECK = SelfCheck("correctness", "Every implementation against the float64 reference", run, needs_s=10.0, share=0.45)
+
+
+# The kernel that is launched is the one that is shown, by its registers.
+
+
+DTYPES_TRIED = ("fp32", "bf16")
+QUICK_OPERATIONS = ("matmul",)
+ENOUGH_S = 6.0  # to compile a kernel twice
+
+
+def run_registers(bench: Bench) -> CheckFinding:
+    """Return the registers of our kernels, of as many as the time is enough for."""
+    if "numba_cuda" not in bench.libraries():
+        return skipped("numba-cuda does not run here, and the kernels are its")
+    problems: list[str] = []
+    figures: list[CheckFigure] = []
+    left = list(_our_kernels(bench))
+    while left and bench.left_s() > ENOUGH_S:
+        operation, implementation, dtype = left.pop(0)
+        name = f"{operation}/{implementation} in {dtype}"
+        try:
+            found = bench.probe("registers", operation=operation, implementation=implementation, dtype=dtype)
+        except GpuExploreError as error:
+            problems.append(f"{name}: {error}")
+            continue
+        for payload in found:
+            launched, shown = payload["launched"], payload["shown"]
+            figures.append(
+                CheckFigure(
+                    name, launched, note=f"shown {shown} (CUDA {payload['toolkit']}), recorded {payload['recorded']}"
+                )
+            )
+            if launched != shown:
+                problems.append(f"{name}: the kernel launched has {launched} registers, the one shown {shown}")
+    notes = (f"Out of time for {len(left)} more kernels.",) if left else ()
+    if not figures and not problems:
+        return skipped("out of time before a kernel was compiled")
+    return judged(problems, figures, notes)
+
+
+def _our_kernels(bench: Bench) -> Iterator[tuple[str, str, str]]:
+    """Yield what names a kernel of ours: every one in one dtype, those of the ladder first."""
+    for operation in OPERATIONS.values():
+        if bench.is_quick and operation.name not in QUICK_OPERATIONS:
+            continue
+        for row in operation.implementations:
+            able = (
+                name for name in DTYPES_TRIED if unsupported(operation, row, dtype_named(name), bench.device) is None
+            )
+            if row.geometry and (dtype := next(able, None)):
+                yield operation.name, row.name, dtype
+
+
+REGISTERS = SelfCheck(
+    "registers",
+    "Registers of the kernel launched and of the one shown",
+    run_registers,
+    kinds=("cuda",),
+    needs_s=15.0,
+    share=0.12,
+)

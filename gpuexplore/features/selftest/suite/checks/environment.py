@@ -1,18 +1,17 @@
-"""Does every library find the device that is described, with a driver that is new enough for it?"""
+"""The check that every library finds the device that is described, with a driver that is new enough for it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, Payload, judged, skipped
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 from gpuexplore.model import Device, Environment
 from gpuexplore.serialization import decode
 
 REQUIRED = ("numpy", "numba_cpu", "numba_cuda", "torch")
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return what the worker finds; a worker that can be used is warm afterwards."""
     payloads = bench.probe("environment")
     if not payloads:
@@ -26,7 +25,7 @@ def run(bench: Bench) -> Finding:
     if not problems:
         bench.warm()
     figures = [*_of_device(environment, bench.device.cache_bytes), *(_of_library(payload) for payload in libraries)]
-    figures += [Figure(name, value) for name, value in sorted(environment.libraries.items())]
+    figures += [CheckFigure(name, value) for name, value in sorted(environment.libraries.items())]
     return judged(problems, figures, tuple(_hints(environment.device, is_cut=bool(about["is_cut"]))))
 
 
@@ -37,31 +36,31 @@ def _problem(payload: Payload) -> str | None:
     return problem
 
 
-def _of_device(environment: Environment, cache_bytes: int | None) -> Iterator[Figure]:
+def _of_device(environment: Environment, cache_bytes: int | None) -> Iterator[CheckFigure]:
     device, now = environment.device, environment.before
     power_w = device.identity.power_limit_w if device.identity else None
-    yield Figure("platform", environment.platform)
-    yield Figure("Python", environment.python)
-    yield Figure("cores" if device.kind == "cpu" else "multiprocessors", device.cores)
-    yield Figure("memory", device.memory_bytes, "B")
-    yield Figure("last-level cache", cache_bytes, "B")
+    yield CheckFigure("platform", environment.platform)
+    yield CheckFigure("Python", environment.python)
+    yield CheckFigure("cores" if device.kind == "cpu" else "multiprocessors", device.cores)
+    yield CheckFigure("memory", device.memory_bytes, "B")
+    yield CheckFigure("last-level cache", cache_bytes, "B")
     if device.kind == "cpu":
         return
-    yield Figure("driver", device.driver)
-    yield Figure("compute capability", device.compute_capability)
-    yield Figure("UUID", device.uuid)
-    yield Figure("rated clock", device.clock_hz, "Hz")
-    yield Figure("clock now", now.clock_hz, "Hz")
-    yield Figure("power limit", power_w, "W")
-    yield Figure("row of the table", device.spec_key or "none")
-    yield Figure("other processes on it", now.foreign_processes)
+    yield CheckFigure("driver", device.driver)
+    yield CheckFigure("compute capability", device.compute_capability)
+    yield CheckFigure("UUID", device.uuid)
+    yield CheckFigure("rated clock", device.clock_hz, "Hz")
+    yield CheckFigure("clock now", now.clock_hz, "Hz")
+    yield CheckFigure("power limit", power_w, "W")
+    yield CheckFigure("row of the table", device.spec_key or "none")
+    yield CheckFigure("other processes on it", now.foreign_processes)
 
 
-def _of_library(payload: Payload) -> Figure:
+def _of_library(payload: Payload) -> CheckFigure:
     name = f"{payload['library']} finds it"
     if "install" in payload:
-        return Figure(name, "not installed", note=payload["install"])
-    return Figure(name, "no" if "problem" in payload else "yes", note=str(payload.get("uuid") or ""))
+        return CheckFigure(name, "not installed", note=payload["install"])
+    return CheckFigure(name, "no" if "problem" in payload else "yes", note=str(payload.get("uuid") or ""))
 
 
 def _hints(device: Device, *, is_cut: bool) -> Iterator[str]:
@@ -72,4 +71,4 @@ def _hints(device: Device, *, is_cut: bool) -> Iterator[str]:
         yield "A laptop's GPU: plug it in; its clock depends on the power that the laptop leaves it."
 
 
-CHECK = Check("environment", "Environment and driver", run, needs_s=2.0, share=0.4)
+CHECK = SelfCheck("environment", "Environment and driver", run, needs_s=2.0, share=0.4)

@@ -1,17 +1,19 @@
-"""What share of the vendor's library does each rung of the ladder of products reach? Goals are told, not required."""
+"""The share of the vendor's library that each rung of the ladder of products reaches: goals are told, not required."""
 
 from collections.abc import Iterator, Sequence
 
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import FRACTION, Figure, Finding, judged, skipped
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
+from gpuexplore.features.selftest.suite.contract import FRACTION, CheckFigure, CheckFinding, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
-from gpuexplore.model import Case, Result, Status
+from gpuexplore.measure.flags import FAR_ABOVE
+from gpuexplore.model import Case, Result, Status, Telemetry
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
-from gpuexplore.units import format_flop_per_s, format_percent
+from gpuexplore.serialization import decode
+from gpuexplore.statistics import median
+from gpuexplore.units import format_flop_per_s, format_percent, format_si
 
 GOALS = {"fp32": 0.85, "bf16": 0.6, "fp16": 0.6}
 LARGEST, SMALLEST = 4096, 32
@@ -27,7 +29,7 @@ def product_size(bench: Bench) -> int:
     return size
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return the shares of all rungs, of one size."""
     operation, size = operation_named("matmul"), product_size(bench)
     shape = operation.shape_of_size(size)
@@ -80,7 +82,7 @@ def _failed(result: Result) -> str:
     return f"{result.case.implementation} in {result.case.dtype} ended {result.status}: {result.reason}"
 
 
-def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Operation) -> Iterator[Figure]:
+def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Operation) -> Iterator[CheckFigure]:
     """Yield what each implementation reaches of the vendor's library; its rate where that was not timed."""
     rates = {
         result.case.implementation: operation.flop_count(result.case.shape) / result.measurement.median_s
@@ -89,18 +91,87 @@ def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Oper
     }
     vendor_rate = rates.pop(vendor, None)
     if vendor_rate is None:
-        yield from (Figure(f"{name}, {dtype}", rate, "FLOP/s") for name, rate in rates.items())
+        yield from (CheckFigure(f"{name}, {dtype}", rate, "FLOP/s") for name, rate in rates.items())
         return
-    yield Figure(f"{vendor}, {dtype}", vendor_rate, "FLOP/s", "the vendor's library")
+    yield CheckFigure(f"{vendor}, {dtype}", vendor_rate, "FLOP/s", "the vendor's library")
     for name, rate in rates.items():
         note = f"of the vendor's library; {format_flop_per_s(rate)}"
-        yield Figure(f"{name}, {dtype}", rate / vendor_rate, FRACTION, note)
+        yield CheckFigure(f"{name}, {dtype}", rate / vendor_rate, FRACTION, note)
     if rates:
         best = max(rates.values()) / vendor_rate
         word = "reached" if best >= GOALS[dtype] else "not reached"
-        yield Figure(f"best of ours, {dtype}", best, FRACTION, f"goal {format_percent(GOALS[dtype])} {word}")
+        yield CheckFigure(f"best of ours, {dtype}", best, FRACTION, f"goal {format_percent(GOALS[dtype])} {word}")
 
 
-CHECK = Check(
+CHECK = SelfCheck(
     "ladder", "The ladder of products against the vendor's library", run, kinds=("cuda",), needs_s=10.0, share=0.2
 )
+
+
+# The clock that the GPU holds under two seconds of load.
+
+
+LOAD_S = 2.0
+READING = 1.02  # a step of the clock above the highest
+MIN_SHARE = 0.5  # of the rated clock, without a reason
+
+
+def run_clock(bench: Bench) -> CheckFinding:
+    """Return the clock and what throttled it."""
+    libraries = bench.libraries()
+    library = next((name for name in ("torch", "numba_cuda") if name in libraries), None)
+    if library is None:
+        return skipped("no library that multiplies matrices runs here")
+    size = str(product_size(bench))
+    payloads = bench.probe("clock", library=library, size=size, seconds=f"{LOAD_S:g}")
+    if not payloads:
+        return skipped(bench.no_answer())
+    (payload,) = payloads
+    busy = [decode(Telemetry, seen) for seen in payload["busy"]]
+    clocks = [seen.clock_hz for seen in busy if seen.clock_hz is not None]
+    figures = [CheckFigure("products under load", payload["rate_flop_per_s"], "FLOP/s", f"{library}, fp32, {size}")]
+    if not clocks:
+        return skipped("the driver does not tell the clock", tuple(figures))
+    figures += [
+        CheckFigure("held clock", median(clocks), "Hz", f"median of {len(clocks)} looks"),
+        CheckFigure("rated clock", bench.device.clock_hz, "Hz"),
+        CheckFigure("highest clock", payload["highest_clock_hz"], "Hz", "that the driver allows"),
+    ]
+    return _judged_clock(median(clocks), bench.device.clock_hz, payload["highest_clock_hz"], busy=busy, figures=figures)
+
+
+def _judged_clock(
+    held_hz: float,
+    rated_hz: float | None,
+    highest_hz: float | None,
+    *,
+    busy: Sequence[Telemetry],
+    figures: list[CheckFigure],
+) -> CheckFinding:
+    reasons = tuple(dict.fromkeys(reason for seen in busy for reason in seen.throttle_reasons))
+    powers = [seen.power_w for seen in busy if seen.power_w is not None]
+    figures += [
+        CheckFigure("power", max(powers, default=None), "W", "highest seen"),
+        CheckFigure("throttled by", ", ".join(reasons) or "nothing"),
+    ]
+    return judged(_clock_problems(held_hz, rated_hz, highest_hz, is_throttled=bool(reasons)), figures)
+
+
+def _clock_problems(
+    held_hz: float, rated_hz: float | None, highest_hz: float | None, *, is_throttled: bool
+) -> list[str]:
+    """Return what is wrong with a clock; without the driver's highest no board boosts further above its rated one."""
+    held = f"{format_si(held_hz, 'Hz')} under load"
+    if highest_hz and held_hz > READING * highest_hz:
+        return [f"{held} is above {format_si(highest_hz, 'Hz')}, the highest that the driver allows: of another GPU?"]
+    if not rated_hz:
+        return []
+    words = f"{held} is {format_percent(held_hz / rated_hz)} of the rated clock"
+    if not highest_hz and held_hz > FAR_ABOVE * rated_hz:
+        return [f"{words}: no board boosts so far; the clock of another GPU?"]
+    if held_hz < MIN_SHARE * rated_hz and not is_throttled:
+        return [f"{words}, and the driver names no reason"]
+    return []
+
+
+CLOCK = SelfCheck("clock", "The clock held under load", run_clock, kinds=("cuda",), share=0.1)

@@ -1,4 +1,4 @@
-"""Does `record` write a file with provenance that `record --check` takes? It is what to send for the table of GPUs."""
+"""The check that `record` writes a file that `record --check` takes: what to send for the table of GPUs."""
 
 import os
 import subprocess
@@ -7,9 +7,8 @@ from collections import Counter
 from signal import SIGINT
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, ended, judged, skipped
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.model import Status
 from gpuexplore.operations import OPERATIONS
@@ -22,7 +21,7 @@ GRACE_S = 5.0
 WRONG = (Status.INCORRECT, Status.CRASHED, Status.ERROR)
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return what was recorded: on a GPU the default sizes of every operation, as far as the time is enough."""
     if git_commit() is None:
         return skipped("a recording names the commit of the code, and this is no checkout of git: `record --commit`")
@@ -66,10 +65,10 @@ def _recorded(bench: Bench, names: tuple[str, ...]) -> tuple[str, bool]:
         return process.communicate()[1].strip(), False
 
 
-def _judged(recording: Recording) -> Finding:
+def _judged(recording: Recording) -> CheckFinding:
     counts = Counter(result.status for result in recording.results)
-    figures = [Figure(str(status), count, note="cases") for status, count in counts.most_common()]
-    figures.append(Figure("out of time for", len(recording.missing), note="cases"))
+    figures = [CheckFigure(str(status), count, note="cases") for status, count in counts.most_common()]
+    figures.append(CheckFigure("out of time for", len(recording.missing), note="cases"))
     problems = [ended(result) for result in recording.results if result.status in WRONG]
     none = "" if counts[Status.OK] else f"none of {len(recording.results)} cases ended ok"
     if none and not recording.missing:
@@ -80,4 +79,4 @@ def _judged(recording: Recording) -> Finding:
     return judged(problems, figures, notes, untried=none and f"out of time: {none}" if recording.missing else "")
 
 
-CHECK = Check("recording", "A recording with provenance", run, needs_s=20.0, share=0.9, in_quick=False)
+CHECK = SelfCheck("recording", "A recording with provenance", run, needs_s=20.0, share=0.9, in_quick=False)

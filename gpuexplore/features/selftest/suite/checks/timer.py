@@ -1,13 +1,12 @@
-"""Does each library's timer read a kernel of known length right, cold and warm, from 5 µs on?"""
+"""The checks of timers: each library's reads a kernel of known length right, cold and warm, from 5 µs on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.features.selftest.suite.bench import Bench
-from gpuexplore.features.selftest.suite.check import Check
-from gpuexplore.features.selftest.suite.contract import Figure, Finding, Payload, judged, skipped
-from gpuexplore.units import format_seconds
+from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
+from gpuexplore.units import format_percent, format_seconds
 
 TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
 COLD_CALL_S = 30e-6  # a CPU fetches the interpreter that makes the call from memory again
@@ -17,10 +16,10 @@ WRONG_SLOPE = 0.05  # of the difference between the longest and the shortest ker
 CACHES = ("warm", "cold")
 
 
-def run(bench: Bench) -> Finding:
+def run(bench: Bench) -> CheckFinding:
     """Return what every library's timer reads."""
     problems: list[str] = []
-    figures: list[Figure] = []
+    figures: list[CheckFigure] = []
     unfinished: list[str] = []
     for library in bench.libraries():
         try:
@@ -67,11 +66,69 @@ def _slope_problem(known: Sequence[Payload], kind: str, cache: str) -> str | Non
     return f"{long['library']}: {lengths}, not {format_seconds(high_s)}"
 
 
-def _figure(payload: Payload) -> Figure:
+def _figure(payload: Payload) -> CheckFigure:
     if "known_s" not in payload:
-        return Figure(f"{payload['library']}, nothing", payload["read_s"], "s", "between two readings of the clock")
+        return CheckFigure(
+            f"{payload['library']}, nothing", payload["read_s"], "s", "between two readings of the clock"
+        )
     name = f"{payload['library']}, {format_seconds(payload['length_s'])}, {payload['cache']}"
-    return Figure(name, payload["read_s"], "s", f"known: {format_seconds(payload['known_s'][1])}")
+    return CheckFigure(name, payload["read_s"], "s", f"known: {format_seconds(payload['known_s'][1])}")
 
 
-CHECK = Check("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)
+CHECK = SelfCheck("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)
+
+
+# A copy is as fast behind the flush of one library as behind that of another, and not faster than warm.
+
+
+SPREAD = 0.15  # of the slowest over the fastest
+NOISE = 0.05
+
+
+def run_flush(bench: Bench) -> CheckFinding:
+    """Return what the copy takes behind each flush."""
+    libraries = bench.libraries()
+    able = [name for name in libraries if name != "cupy"]  # whose own copy is no implementation
+    if not able:
+        return skipped("no library that copies runs here")
+    found: dict[str, dict[str | None, float]] = {}
+    figures: list[CheckFigure] = []
+    for name in able:
+        payloads = bench.probe("flush", library=name, flushes=",".join(libraries))
+        found[name] = {payload["flush"]: payload["median_s"] for payload in payloads}
+        figures += [_flush_figure(payload) for payload in payloads]
+    unfinished = [name for name in able if len(found[name]) < 1 + len(libraries)]
+    return judged(
+        [problem for name in able for problem in _flush_problems(name, found[name])],
+        figures,
+        untried=f"{bench.no_answer()} for the copy of {', '.join(unfinished)}" if unfinished else "",
+    )
+
+
+def _flush_problems(library: str, times_s: Mapping[str | None, float]) -> list[str]:
+    """Return what is wrong with the seconds that a copy takes behind each flush; behind None it is warm."""
+    found = {flush: time_s for flush, time_s in times_s.items() if flush is not None}
+    warm_s = times_s.get(None)
+    if warm_s is None or not found:
+        return []
+    slow, fast = max(found, key=found.__getitem__), min(found, key=found.__getitem__)
+    problems = []
+    if found[slow] > found[fast] * (1 + SPREAD):
+        problems.append(
+            f"the copy of {library} takes {format_seconds(found[slow])} behind the flush of {slow}, "
+            f"{format_seconds(found[fast])} behind that of {fast}: more than {format_percent(SPREAD)} apart"
+        )
+    if found[fast] < warm_s * (1 - NOISE):
+        problems.append(
+            f"the copy of {library} takes {format_seconds(found[fast])} behind the flush of {fast}, and "
+            f"{format_seconds(warm_s)} warm: cold caches make nothing faster"
+        )
+    return problems
+
+
+def _flush_figure(payload: Payload) -> CheckFigure:
+    behind = f"behind the flush of {payload['flush']}" if payload["flush"] else "warm"
+    return CheckFigure(f"copy of {payload['library']}, {behind}", payload["median_s"], "s")
+
+
+FLUSH = SelfCheck("flush", "The same copy behind each library's flush", run_flush, kinds=("cuda",), share=0.1)

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis import Training, training_memory
-from gpuexplore.features.memory.analysis.layers.kinds import KINDS
-from gpuexplore.features.memory.analysis.layers.text import parse_layers, read_layers_file
+from gpuexplore.features.memory.analysis.layer_kinds import KINDS
+from gpuexplore.features.memory.analysis.layer_text import parse_layers, read_layers_file
 from gpuexplore.features.memory.analysis.models import model_of_text
 
 FIRST_LINES = ("input 3x8x8", "input 8", "input tokens=8\nembedding 8 vocabulary=9")

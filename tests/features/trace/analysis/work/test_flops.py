@@ -2,10 +2,10 @@
 
 import pytest
 
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, KINDS, PREFIX, kind_of
 from gpuexplore.features.trace.analysis.events import read_trace
-from gpuexplore.features.trace.analysis.work.flops import FORMULAS, flop_count, may_be_masked
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, KINDS, PREFIX, kind_of
-from gpuexplore.features.trace.analysis.work.moved import MOVES, byte_count
+from gpuexplore.features.trace.analysis.flops import FORMULAS, flop_count, may_be_masked
+from gpuexplore.features.trace.analysis.moved_bytes import MOVES, byte_count
 from tests.features.trace.analysis.made import as_bytes, called, operation
 
 Q, K = (2, 8, 32, 16), (2, 4, 24, 16)

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from gpuexplore.features.trace.analysis.events import read_trace
-from gpuexplore.features.trace.analysis.work.moved import TYPES, byte_count
+from gpuexplore.features.trace.analysis.moved_bytes import TYPES, byte_count
 from tests.features.trace.analysis import made
 
 M = 64

@@ -7,38 +7,45 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from gpuexplore.features.memory.analysis.layers.size import Size
-from gpuexplore.features.memory.analysis.layers.tape import FULL_BYTES, How, Tape, Value
+from gpuexplore.features.memory.analysis.tape import FULL_BYTES, How, Size, Tape, Value
 
 INDEX_BYTES = 8  # PyTorch's indices are int64
 MASK_BYTES = 1  # a dropout mask on a GPU is bool
 
 
-class LayerLike(Protocol):
-    """What a builder reads of a layer."""
+@dataclass(frozen=True, slots=True)
+class ModelLayer:
+    """One layer as it was typed.
+
+    Attributes:
+        line: its place in the text, from 1.
+        kind: a key of KINDS.
+        sizes: the numbers behind its name, e.g. ``3x224x224``.
+        settings: by name, with the defaults of its kind.
+    """
+
+    line: int
+    kind: str
+    sizes: tuple[int, ...] = ()
+    settings: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """The numbers behind its name."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, int]:
-        """By name."""
-        ...
+    def label(self) -> str:
+        """How a table or a chart calls it, e.g. ``conv 64``."""
+        return f"{self.kind} {'x'.join(map(str, self.sizes))}".strip().replace("_", " ")
 
 
 class WrongShape(Exception):
     """The layer cannot follow the one before it; the text says what it needs."""
 
 
-Build = Callable[[Tape, LayerLike, Value], Value]
+Build = Callable[[Tape, ModelLayer, Value], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LayerKind:
     """How a kind of layer is typed and what it does.
 
     Attributes:
@@ -67,7 +74,7 @@ def _shown(value: Value) -> str:
     return "x".join(map(str, value.shape))
 
 
-def _window(layer: LayerLike, value: Value, kernel: int) -> tuple[int, int]:
+def _window(layer: ModelLayer, value: Value, kernel: int) -> tuple[int, int]:
     _, height, width = _map_of(value)
     stride, padding = layer.settings["stride"] or kernel, layer.settings["padding"]
     if min(height, width) + 2 * padding < kernel or kernel < 1:
@@ -75,7 +82,7 @@ def _window(layer: LayerLike, value: Value, kernel: int) -> tuple[int, int]:
     return (height + 2 * padding - kernel) // stride + 1, (width + 2 * padding - kernel) // stride + 1
 
 
-def _conv(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _conv(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     (out,), kernel, groups = layer.sizes, layer.settings["kernel"], layer.settings["groups"]
     if not layer.settings["stride"]:
@@ -98,48 +105,48 @@ def _linear_to(tape: Tape, value: Value, features: int, *, bias: bool, tied: boo
     return tape.record([narrow], (*rest, features), How(keeps="inputs", weights=[weight, *biases], is_product=True))
 
 
-def _linear(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _linear(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     tied = bool(layer.settings["tied"])
     if tied and (not tape.weights or tape.weights[0] != layer.sizes[0] * value.shape[-1]):
         raise WrongShape("tied=no, or as many features as the embedding has entries")
     return _linear_to(tape, value, layer.sizes[0], bias=bool(layer.settings["bias"]), tied=tied)
 
 
-def _max_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _max_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     shape = (channels, *_window(layer, value, layer.sizes[0]))
     indices = tape.extra(Size(0, prod(shape) * INDEX_BYTES))
     return tape.record([value], shape, How(keeps="inputs", extras=[indices]))
 
 
-def _avg_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _avg_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     shape = (channels, layer.sizes[0], layer.sizes[0])
     return tape.record([value], shape, How(keeps="nothing" if layer.sizes[0] == 1 else "inputs"))
 
 
-def _keep_output(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _keep_output(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return tape.record([value], value.shape, How(keeps="output", in_place=True))
 
 
-def _keep_input(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _keep_input(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return tape.record([value], value.shape, How(keeps="inputs"))
 
 
-def _softmax(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _softmax(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return tape.record([tape.cast(value, "full")], value.shape, How(keeps="output"))
 
 
-def _dropout(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _dropout(tape: Tape, _: ModelLayer, value: Value) -> Value:
     mask = tape.extra(Size(0, value.element_count * MASK_BYTES))
     return tape.record([value], value.shape, How(extras=[mask]))
 
 
-def _flatten(_: Tape, __: LayerLike, value: Value) -> Value:
+def _flatten(_: Tape, __: ModelLayer, value: Value) -> Value:
     return Value(value.buffer, (value.element_count,), value.itemsize)
 
 
-def _batch_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _batch_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
     channels = value.shape[0]
     statistics = tape.extra(Size(2 * channels * FULL_BYTES))
     tape.running_count += 2 * channels
@@ -155,15 +162,15 @@ def _normed(tape: Tape, value: Value, *, weight_count: int) -> Value:
     return tape.record([full], value.shape, How(keeps="inputs", extras=[statistics], weights=weights))
 
 
-def _layer_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _layer_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return _normed(tape, value, weight_count=2)
 
 
-def _rms_norm(tape: Tape, _: LayerLike, value: Value) -> Value:
+def _rms_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return _normed(tape, value, weight_count=1)
 
 
-def _embedding(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     (width,), positions = layer.sizes, layer.settings["positions"]
     if len(value.shape) != 1 or value.itemsize != INDEX_BYTES:
         raise WrongShape("tokens, from a first line like `input tokens=1024`")
@@ -178,7 +185,7 @@ def _embedding(tape: Tape, layer: LayerLike, value: Value) -> Value:
     return tape.record([result], result.shape, How(weights=[places], passes_gradient=True))
 
 
-def _attention(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if len(value.shape) != 2:
         raise WrongShape(f"an input of tokens x width; here it is {_shown(value)}")
     (tokens, width), heads = value.shape, layer.settings["heads"]
@@ -223,7 +230,7 @@ def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, toke
     return tape.record([mixed], mixed.shape, How(scratch_elements=held))
 
 
-def _gated(tape: Tape, layer: LayerLike, value: Value) -> Value:
+def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     """The SwiGLU block of Llama: silu(gate) x up, then back to the width."""
     (features,), has_bias = layer.sizes, bool(layer.settings["bias"])
     gate = _linear_to(tape, value, features, bias=has_bias)
@@ -233,59 +240,59 @@ def _gated(tape: Tape, layer: LayerLike, value: Value) -> Value:
     return _linear_to(tape, product, value.shape[-1], bias=has_bias)
 
 
-def _passed_on(_: Tape, __: LayerLike, value: Value) -> Value:
+def _passed_on(_: Tape, __: ModelLayer, value: Value) -> Value:
     return value
 
 
 _ATTENTION: Mapping[str, Any] = {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "rotary": 0, "fused": 1}
 _WINDOW = {"stride": 0, "padding": 0}
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, LayerKind] = MappingProxyType(
     {
-        "input": Kind("input 3x224x224, or input tokens=1024", "itself", _passed_on, (0, 1, 3), {"tokens": 0}),
-        "conv": Kind(
+        "input": LayerKind("input 3x224x224, or input tokens=1024", "itself", _passed_on, (0, 1, 3), {"tokens": 0}),
+        "conv": LayerKind(
             "conv 64 kernel=3 stride=1 padding=1 groups=1 bias=yes",
             "its input",
             _conv,
             (1,),
             {"kernel": None, "stride": 1, "padding": 0, "groups": 1, "bias": 1},
         ),
-        "linear": Kind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
-        "relu": Kind("relu", "its output", _keep_output),
-        "sigmoid": Kind("sigmoid", "its output", _keep_output),
-        "tanh": Kind("tanh", "its output", _keep_output),
-        "gelu": Kind("gelu", "its input", _keep_input),
-        "silu": Kind("silu", "its input", _keep_input),
-        "softmax": Kind("softmax", "its output", _softmax),
-        "dropout": Kind("dropout", "a mask of one byte an element", _dropout),
-        "max_pool": Kind(
+        "linear": LayerKind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
+        "relu": LayerKind("relu", "its output", _keep_output),
+        "sigmoid": LayerKind("sigmoid", "its output", _keep_output),
+        "tanh": LayerKind("tanh", "its output", _keep_output),
+        "gelu": LayerKind("gelu", "its input", _keep_input),
+        "silu": LayerKind("silu", "its input", _keep_input),
+        "softmax": LayerKind("softmax", "its output", _softmax),
+        "dropout": LayerKind("dropout", "a mask of one byte an element", _dropout),
+        "max_pool": LayerKind(
             "max_pool 3 stride=2 padding=0", "its input and the place of each maximum", _max_pool, (1,), _WINDOW
         ),
-        "avg_pool": Kind(
+        "avg_pool": LayerKind(
             "avg_pool 1 (the size of the result)", "its input; nothing for a result of size 1: a mean", _avg_pool, (1,)
         ),
-        "flatten": Kind("flatten", "nothing", _flatten),
-        "batch_norm": Kind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
-        "layer_norm": Kind("layer_norm", "its input, a mean and a deviation a row", _layer_norm),
-        "rms_norm": Kind("rms_norm", "its input and a deviation a row", _rms_norm),
-        "embedding": Kind(
+        "flatten": LayerKind("flatten", "nothing", _flatten),
+        "batch_norm": LayerKind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
+        "layer_norm": LayerKind("layer_norm", "its input, a mean and a deviation a row", _layer_norm),
+        "rms_norm": LayerKind("rms_norm", "its input and a deviation a row", _rms_norm),
+        "embedding": LayerKind(
             "embedding 768 vocabulary=50257 positions=1024",
             "the tokens",
             _embedding,
             (1,),
             {"vocabulary": None, "positions": 0},
         ),
-        "attention": Kind(
+        "attention": LayerKind(
             "attention heads=12 kv=12 bias=yes rotary=no fused=yes",
             "its input, queries, keys, values and result; with fused=no also the scores",
             _attention,
             (0,),
             _ATTENTION,
         ),
-        "gated": Kind(
+        "gated": LayerKind(
             "gated 14336 bias=no", "its input, and four maps between its products", _gated, (1,), {"bias": 0}
         ),
-        "split": Kind("split", "nothing: the residual block begins", _passed_on),
-        "shortcut": Kind("shortcut", "nothing: what follows is on the shortcut", _passed_on),
-        "add": Kind("add", "nothing", _passed_on),
+        "split": LayerKind("split", "nothing: the residual block begins", _passed_on),
+        "shortcut": LayerKind("shortcut", "nothing: what follows is on the shortcut", _passed_on),
+        "add": LayerKind("add", "nothing", _passed_on),
     }
 )

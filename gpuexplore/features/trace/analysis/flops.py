@@ -15,17 +15,17 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gpuexplore.features.trace.analysis.events import Argument, Call
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, PREFIX, Attention
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, PREFIX, Attention
+from gpuexplore.features.trace.analysis.events import Call, CallArgument
 from gpuexplore.operations.attention import attended_pairs
 
-Arguments = Sequence[Argument]
+Arguments = Sequence[CallArgument]
 Dims = tuple[int, ...]
 Formula = Callable[[Arguments], int | None]
 LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
 
-class Places(NamedTuple):
+class ConvolutionPlaces(NamedTuple):
     """Positions of the arguments of a convolution; None: it has no such argument, and the default holds.
 
     After the flag that it is transposed stand the padding of the output, and the number of groups.
@@ -37,17 +37,17 @@ class Places(NamedTuple):
     transposed: int | None = None
 
 
-FORWARD = Places(3, 4, 5)
-CONVOLUTIONS: Mapping[str, Places] = MappingProxyType(
+FORWARD = ConvolutionPlaces(3, 4, 5)
+CONVOLUTIONS: Mapping[str, ConvolutionPlaces] = MappingProxyType(
     {
         "conv1d": FORWARD,
         "conv2d": FORWARD,
         "conv3d": FORWARD,
         "convolution": FORWARD._replace(transposed=6),
         "_convolution": FORWARD._replace(transposed=6),
-        "cudnn_convolution": Places(3, 2, 4),
-        "mkldnn_convolution": Places(4, 3, 5),
-        "_slow_conv2d_forward": Places(4, 5, None),
+        "cudnn_convolution": ConvolutionPlaces(3, 2, 4),
+        "mkldnn_convolution": ConvolutionPlaces(4, 3, 5),
+        "_slow_conv2d_forward": ConvolutionPlaces(4, 5, None),
     }
 )
 
@@ -77,7 +77,7 @@ def sensible(count: Callable[[], int | None]) -> int | None:
     return found if found is not None and 0 <= found < LARGEST_WORK else None
 
 
-def numbers(argument: Argument) -> tuple[int, ...]:
+def numbers(argument: CallArgument) -> tuple[int, ...]:
     """Return the whole numbers of a list as torch prints it, `[1, 1]`."""
     return tuple(int(word) for word in re.findall(r"-?\d{1,9}", argument.value))
 
@@ -186,7 +186,7 @@ def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
     return int(value) if value.isdigit() else None
 
 
-def _convolution(places: Places) -> Formula:
+def _convolution(places: ConvolutionPlaces) -> Formula:
     def formula(arguments: Arguments) -> int | None:
         image, weight = _dims(arguments, 0), _dims(arguments, 1)
         if is_transposed(arguments, places):
@@ -196,7 +196,7 @@ def _convolution(places: Places) -> Formula:
     return formula
 
 
-def convolved(arguments: Arguments, places: Places) -> tuple[int, ...]:
+def convolved(arguments: Arguments, places: ConvolutionPlaces) -> tuple[int, ...]:
     """Return the lengths of a convolution's output along the axes of the image; of a transposed one as well.
 
     Raises:
@@ -215,7 +215,7 @@ def convolved(arguments: Arguments, places: Places) -> tuple[int, ...]:
     return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far, _ in found)
 
 
-def is_transposed(arguments: Arguments, places: Places) -> bool:
+def is_transposed(arguments: Arguments, places: ConvolutionPlaces) -> bool:
     """Return whether a convolution is a transposed one."""
     return places.transposed is not None and arguments[places.transposed].value == "True"
 

@@ -1,4 +1,4 @@
-"""What a forward pass computes, step by step: the buffers each step makes, what it keeps for its backward, its weights.
+"""The steps of a forward pass: the buffers each one makes, what it keeps for its backward, its weights.
 
 As in PyTorch, a step keeps what its derivative needs: a product its inputs, a ReLU its output, a sum nothing. Under
 autocast products get copies of their inputs and weights in the narrow dtype; norms, softmax and the loss are in fp32.
@@ -9,7 +9,38 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
-from gpuexplore.features.memory.analysis.layers.size import NOTHING, Size
+# Bytes as a straight line over the batch: what is there anyway, and what each sample adds.
+#
+# Everything a training step allocates is one or the other, so a peak is the largest of some lines, and the largest
+# batch that fits follows without trying batches.
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Bytes: `fixed` ones, and `per_sample` ones for each sample of the batch."""
+
+    fixed: int = 0
+    per_sample: int = 0
+
+    def __add__(self, other: "Size") -> "Size":
+        return Size(self.fixed + other.fixed, self.per_sample + other.per_sample)
+
+    def __sub__(self, other: "Size") -> "Size":
+        return Size(self.fixed - other.fixed, self.per_sample - other.per_sample)
+
+    def at(self, batch: int) -> int:
+        """Return the bytes of `batch` samples."""
+        return self.fixed + batch * self.per_sample
+
+    def largest_batch(self, capacity_bytes: int) -> int | None:
+        """Return the largest batch within `capacity_bytes`, 0 where none is; None where every batch is."""
+        if self.fixed > capacity_bytes:
+            return 0
+        return (capacity_bytes - self.fixed) // self.per_sample if self.per_sample else None
+
+
+NOTHING = Size()
+
 
 Precision = Literal["narrow", "full", "same"]
 FULL_BYTES = 4  # of fp32
@@ -24,7 +55,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TapeStep:
     """One kernel of the forward pass, and what its backward needs.
 
     Attributes:
@@ -78,7 +109,7 @@ class How:
         keeps_weights: as a convolution does, even where its input has no gradient.
         itemsize: bytes of an element of the result; None for the widest of the inputs.
         scratch_elements: of the result's dtype, per sample, in use while it runs.
-        passes_gradient, in_place: as of `Step`.
+        passes_gradient, in_place: as of `TapeStep`.
     """
 
     keeps: Literal["inputs", "output", "both", "nothing"] = "nothing"
@@ -113,7 +144,7 @@ class Tape:
     narrow_itemsize: int | None = None
     buffers: list[Buffer] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TapeStep] = field(default_factory=list)
     layers: list[str] = field(default_factory=list)
     items: list[int] = field(default_factory=list)
     running_count: int = 0
@@ -146,7 +177,7 @@ class Tape:
         if self.narrow_itemsize is None or wanted is None or wanted == value.itemsize:
             return value
         copy = self._value(value.shape, wanted, needs_gradient=self.buffers[value.buffer].needs_gradient)
-        self.steps.append(Step(len(self.layers) - 1, (value.buffer,), (copy.buffer,)))
+        self.steps.append(TapeStep(len(self.layers) - 1, (value.buffer,), (copy.buffer,)))
         return copy
 
     def record(self, inputs: Sequence[Value], shape: Sequence[int], how: How = PLAIN) -> Value:
@@ -164,7 +195,7 @@ class Tape:
         read = tuple(value.buffer for value in inputs)
         kept = {"inputs": read, "output": (result.buffer,), "both": (*read, result.buffer), "nothing": ()}[how.keeps]
         self.steps.append(
-            Step(
+            TapeStep(
                 layer=len(self.layers) - 1,
                 inputs=read,
                 outputs=(result.buffer, *how.extras),

@@ -13,11 +13,11 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gpuexplore.features.trace.analysis.events import Argument, Call
-from gpuexplore.features.trace.analysis.work.flops import CONVOLUTIONS, convolved, is_transposed, numbers, sensible
-from gpuexplore.features.trace.analysis.work.kinds import ATTENTION, ELEMENT_WISE, PREFIX, Attention
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, ELEMENT_WISE, PREFIX, Attention
+from gpuexplore.features.trace.analysis.events import Call, CallArgument
+from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, convolved, is_transposed, numbers, sensible
 
-Arguments = Sequence[Argument]
+Arguments = Sequence[CallArgument]
 Dims = tuple[int, ...]
 DEFAULT = "float"  # torch's default type of floating-point numbers
 WHOLE = 1
@@ -82,7 +82,7 @@ def _read(inputs: Arguments) -> int:
     return sum(_size_bytes(argument) for argument in inputs if argument.dims is not None)
 
 
-def _size_bytes(argument: Argument) -> int:
+def _size_bytes(argument: CallArgument) -> int:
     """Return the bytes of a tensor; where its strides let elements share a place, that counts once."""
     dims, strides = argument.dims or (), argument.strides
     whole = prod(dims)
@@ -135,7 +135,7 @@ def promoted(inputs: Arguments) -> str:
     return _as_complex(with_axes) if (category, other) == (FLOATING, COMPLEX) else without
 
 
-def _kind_of_number(argument: Argument) -> str:
+def _kind_of_number(argument: CallArgument) -> str:
     if argument.dims is not None:
         return {"double": DEFAULT, "c10::complex<double>": f"c10::complex<{DEFAULT}>"}.get(argument.kind, argument.kind)
     if argument.kind != "Scalar" or not argument.value:
@@ -348,7 +348,7 @@ def _attention_backward(places: Attention) -> Callable[[Arguments], int | None]:
     return count
 
 
-def _dense_bytes(argument: Argument) -> int:
+def _dense_bytes(argument: CallArgument) -> int:
     return prod(argument.dims or ()) * TYPES[argument.kind][1]
 
 

@@ -12,12 +12,12 @@
 shortcut; ``#`` begins a comment, and ``;`` ends a line as well.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.features.memory.analysis.layers.kinds import KINDS, Kind
+from gpuexplore.features.memory.analysis.layer_kinds import KINDS, LayerKind, ModelLayer
 from gpuexplore.typed_text import LONGEST_LIST, check_text
 from gpuexplore.units import read_whole
 
@@ -28,34 +28,12 @@ SWITCHES = {"yes": 1, "no": 0}
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer as it was typed.
-
-    Attributes:
-        line: its place in the text, from 1.
-        kind: a key of KINDS.
-        sizes: the numbers behind its name, e.g. ``3x224x224``.
-        settings: by name, with the defaults of its kind.
-    """
-
-    line: int
-    kind: str
-    sizes: tuple[int, ...] = ()
-    settings: Mapping[str, int] = field(default_factory=dict, hash=False)
-
-    @property
-    def label(self) -> str:
-        """How a table or a chart calls it, e.g. ``conv 64``."""
-        return f"{self.kind} {'x'.join(map(str, self.sizes))}".strip().replace("_", " ")
-
-
-@dataclass(frozen=True, slots=True)
 class _Line:
     number: int
     words: tuple[str, ...]
 
 
-def read_layers_file(path: str) -> tuple[Layer, ...]:
+def read_layers_file(path: str) -> tuple[ModelLayer, ...]:
     """Return the layers of a text file.
 
     Raises:
@@ -70,7 +48,7 @@ def read_layers_file(path: str) -> tuple[Layer, ...]:
     return parse_layers(text, source=path)
 
 
-def parse_layers(text: str, *, source: str = "layers") -> tuple[Layer, ...]:
+def parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...]:
     """Return the layers of a text, with what `repeat` repeats as often as it says.
 
     Args:
@@ -85,7 +63,7 @@ def parse_layers(text: str, *, source: str = "layers") -> tuple[Layer, ...]:
     rows = text.replace(";", "\n").splitlines()
     stripped = ((number, row.partition("#")[0].split()) for number, row in enumerate(rows, 1))
     lines = [_Line(number, tuple(words)) for number, words in stripped if words]
-    layers: list[Layer] = []
+    layers: list[ModelLayer] = []
     for line in _repeated(lines, source, MOST_DEPTH):
         if len(layers) == MOST_LAYERS:
             raise _error(source, line, f"at most {MOST_LAYERS:,} layers, repeated ones counted each time")
@@ -126,7 +104,7 @@ def _end_of(lines: Sequence[_Line], start: int, opening: _Line, source: str) -> 
     raise _error(source, opening, "layers behind `repeat`, and an `end` behind them")
 
 
-def _layer(line: _Line, source: str) -> Layer:
+def _layer(line: _Line, source: str) -> ModelLayer:
     name, *rest = line.words
     kind = KINDS.get(name)
     if kind is None:
@@ -141,10 +119,10 @@ def _layer(line: _Line, source: str) -> Layer:
     if missing:
         raise _error(source, line, f"`{kind.syntax}`: {missing[0]} is missing")
     known = {setting: value for setting, value in kind.settings.items() if value is not None}
-    return Layer(line.number, name, sizes, {**known, **given})
+    return ModelLayer(line.number, name, sizes, {**known, **given})
 
 
-def _sizes(word: str, line: _Line, kind: Kind, source: str) -> tuple[int, ...]:
+def _sizes(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[int, ...]:
     numbers = [read_whole(part) for part in word.split("x")]
     found = tuple(number for number in numbers if number is not None and 1 <= number <= LARGEST_NUMBER)
     if len(found) < len(numbers):
@@ -152,7 +130,7 @@ def _sizes(word: str, line: _Line, kind: Kind, source: str) -> tuple[int, ...]:
     return found
 
 
-def _setting(word: str, line: _Line, kind: Kind, source: str) -> tuple[str, int]:
+def _setting(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[str, int]:
     name, _, value = word.partition("=")
     number = SWITCHES.get(value, read_whole(value))
     if name not in kind.settings or number is None or number > LARGEST_NUMBER:

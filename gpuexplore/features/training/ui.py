@@ -1,0 +1,262 @@
+"""A training on a page: what to train, the losses live, then the times, phases, scaler and processes."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import timedelta
+
+import streamlit as st
+
+from gpuexplore.activity import ActivityRun
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.features.training.analysis import conclusions
+from gpuexplore.features.training.chart import losses, phases, scales
+from gpuexplore.features.training.measure import (
+    DEFAULTS,
+    MODES,
+    PRESETS,
+    TrainingReport,
+    activity_of,
+    joined,
+    most_processes,
+)
+from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing
+from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
+from gpuexplore.model import Device
+from gpuexplore.ui.activity import offer, show_activity, started_or_newest
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.url_widgets import device, segments, select, several, show_problem, text
+from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
+
+OWN = "own widths"
+DEFAULT_WIDTHS = "784-256-10"
+
+UNITS = {
+    "Step": "s",
+    "First step": "s",
+    "Speedup": "×",
+    "Samples/s": "count",
+    "MFU": "%",
+    "Zero gradients": "%",
+    "Gradient error": "error",
+}
+WHY_NOT = (
+    "**Why not DataParallel?** `torch.nn.DataParallel` is one process with a thread for each GPU: it copies the model "
+    "to every GPU in every step, gathers the outputs on the first one, and its threads share Python's lock. "
+    "`DistributedDataParallel` has a process for each GPU, keeps the models, and sums only the gradients, while "
+    "backward goes on. On a CPU DataParallel does nothing; on two GPUs or more it is measured beside them."
+)
+
+TRAIN_ICON = ":material/model_training:"
+KNOWN_FOR = timedelta(days=30)  # after that somebody trains it again
+
+
+def show_training() -> None:
+    """Show the choices, and the training that was started with them, or the newest one like it."""
+    devices = known_devices()
+    given = choose(devices)
+    place = device(devices)
+    try:
+        asked = activity_of(given, place, gpu_count_of(devices))
+    except GpuExploreError as error:
+        show_problem(error)
+        st.button("Train", type="primary", icon=TRAIN_ICON, disabled=True)
+        return
+    run = started_or_newest(asked, KNOWN_FOR)
+    offer(asked, run, "Train", icon=TRAIN_ICON)
+    if run is None:
+        st.caption("Not trained on this server yet.")
+    else:
+        show_activity(run, _draw)
+
+
+def _draw(run: ActivityRun) -> None:
+    report = joined(run.payloads)
+    if report is None:
+        return
+    if run.active:
+        done = report.steps_done / report.steps
+        st.progress(done, report.doing or f"Step {report.steps_done} of {report.steps}")
+    key = (run.id, len(run.payloads))
+    if report.steps_done:
+        _draw_charts(report, key)
+    show_findings(report, key)
+    if report.stopped:
+        st.info(f"{report.steps_done} of {report.steps} steps: {plain(report.stopped)}.", icon=":material/timer_off:")
+    if report.is_contended:
+        st.warning(
+            f"Contended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile. Losses are not "
+            f"touched by that; times are. Train again when nothing else runs.",
+            icon=":material/groups:",
+        )
+    if report.is_contention_unknown:
+        st.caption("The system does not tell what other work took of the CPU meanwhile.")
+
+
+def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
+    show_chart(lambda: losses(report), key, key="chart.training.losses")
+    if report.data == "random":
+        st.caption(
+            f"The labels are drawn by lot, so there is nothing to learn: on samples never seen no honest mean loss is "
+            f"below ln {report.classes} = {report.chance_loss:.3f}. One batch can be, by luck."
+        )
+    if any(mode.phases for mode in report.modes):
+        show_chart(lambda: phases(report), key, key="chart.training.phases")
+    if any(mode.scales for mode in report.modes):
+        show_chart(lambda: scales(report), key, key="chart.training.scales")
+
+
+# What came of a training, in figures: a table of the modes, what fp16 loses, and what several processes bring.
+
+
+def show_findings(report: TrainingReport, of: Hashable) -> None:
+    """Show the table of the modes, and what is known beyond."""
+    if any(mode.step_s for mode in report.modes):
+        show_table(
+            lambda: [_row(mode) for mode in report.modes],
+            of,
+            UNITS,
+            alt=f"Table of {len(report.modes)} modes: loss, time of a step, samples per second, MFU, zero gradients",
+        )
+    st.markdown("\n".join(f"- {plain(verdict.statement)}." for verdict in conclusions(report)))
+    for mode in report.modes:
+        _show_scaling(mode)
+    if report.processes:
+        _show_processes(report.processes)
+    if report.final:
+        _show_conditions(report)
+
+
+def _row(mode: ModeReport) -> dict[str, object]:
+    known = [loss for loss in mode.losses if loss is not None]
+    return {
+        "Mode": mode.name,
+        "First loss": known[0] if known else None,
+        "Last loss": known[-1] if known else None,
+        "Step": mode.step_s.median if mode.step_s else None,
+        "95 % interval": _interval(mode.step_s),
+        "Speedup": mode.ratio.median if mode.ratio else None,
+        "Samples/s": round(mode.samples_per_s) if mode.samples_per_s else None,
+        "MFU": mode.mfu,
+        "Zero gradients": mode.zero_gradients[-1][1] if mode.zero_gradients else None,
+        "First step": mode.first_call_s,
+        "Gradient error": mode.error,
+    }
+
+
+def _interval(timing: Timing | None) -> str | None:
+    return format_interval(timing.ci95, format_seconds) if timing and timing.ci95 else None
+
+
+def _show_scaling(mode: ModeReport) -> None:
+    if mode.scales:
+        st.markdown(
+            f"**{plain(mode.name)}**: the loss scale went from {mode.scales[0][1]:,.0f} to {mode.scales[-1][1]:,.0f}; "
+            f"{mode.skipped_steps} steps were skipped."
+        )
+    found = mode.underflow
+    if found:
+        unscaled, scaled, dead = map(format_percent, (found.unscaled, found.scaled, found.dead))
+        st.markdown(
+            f"**{plain(mode.name)}, late in training**: at a loss of {_short(found.loss)}, {unscaled} of the gradients "
+            f"are zero, {scaled} where the loss is scaled by {found.scale:,.0f}, and {dead} in fp32."
+        )
+
+
+def _short(number: float) -> str:
+    return f"{number:g}".replace("e-0", "e-")
+
+
+def _show_processes(found: Processes) -> None:
+    st.subheader(f"{found.count} processes", anchor="processes")
+    columns = st.columns(4, gap="medium")
+    columns[0].metric("Speedup over one", format_ratio(found.speedup.median) if found.speedup else UNKNOWN)
+    columns[1].metric("Efficiency", format_percent(found.efficiency))
+    columns[2].metric("Communicating, at most", format_percent(found.communicating))
+    columns[3].metric("Reduced in a step", format_bytes(found.reduced_bytes))
+    interval = format_interval(found.speedup.ci95, format_ratio) if found.speedup else UNKNOWN
+    difference = UNKNOWN if found.largest_loss_difference is None else f"{found.largest_loss_difference:.1e}"
+    alone = format_seconds(found.all_reduce_s.median) if found.all_reduce_s else UNKNOWN
+    st.caption(
+        f"DDP over {plain(found.backend)}, {plain(found.mode)}, one thread for each process on a CPU, in turns with "
+        f"one process that takes the whole batch: speedup {interval} at 95 %. The all-reduce of "
+        f"{found.reduced_bytes:,} bytes, 4 for each parameter, takes {alone} alone; DDP does a part of it while "
+        f"backward goes on. Largest relative difference of the losses to one process's: {difference}."
+    )
+    if found.data_parallel:
+        st.caption(f"DataParallel on the same GPUs: {format_seconds(found.data_parallel.median)} a step.")
+    st.markdown(WHY_NOT)
+
+
+def _show_conditions(report: TrainingReport) -> None:
+    peaks = dict.fromkeys(f"{mode.name.partition(' ')[0]}: {mode.peak or 'no known peak'}" for mode in report.modes)
+    libraries = report.environment.libraries if report.environment else {}
+    threads = "one thread for each process" if report.processes else f"{report.threads} threads"
+    told = ", ".join(f"{name} {version}" for name, version in libraries.items())
+    st.caption(
+        plain(
+            f"{report.model}: {report.parameters:,} parameters, {report.flop_count:,} FLOPs a step at batch "
+            f"{report.batch:,}, {report.optimizer} with learning rate {report.learning_rate:g}, seed {report.seed}, "
+            f"{threads}, {told}. Medians leave out the first step and those that warm up. "
+            f"MFU relative to {'; '.join(peaks)}."
+        )
+    )
+
+
+# What to train, chosen on the page and kept in the link.
+
+
+def choose(devices: Sequence[Device]) -> dict[str, str]:
+    """Draw the choices; return the arguments of the training, as texts."""
+    first, second, third, fourth = st.columns([3, 2, 2, 2], gap="medium")
+    with first:
+        model = select("Model", "model", [*PRESETS, OWN], shown=_model_label)
+        if model == OWN:
+            model = text("Widths", "widths", DEFAULT_WIDTHS, help="Of an MLP; hidden layers alike.")
+    usual = PRESETS[model].batch if model in PRESETS else 128
+    with second:
+        batch = text("Batch", "batch", "", help="Samples of a step.", placeholder=str(usual))
+    with third:
+        steps = text("Steps", "steps", DEFAULTS["steps"], help="Of each mode.")
+    with fourth:
+        data = segments("Data", "data", list(DATA), shown=str.capitalize)
+    modes = several("Modes", "modes", list(MODES), default=DEFAULTS["modes"].split(","))
+    st.caption(f"{_about(model)}{'; '.join(f'{name}: {MODES[name].about}' for name in modes)}. Data: {DATA[data]}.")
+    return {"model": model, "batch": batch, "steps": steps, "modes": ",".join(modes), "data": data} | _more(devices)
+
+
+def query_of(arguments: Mapping[str, str]) -> dict[str, str]:
+    """Return the link parameters of this page for the arguments of a training."""
+    names = {"learning_rate": "rate"}
+    query = {names.get(name, name): text for name, text in arguments.items()}
+    model = query.get("model", "")
+    return query if model in PRESETS or not model else query | {"model": OWN, "widths": model}
+
+
+def _model_label(name: str) -> str:
+    return name if name in PRESETS else "Another MLP, by its widths"
+
+
+def _about(model: str) -> str:
+    return f"{model}: {PRESETS[model].about}. " if model in PRESETS else ""
+
+
+def _more(devices: Sequence[Device]) -> dict[str, str]:
+    with st.expander("Optimizer, processes and seed"):
+        columns = st.columns(4, gap="medium")
+        with columns[0]:
+            optimizer = select("Optimizer", "optimizer", list(OPTIMIZERS))
+        with columns[1]:
+            rate = text("Learning rate", "rate", "", help="Of the optimizer.", placeholder=f"{OPTIMIZERS[optimizer]:g}")
+        with columns[2]:
+            most = max(most_processes(device, gpu_count_of(devices)) for device in devices)
+            count = text("Processes", "processes", DEFAULTS["processes"], help=f"1 to {most}, by torch's launcher.")
+        with columns[3]:
+            seed = text("Seed", "seed", DEFAULTS["seed"], help="Of the weights and the batches.")
+    return {"optimizer": optimizer, "learning_rate": rate, "processes": count, "seed": seed}
+
+
+def gpu_count_of(devices: Sequence[Device]) -> int:
+    """Return how many GPUs this server has."""
+    return sum(device.kind == "cuda" for device in devices)
