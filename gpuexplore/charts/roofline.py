@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from gpuexplore.analysis.roofline.points import Point
-from gpuexplore.analysis.roofline.roofs import Roof, ridges
+from gpuexplore.analysis.roofline import Point
+from gpuexplore.analysis.roofs import Roof, ridges
 from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo

@@ -7,8 +7,8 @@ from math import log10
 
 import pandas as pd
 
-from gpuexplore.analysis.roofline.points import Point
-from gpuexplore.analysis.roofline.roofs import Roof, ridges
+from gpuexplore.analysis.roofline import Point
+from gpuexplore.analysis.roofs import Roof, ridges
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.dtypes import FORMATS

@@ -1,11 +1,11 @@
 """The rungs of a ladder by the rate that their machine code allows at most, hollow, for nothing of it is measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.kernels.rung_bounds import RungBound
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
 from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
@@ -16,9 +16,9 @@ LABEL_ROOM = 1.25  # beside the longest bar
 TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
 
 
-def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
-    """Return a hollow bar for each rung whose bound is known; in FLOP/s, for rungs use units of different peaks."""
-    frame = pd.DataFrame([_row(rung) for rung in _known(rungs)], columns=["rate", *TOOLTIPS])
+def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
+    """Return a hollow bar for each rung, by its name, whose bound is known; in FLOP/s, as they use different units."""
+    frame = pd.DataFrame([_row(name, bound) for name, bound in _known(bounds).items()], columns=["rate", *TOOLTIPS])
     names = list(frame["rung"])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
     x = alt.X(
@@ -36,26 +36,26 @@ def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
     )
     labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(rungs)
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(bounds)
     )
     return chart
 
 
-def describe_rung_bounds(rungs: Sequence[RungBound]) -> str:
+def describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
     """Return the alternative text."""
-    told = [f"{rung.implementation.name} {format_flop_per_s(rung.bound.flop_per_s)}" for rung in _known(rungs)]
+    told = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
     return f"Upper bound by the machine code: {', '.join(told) or 'nothing is known'}"
 
 
-def _known(rungs: Sequence[RungBound]) -> list[RungBound]:
-    return [rung for rung in rungs if rung.bound.flop_per_s is not None]
+def _known(bounds: Mapping[str, InstructionBound]) -> dict[str, InstructionBound]:
+    return {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
 
 
-def _row(rung: RungBound) -> dict[str, object]:
+def _row(name: str, bound: InstructionBound) -> dict[str, object]:
     return {
-        "rate": rung.bound.flop_per_s,
-        "rung": rung.implementation.name,
-        "said": f"≤ {format_flop_per_s(rung.bound.flop_per_s)}",
-        "percent": format_percent(rung.bound.share_of_peak),
-        "evidence": rung.bound.evidence,
+        "rate": bound.flop_per_s,
+        "rung": name,
+        "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
+        "percent": format_percent(bound.share_of_peak),
+        "evidence": bound.evidence,
     }

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.run_summary import summary_of
+from gpuexplore.analysis.run.summary import summary_of
 from gpuexplore.errors import NotFound
 from gpuexplore.model import RunSummary
 from gpuexplore.store import ListedRun, Store, Wanted

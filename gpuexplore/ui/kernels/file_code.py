@@ -4,7 +4,6 @@ from hashlib import sha256
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import TargetGpu
 from gpuexplore.analysis.kernels.file_kernel import (
     ORIGINS,
     FileKernel,
@@ -13,6 +12,7 @@ from gpuexplore.analysis.kernels.file_kernel import (
     read_dynamic_shared,
     registers_in_words,
 )
+from gpuexplore.analysis.kernels.occupancy import TargetGpu
 from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import GpuExploreError, Unsupported
 from gpuexplore.jobs.kernel_files import machine_code_of

@@ -4,9 +4,8 @@ from math import prod
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import TargetGpu
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
-from gpuexplore.analysis.kernels.occupancy import occupancy
+from gpuexplore.analysis.kernels.occupancy import TargetGpu, occupancy
 from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.kernels.compiled_kernel import CompiledKernel

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.analysis.roofline.roof_experiments import roof_experiments
+from gpuexplore.analysis.roofs import roof_experiments
 from gpuexplore.model import Device, Run
 from gpuexplore.operations import operation_named
 from gpuexplore.ui.run.submit import start, started

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.roofline.roofs import compute_roof, memory_roof, ridges, roofs
+from gpuexplore.analysis.roofs import compute_roof, memory_roof, ridges, roofs
 from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape

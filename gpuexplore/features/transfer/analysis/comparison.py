@@ -11,7 +11,7 @@ from math import prod
 from operator import add
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, predict
-from gpuexplore.analysis.prediction.calls_of import calls_on
+from gpuexplore.analysis.prediction.calls import calls_on
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.features.transfer.analysis.link import Path, interpolated
 from gpuexplore.features.transfer.analysis.span import Span, measured_span

@@ -10,9 +10,8 @@ from math import log
 import numpy as np
 import pytest
 
-from gpuexplore.analysis.prediction.gpu import fitted
-from gpuexplore.analysis.prediction.gpu.coefficients import package_data
-from gpuexplore.analysis.prediction.gpu.estimate import from_data, observations
+from gpuexplore.analysis.prediction.gpu import fitted, from_data, observations
+from gpuexplore.analysis.prediction.gpu.terms import package_data
 from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
 from tests.unchanged import heavy
 
