@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpuexplore.analysis.model import AnalyzedResult, Bound
-from gpuexplore.analysis.roofs import Ridge, Roof, attainable_flop_per_s, compute_roof, memory_roof, ridges
+from gpuexplore.analysis.roofs import Roof, attainable_flop_per_s, compute_roof, memory_ridges, memory_roof
 from gpuexplore.analysis.utilization.peak_sources import PublishedResult, best_results
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, flop_count, shape_label
 from gpuexplore.dtypes import format_named
@@ -185,23 +185,23 @@ def explain(roofs: Sequence[Roof], points: Sequence[Point]) -> tuple[str, ...]:
 
 
 def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:
-    ridge = _default_ridge(roofs, points)
-    if ridge is None:
+    found = memory_ridges(roofs)
+    compute = _default_compute(found, points)
+    if compute is None:
         return None
     return (
-        f"In {ridge.compute.dtype} the ridge point is at **{format_intensity(ridge.intensity)}**: work that computes "
-        "less with each byte it moves waits for memory, and only work right of it can reach "
-        f"{format_flop_per_s(ridge.compute.rate)}."
+        f"In {compute.dtype} the ridge point is at **{format_intensity(found[compute])}**: work that computes less "
+        "with each byte it moves waits for memory, and only work right of it can reach "
+        f"{format_flop_per_s(compute.rate)}."
     )
 
 
-def _default_ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> Ridge | None:
-    """Return the ridge with memory in the dtype most points have, else in the default one, else the first."""
-    found = [ridge for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
+def _default_compute(limits: Iterable[Roof], points: Sequence[Point]) -> Roof | None:
+    """Return the compute limit in the dtype most points have, else in the default one, else the first."""
     counts = Counter(point.compute.dtype for point in points if point.compute)
     return max(
-        found,
-        key=lambda ridge: (counts[ridge.compute.dtype], ridge.compute.dtype == DEFAULT_DTYPE, ridge.compute.rate),
+        limits,
+        key=lambda limit: (counts[limit.dtype], limit.dtype == DEFAULT_DTYPE, limit.rate),
         default=None,
     )
 

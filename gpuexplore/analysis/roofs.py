@@ -123,15 +123,6 @@ class Roof:
         return self.peak_kind == "measured_ceiling"
 
 
-@dataclass(frozen=True, slots=True)
-class Ridge:
-    """The intensity in FLOP/byte from which a compute roof, not a bandwidth, is the limit."""
-
-    compute: Roof
-    bandwidth: Roof
-    intensity: float
-
-
 def roofs(device: Device, measured: Iterable[Result] = (), recorded: Iterable[Result] = ()) -> tuple[Roof, ...]:
     """Return the compute roofs of every dtype and unit, those of the caches and of memory, then what was reached.
 
@@ -147,12 +138,17 @@ def roofs(device: Device, measured: Iterable[Result] = (), recorded: Iterable[Re
     return (*_limits(device), *_best_by_kind(reached))
 
 
-def ridges(all_roofs: Sequence[Roof]) -> tuple[Ridge, ...]:
-    """Return the ridge point of every compute limit with every bandwidth limit."""
+def ridges(all_roofs: Sequence[Roof]) -> dict[tuple[Roof, Roof], float]:
+    """Return the intensity in FLOP/byte from which each compute limit decides, and not each bandwidth limit."""
     limits = [roof for roof in all_roofs if not roof.reached]
     compute = [limit for limit in limits if limit.kind == "compute"]
     bandwidths = [limit for limit in limits if limit.kind != "compute"]
-    return tuple(Ridge(high, slope, ridge_point(high.rate, slope.rate)) for high, slope in product(compute, bandwidths))
+    return {(high, slope): ridge_point(high.rate, slope.rate) for high, slope in product(compute, bandwidths)}
+
+
+def memory_ridges(all_roofs: Sequence[Roof]) -> dict[Roof, float]:
+    """Return the intensity in FLOP/byte from which each compute limit decides, and not memory."""
+    return {high: found for (high, slope), found in ridges(all_roofs).items() if slope.kind == "memory"}
 
 
 def compute_roof(all_roofs: Iterable[Roof], dtype: str, unit: Unit) -> Roof | None:
