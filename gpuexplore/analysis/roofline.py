@@ -175,6 +175,9 @@ def without_flops(results: Iterable[Result]) -> int:
     return sum(result.measurement is not None and flop_count(result.case) == 0 for result in results)
 
 
+# What a roofline shows, in a few plain sentences made from its figures.
+
+
 DEFAULT_DTYPE = "fp32"
 
 

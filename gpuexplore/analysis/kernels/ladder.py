@@ -113,6 +113,9 @@ def _rung(row: Implementation, result: Result | None, library: Result | None) ->
     return Rung(row, result, library.case.implementation, found.ratio, found.ci95)
 
 
+# The rate that the machine code of each rung allows at most on a GPU, as recorded when it was compiled.
+
+
 def rung_bounds(
     operation: Operation, backend: str, shape: Shape, *, dtype: str, gpu: Accelerator
 ) -> dict[str, InstructionBound]:

@@ -181,6 +181,9 @@ def _peak(analyzed: AnalyzedResult) -> dict[str, Any]:
 FlatRow = dict[str, Any]
 
 
+# Results as flat rows, one per case, for CSV, Parquet and data frames: plain columns, units in their names.
+
+
 def rows(analysis: RunAnalysis, run: Run | None = None) -> list[FlatRow]:
     """Return one flat row per result of the run, in order, all with the same columns; unknown is None.
 

@@ -7,6 +7,9 @@ from gpuexplore.analysis.utilization.utilization import arithmetic_of, default_b
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Experiment, Peak, PeakKind, Result
 
+NO_DEVICE = "the result does not name its device"
+NO_BANDWIDTH = "no memory bandwidth is known for this device: enter one on the page Devices"
+
 
 def comparison_for(experiment: Experiment, baseline: str = "", peak: str = "") -> Comparison:
     """Return the comparison; an empty text stands for the default.
@@ -25,10 +28,6 @@ def baselines(experiment: Experiment) -> tuple[str, ...]:
     default = default_baseline(experiment.operation, experiment.implementations)
     names = sorted(experiment.implementations, key=lambda name: name != default)
     return (*names, *experiment.dtypes)
-
-
-NO_DEVICE = "the result does not name its device"
-NO_BANDWIDTH = "no memory bandwidth is known for this device: enter one on the page Devices"
 
 
 def peak_kind(text: str) -> PeakKind | None:

@@ -198,6 +198,11 @@ def shapes_by_work(results: Sequence[Result]) -> list[Shape]:
     return sorted(cases, key=lambda shape: (flop_count(cases[shape]), byte_count(cases[shape])))
 
 
+# The best that was measured on a device: a ceiling that no short loop gives, from large products and long streams.
+#
+# It is a maximum of what was tried, so the true ceiling is at or above it.
+
+
 TILE_FLOP_COUNT = 2 * 128 * 128 * 2048  # one tile for each core: with fewer, cores have no work
 FROM_MEMORY = 0.75  # of the bytes of a stream: STREAM's rule of arrays of four caches
 

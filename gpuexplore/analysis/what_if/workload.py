@@ -174,6 +174,9 @@ def _bytes(layer: WorkloadLayer, format_of: Callable[[WorkloadLayer], DType]) ->
     return layer.contract.byte_count(layer.shape, format_of(layer))
 
 
+# Whether a time that somebody entered can be, by the rule that judges every claim.
+
+
 def why_impossible(workload: Workload, device: Device, dtype: DType, time_s: float, *, peak: Peak | None) -> str | None:
     """Return the limit of `device` that the workload in `time_s` is far above; None where it is above none.
 
