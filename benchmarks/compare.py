@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from math import exp, log
 
-from gpuexplore.analysis.compare import Side, compare_runs
-from gpuexplore.analysis.compare.compare import CAREFUL
+from gpuexplore.analysis.compare import CAREFUL, Side, compare_runs
 from gpuexplore.jobs.run_sources import side_of
 from gpuexplore.model import Case, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store

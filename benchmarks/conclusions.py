@@ -34,7 +34,7 @@ from statistics import median, stdev
 from tempfile import TemporaryDirectory
 
 from benchmarks.bias import busy_loop
-from gpuexplore.analysis.compare.compare import Side, compare_runs
+from gpuexplore.analysis.compare import Side, compare_runs
 from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze

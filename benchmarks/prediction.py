@@ -22,18 +22,15 @@ from benchmarks.prediction_peers import HEURISTICS, heuristics_s, neusight_s, ro
 from gpuexplore.analysis.prediction import INTERVAL, Conditions, Prediction, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import (
     Calibration,
-    Observation,
+    ObservedEfficiency,
     from_noted,
     from_published,
     from_results,
-    noted_case,
-    noted_time_s,
-    published_case,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import USUAL, conditions_of
 from gpuexplore.analysis.prediction.gpu import Fitted, fitted
-from gpuexplore.analysis.prediction.gpu.estimate import observations as seen_by_others
+from gpuexplore.analysis.prediction.gpu import observations as seen_by_others
 from gpuexplore.analysis.prediction.gpu.facts import published_call
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED
 from gpuexplore.devices import ACCELERATORS, row_of, table_device
@@ -108,10 +105,9 @@ def of_gpus(trials: Iterable[Trial]) -> list[Trial]:
 def claims() -> list[Claim]:
     """Return everything that was measured on a GPU of the table."""
     published = [
-        Claim("published", published_case(one), table_device(one.spec_key), one.time_s, conditions=SEARCHED)
-        for one in PUBLISHED
+        Claim("published", one.case, table_device(one.spec_key), one.time_s, conditions=SEARCHED) for one in PUBLISHED
     ]
-    noted = [Claim("noted", noted_case(one), table_device(one.spec_key), noted_time_s(one)) for one in NOTED]
+    noted = [Claim("noted", one.case, table_device(one.spec_key), one.time_s) for one in NOTED]
     recorded = [
         Claim("recorded", result.case, device, measured.median_s)
         for _, result in recorded_results()
@@ -143,7 +139,7 @@ def fitted_without(spec_keys: frozenset[str]) -> Predictor:
 def leave_out(spec_keys: frozenset[str], gpus: Fitted) -> Calibration:
     """Return the calibration on what was observed on all devices but these."""
     recorded = from_results((result for _, result in recorded_results()), "recorded", gpus)
-    known: tuple[Observation, ...] = (*from_published(), *from_noted(), *recorded)
+    known: tuple[ObservedEfficiency, ...] = (*from_published(), *from_noted(), *recorded)
     return calibrated_on((each for each in known if each.device.spec_key not in spec_keys), gpus)
 
 

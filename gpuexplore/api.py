@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.analysis.prediction.request import Question, predictions
+from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.analysis.utilization.peak_choice import comparison_for
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json, readings
 from gpuexplore.devices.discovery import first_dtypes
 from gpuexplore.errors import InvalidInput
@@ -197,7 +197,7 @@ def predict(
     texts = texts_of("predict", ("dtypes", "implementation", "calls"), further)
     if not texts.get("dtypes", "given"):
         del texts["dtypes"]  # as where nothing is given
-    asked = Question(
+    asked = PredictionRequest(
         name_typed("operation", operation),
         text_typed("gpus", gpus),
         sizes=text_typed("sizes", sizes),

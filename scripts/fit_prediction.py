@@ -23,11 +23,19 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares, minimize
 
-from gpuexplore.analysis.prediction.gpu.coefficients import FILE, GROUPS, SINGLE, Coefficients, expected, names_for
-from gpuexplore.analysis.prediction.gpu.estimate import Fitted, Seen, deviation, made, observations
+from gpuexplore.analysis.prediction.gpu import CallObservation, Fitted, deviation, made, observations
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Indices, Numbers
 from gpuexplore.analysis.prediction.gpu.likeness import observe
-from gpuexplore.analysis.prediction.gpu.terms import terms
+from gpuexplore.analysis.prediction.gpu.terms import (
+    FILE,
+    GROUPS,
+    SINGLE,
+    Coefficients,
+    expected,
+    exponential,
+    names_for,
+    terms,
+)
 
 TARGET = Path(__file__).parent.parent / "gpuexplore" / "analysis" / "data" / FILE
 SCALE = 0.15  # of residuals, beyond which they pull with less than their square
@@ -74,7 +82,7 @@ def main() -> int:
     return 0
 
 
-def _check(seen: Sequence[Seen]) -> int:
+def _check(seen: Sequence[CallObservation]) -> int:
     written = json.loads(TARGET.read_text(encoding="utf-8"))["coefficients"]
     found = dict(coefficients_of(seen))
     apart = {name for name in written.keys() | found.keys() if abs(written.get(name, 9) - found.get(name, 9)) > 0.02}
@@ -84,40 +92,39 @@ def _check(seen: Sequence[Seen]) -> int:
 
 def as_data(found: Fitted) -> dict[str, Any]:
     """Return what is written of a predictor."""
-    weights = np.zeros(len(found.seen))
-    for observed in found.observed.values():
-        weights[list(observed.numbers)] = observed.weights
     rounded = partial(round, ndigits=DIGITS)
     return {
         "about": "written by scripts/fit_prediction.py from the measurements of others in this package",
-        "coefficients": {name: rounded(value) for name, value in found.coefficients},
+        "coefficients": {name: rounded(value) for name, value in found.coefficients.items()},
         "intervals": {name: rounded(value) for name, value in found.intervals.items()},
-        "weights": [rounded(float(value)) for value in weights],
+        "weights": [rounded(float(value)) for value in found.weights],
     }
 
 
-def fit(seen: Sequence[Seen], intervals: Mapping[str, float] | None = None) -> Fitted:
+def fit(seen: Sequence[CallObservation], intervals: Mapping[str, float] | None = None) -> Fitted:
     """Return the predictor fitted to observations, with intervals as they are given."""
     return corrected(seen, coefficients_of(seen), intervals)
 
 
-def corrected(seen: Sequence[Seen], coefficients: Coefficients, intervals: Mapping[str, float] | None = None) -> Fitted:
+def corrected(
+    seen: Sequence[CallObservation], coefficients: Coefficients, intervals: Mapping[str, float] | None = None
+) -> Fitted:
     """Return the predictor of coefficients and of observations near a call."""
     batch = Batch([each.facts for each in seen])
-    observed = observe(batch, -errors(batch, seen, coefficients), np.array([each.noise for each in seen]))
-    return made(coefficients, observed, intervals or {}, seen)
+    weights = observe(batch, -errors(batch, seen, coefficients), np.array([each.noise for each in seen]))
+    return made(coefficients, weights, intervals or {}, seen)
 
 
-def coefficients_of(seen: Sequence[Seen]) -> Coefficients:
+def coefficients_of(seen: Sequence[CallObservation]) -> Coefficients:
     """Return the coefficients that make the terms nearest to what was measured."""
     batch = Batch([each.facts for each in seen])
     names = names_for(batch)
     means = np.array([expected(name).mean for name in names])
-    deviations = np.array([expected(name).deviation for name in names])
+    deviations = np.array([expected(name).stdev for name in names])
     weight = 1 / np.hypot(SCALE, np.array([each.noise for each in seen]))
 
     def weighed(values: Numbers) -> Numbers:
-        known = Coefficients(dict(zip(names, values.tolist(), strict=True)))
+        known = dict(zip(names, values.tolist(), strict=True))
         found: Numbers = errors(batch, seen, known) * weight
         return found
 
@@ -134,33 +141,33 @@ def coefficients_of(seen: Sequence[Seen]) -> Coefficients:
         return np.concatenate([found, np.diag(1 / deviations)])
 
     found = least_squares(residuals, means, jac=slopes, loss="soft_l1", max_nfev=STEPS)
-    return Coefficients(dict(zip(names, found.x.tolist(), strict=True)))
+    return dict(zip(names, found.x.tolist(), strict=True))
 
 
 def columns_of_calls(batch: Batch, names: Sequence[str]) -> list[Indices]:
     """Return for each coefficient, and for each group of them, which of `names` each call depends on."""
     place = {name: at for at, name in enumerate(names)}
     alone = [np.full(len(batch), place[name]) for name in SINGLE]
-    members = ((name, batch.group(*by)) for name, (by, _) in GROUPS.items())
     of_groups = (
-        np.array([place[f"{name}:{member}"] for member in group.names])[group.places] for name, group in members
+        np.array([place[f"{name}:{member}"] for member in batch.members(*by)])[batch.member_of(*by)]
+        for name, (by, _) in GROUPS.items()
     )
     return [*alone, *of_groups]
 
 
-def errors(batch: Batch, seen: Sequence[Seen], known: Coefficients) -> Numbers:
+def errors(batch: Batch, seen: Sequence[CallObservation], known: Coefficients) -> Numbers:
     """Return logarithms of what the terms say over what was measured."""
     searched = np.array([each.searched for each in seen])
     measured = np.log([each.time_s for each in seen])
-    saved = np.where(searched, np.log1p(-known.exp("searched")), 0.0)
+    saved = np.where(searched, np.log1p(-exponential(known, "searched")), 0.0)
     found: Numbers = np.log(terms(batch, known).total) + saved - measured
     return found
 
 
-Split = tuple[tuple[Seen, ...], tuple[Seen, ...]]
+Split = tuple[tuple[CallObservation, ...], tuple[CallObservation, ...]]
 
 
-def without_devices(seen: Sequence[Seen]) -> list[Split]:
+def without_devices(seen: Sequence[CallObservation]) -> list[Split]:
     """Return for each device the observations of all others, and its own; those that few measured are left out as one.
 
     What the few tell of a device is one product or two: to leave each out alone would take most of the time.
@@ -169,18 +176,18 @@ def without_devices(seen: Sequence[Seen]) -> list[Split]:
     return _by(seen, lambda each: each.facts.device if counts[each.facts.device] >= FEW else "")
 
 
-def without_architectures(seen: Sequence[Seen]) -> list[Split]:
+def without_architectures(seen: Sequence[CallObservation]) -> list[Split]:
     """Return for each architecture the observations of all others, and its own."""
     return _by(seen, lambda each: each.facts.architecture)
 
 
-def without_shapes(seen: Sequence[Seen]) -> list[Split]:
+def without_shapes(seen: Sequence[CallObservation]) -> list[Split]:
     """Return for each fifth of the shapes the observations of all other shapes, and its own."""
     shapes = {shape: at for at, shape in enumerate(dict.fromkeys(str(each.case.shape) for each in seen))}
     return _by(seen, lambda each: shapes[str(each.case.shape)] % FOLDS)
 
 
-def _by(seen: Sequence[Seen], key: Callable[[Seen], object]) -> list[Split]:
+def _by(seen: Sequence[CallObservation], key: Callable[[CallObservation], object]) -> list[Split]:
     keys = dict.fromkeys(map(key, seen))
     return [
         (tuple(each for each in seen if key(each) != one), tuple(each for each in seen if key(each) == one))
@@ -188,7 +195,7 @@ def _by(seen: Sequence[Seen], key: Callable[[Seen], object]) -> list[Split]:
     ]
 
 
-def left_out(others: Sequence[Seen], own: Sequence[Seen]) -> tuple[Left, Left]:
+def left_out(others: Sequence[CallObservation], own: Sequence[CallObservation]) -> tuple[Left, Left]:
     """Return what was left out, predicted from the others, and from those of them at other shapes alone."""
     coefficients = coefficients_of(others)
     shapes = {(each.case.operation, each.case.shape) for each in own}
@@ -196,7 +203,7 @@ def left_out(others: Sequence[Seen], own: Sequence[Seen]) -> tuple[Left, Left]:
     return _predicted(own, corrected(others, coefficients)), _predicted(own, corrected(elsewhere, coefficients))
 
 
-def _predicted(own: Sequence[Seen], found: Fitted) -> Left:
+def _predicted(own: Sequence[CallObservation], found: Fitted) -> Left:
     judged = found.judged([each.facts for each in own])
     gain = np.where([each.searched for each in own], found.searched_gain(), 0.0)
     wrong = np.log(judged.times_s) + gain - np.log([each.time_s for each in own])

@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.kernels.memory_access import ROW_BYTES, Passes, Word
+from gpuexplore.analysis.kernels.memory_access import ROW_BYTES, Word, collisions, passes_of, wanted_words
 from gpuexplore.charts.block_arrays import (
     AROUND,
     EDGE,
@@ -21,7 +21,7 @@ from gpuexplore.charts.block_arrays import (
     lanes_label,
 )
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.kernels.ptx import BANKS
+from gpuexplore.kernels.ptx import BANKS, Access
 
 FIRST, CONFLICT = "in the first pass of its bank", "bank conflict"
 CONFLICT_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#c0392b' : '#ff7f6b'")
@@ -40,10 +40,11 @@ GRID: dict[str, Any] = {
 COLUMNS = ("bank", "right", "middle", "row", "bottom", "center", "what", "lanes", "bytes", "wavefront")
 
 
-def bank_picture(passes: Passes, title: str) -> alt.LayerChart:
+def bank_picture(access: Access, title: str) -> alt.LayerChart:
     """Return a row for each 128 bytes that are touched, a column for each bank, and the lanes in their words."""
-    rows = sorted({word.word // BANKS for word in passes.words})
-    frame = pd.DataFrame([_box(word, rows.index(word.word // BANKS)) for word in passes.words], columns=list(COLUMNS))
+    wanted = wanted_words(access)
+    rows = sorted({word.word // BANKS for word in wanted})
+    frame = pd.DataFrame([_box(word, rows.index(word.word // BANKS)) for word in wanted], columns=list(COLUMNS))
     across, down = alt.Scale(domain=[0, BANKS], nice=False), alt.Scale(domain=[len(rows), 0], nice=False)
     starts = "[" + ",".join(str(row * ROW_BYTES) for row in rows) + "]"
     beside = alt.Axis(
@@ -76,17 +77,19 @@ def bank_picture(passes: Passes, title: str) -> alt.LayerChart:
         width="container",
         height=AROUND + max(LEAST_HEIGHT, ROW_HEIGHT * len(rows)),
         title=heading,
-        description=described(passes, title),
+        description=described(access, title),
     )
     return chart
 
 
-def described(passes: Passes, title: str) -> str:
+def described(access: Access, title: str) -> str:
     """Return the alternative text: words, wavefronts, and the first bank of which several words are wanted."""
-    told = f"{title}: {len(passes.words)} words in {passes.wavefronts} wavefronts, of {passes.fewest} at least"
-    if not passes.collisions:
+    wanted = wanted_words(access)
+    taken, fewest = passes_of(access)
+    told = f"{title}: {len(wanted)} words in {taken} wavefronts, of {fewest} at least"
+    if not collisions(wanted):
         return f"{told}; no two lanes want different words of one bank at once"
-    bank, lanes = passes.collisions[0]
+    bank, lanes = collisions(wanted)[0]
     return f"{told}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
 
 

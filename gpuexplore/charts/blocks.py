@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.kernels.blocks import BlockShape
+from gpuexplore.analysis.kernels.occupancy import BlockShape
 from gpuexplore.charts.palette import color_of
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_percent, format_seconds

@@ -5,7 +5,7 @@ from typing import Protocol
 import pandas as pd
 
 from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.analysis.run.flat_rows import rows
+from gpuexplore.analysis.run.json_report import rows
 from gpuexplore.model import Run
 
 
@@ -33,7 +33,7 @@ def analysis_of(source: Source) -> RunAnalysis:
 
 
 def to_frame(source: Source, run: Run | None = None) -> pd.DataFrame:
-    """Return one row per result with the columns of `gpuexplore.analysis.run.flat_rows`; unknown is missing.
+    """Return one row per result with the columns of `gpuexplore.analysis.run.json_report`; unknown is missing.
 
     Args:
         source: of the results.

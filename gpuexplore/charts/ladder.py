@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
 from gpuexplore.analysis.kernels.ladder import Published, Rung
-from gpuexplore.analysis.kernels.rung_bounds import RungBound
 from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
@@ -89,12 +89,14 @@ def _published(rungs: Sequence[Rung], published: Mapping[str, Published]) -> pd.
     return pd.DataFrame(rows, columns=["rung", "share", "said"])
 
 
-def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
+def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
     """Return a bar for each rung whose bound is known, hollow, for nothing of it is measured.
 
     It is in FLOP/s, for rungs use units of different peaks.
     """
-    frame = pd.DataFrame([_bound_row(rung) for rung in _known(rungs)], columns=["rate", *BOUND_TOOLTIPS])
+    frame = pd.DataFrame(
+        [_bound_row(name, bound) for name, bound in _known(bounds).items()], columns=["rate", *BOUND_TOOLTIPS]
+    )
     names = list(frame["rung"])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
     x = alt.X(
@@ -112,26 +114,26 @@ def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
     )
     labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(rungs)
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(bounds)
     )
     return chart
 
 
-def describe_rung_bounds(rungs: Sequence[RungBound]) -> str:
+def describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
     """Return the alternative text."""
-    told = [f"{rung.implementation.name} {format_flop_per_s(rung.bound.flop_per_s)}" for rung in _known(rungs)]
+    told = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
     return f"Upper bound by the machine code: {', '.join(told) or 'nothing is known'}"
 
 
-def _known(rungs: Sequence[RungBound]) -> list[RungBound]:
-    return [rung for rung in rungs if rung.bound.flop_per_s is not None]
+def _known(bounds: Mapping[str, InstructionBound]) -> dict[str, InstructionBound]:
+    return {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
 
 
-def _bound_row(rung: RungBound) -> dict[str, object]:
+def _bound_row(name: str, bound: InstructionBound) -> dict[str, object]:
     return {
-        "rate": rung.bound.flop_per_s,
-        "rung": rung.implementation.name,
-        "said": f"≤ {format_flop_per_s(rung.bound.flop_per_s)}",
-        "percent": format_percent(rung.bound.share_of_peak),
-        "evidence": rung.bound.evidence,
+        "rate": bound.flop_per_s,
+        "rung": name,
+        "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
+        "percent": format_percent(bound.share_of_peak),
+        "evidence": bound.evidence,
     }

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from gpuexplore.analysis.roofline.points import Point
-from gpuexplore.analysis.roofline.roofs import Roof, ridges
+from gpuexplore.analysis.roofline import Point
+from gpuexplore.analysis.roofs import Roof, memory_ridges
 from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
@@ -76,12 +76,12 @@ def roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> alt.LayerChart:
 def describe_roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> str:
     """Return the alternative text: the limits, the ridges with memory and how many points there are."""
     flat = [roof for roof in roofs if roof.kind == "compute" and not roof.reached]
-    with_memory = [ridge for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
+    with_memory = memory_ridges(roofs).items()
     best = max(points, key=lambda point: point.fraction or 0.0, default=None)
     sentences = (
         _listed("Flat roofs", [f"{roof.label} {format_flop_per_s(roof.rate)}" for roof in flat]),
         _listed(
-            "Ridge points", [f"{ridge.compute.label} {format_intensity(ridge.intensity)}" for ridge in with_memory]
+            "Ridge points", [f"{compute.label} {format_intensity(intensity)}" for compute, intensity in with_memory]
         ),
         f"Nearest to its roof of {len(points)} points: {best.name}, {format_percent(best.fraction)}"
         if best

@@ -7,8 +7,8 @@ from math import log10
 
 import pandas as pd
 
-from gpuexplore.analysis.roofline.points import Point
-from gpuexplore.analysis.roofline.roofs import Roof, ridges
+from gpuexplore.analysis.roofline import Point
+from gpuexplore.analysis.roofs import Roof, memory_ridges, ridges
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.dtypes import FORMATS
@@ -51,7 +51,7 @@ class RooflineWindow:
 
 def window(roofs: Sequence[Roof], points: Sequence[Point]) -> RooflineWindow:
     """Return the window that shows every point, every ridge with memory and some of the roofs beside them."""
-    shown = [ridge.intensity for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
+    shown = [*memory_ridges(roofs).values()]
     shown += [point.intensity for point in points]
     left, right = min([LOWEST_INTENSITY * ROOM, *shown]), ROOM * max([1.0, *shown])
     whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width holds the rest
@@ -93,17 +93,18 @@ def ridge_marks(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
     """Return the ridge points in the window, those with memory larger and with their intensity beside them."""
     rows: list[FrameRow] = []
     told: set[str] = set()
-    for ridge in ridges(roofs):
-        if not seen.intensity_low <= ridge.intensity <= seen.intensity_high:
+    for (compute, bandwidth), intensity in ridges(roofs).items():
+        if not seen.intensity_low <= intensity <= seen.intensity_high:
             continue
-        memory, said = ridge.bandwidth.kind == "memory", format_intensity(ridge.intensity)
+        memory = bandwidth.kind == "memory"
+        said = format_intensity(intensity)
         rows.append(
             {
-                "intensity": ridge.intensity,
-                "rate": ridge.compute.rate,
+                "intensity": intensity,
+                "rate": compute.rate,
                 "size": 60 if memory else 18,
                 "text": said.split(" ")[0] if memory and said not in told else "",
-                "label": f"{ridge.compute.label} and {ridge.bandwidth.label}",
+                "label": f"{compute.label} and {bandwidth.label}",
                 "said": said,
             }
         )

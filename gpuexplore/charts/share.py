@@ -4,7 +4,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.alt_text import alt_text, left_out
 from gpuexplore.charts.frame import Source, analysis_of

@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.what_if.user_claims import UserClaim
+from gpuexplore.analysis.what_if.summary import UserClaim
 from gpuexplore.charts.axes import x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.series import NEUTRAL

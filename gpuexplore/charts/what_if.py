@@ -10,8 +10,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
-from gpuexplore.analysis.what_if.what_if import Span, WhatIf
+from gpuexplore.analysis.prediction import UncertainValue
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS
+from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label, x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
@@ -70,7 +71,7 @@ class ComparedQuantity:
 
     label: str
     title: str
-    of: Callable[[WhatIf], Span | None]
+    of: Callable[[WhatIf], UncertainValue | None]
     words: Words
     tick: str
     missing: str
@@ -232,11 +233,11 @@ def _ratio_y(title: str, values: Sequence[float]) -> alt.Y:
     return alt.Y("value:Q", title=title, axis=axis, scale=scale)
 
 
-def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], Span | None], words: Words) -> pd.DataFrame:
+def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], UncertainValue | None], words: Words) -> pd.DataFrame:
     return pd.DataFrame([_drawn(row, quantity(row), words) for row in rows], columns=list(COLUMNS))
 
 
-def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
+def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, object]:
     told = words(span.value) if span else "unknown"
     origin = row.origin.label if row.origin else "unknown"
     return {

@@ -5,8 +5,7 @@ from dataclasses import asdict
 from math import prod
 from typing import Any
 
-from gpuexplore.analysis.kernels.blocks import read_multiprocessors
-from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
+from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, read_multiprocessors, waves
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_named
 from gpuexplore.cli.output import print_columns, print_json, say_readings

@@ -4,11 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Nearest, Prediction
-from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
-from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Nearest, Prediction, UncertainValue
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS
+from gpuexplore.analysis.prediction.request import USUAL_DTYPES, PredictionRequest, predictions
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.analysis.what_if.what_if import Span
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
@@ -55,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the predictions, a line each with its interval."""
     if arguments.impl is not None:
         operation_named(operation_of(arguments)).implementation_named(arguments.impl)  # an empty name is none
-    asked = Question(
+    asked = PredictionRequest(
         operation=operation_of(arguments),
         gpus=arguments.gpu,
         sizes=arguments.size,
@@ -148,13 +147,13 @@ def _print(found: Sequence[Prediction]) -> None:
         print(f"  To make it better: {better}")
 
 
-def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, Span] | None:
+def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, UncertainValue] | None:
     """Return the first dtype that was predicted for the same call, and how many times as fast this one is."""
     of = (prediction.device, prediction.case.shape, prediction.calls)
     first = next((each for each in found if (each.device, each.case.shape, each.calls) == of), prediction)
     if first.case.dtype == prediction.case.dtype or first.interval_s is None or prediction.interval_s is None:
         return None
-    times = [Span(each.time_s or 0.0, *(each.interval_s or ())) for each in (first, prediction)]
+    times = [UncertainValue(each.time_s or 0.0, *(each.interval_s or ())) for each in (first, prediction)]
     return first.case.dtype, times[0].over(times[1])
 
 

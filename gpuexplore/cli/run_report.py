@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.estimate import TOLD_FROM_S, check_limits, estimate
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.best_results import best_of
+from gpuexplore.analysis.utilization.peak_choice import comparison_for
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli.output import print_columns, print_json, print_summary
 from gpuexplore.cli.streams import say
@@ -32,8 +32,8 @@ def say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earli
     expected = estimate(experiment, devices, earlier, cold=True)
     if expected.seconds < TOLD_FROM_S:
         return
-    slow = expected.slow[0] if expected.slow else None
-    way = f" (--dtype without {slow.dtype}, or --impl without {slow.implementation}, leaves it out)" if slow else ""
+    dtype, implementation = next(iter(expected.slow), (None, None))
+    way = f" (--dtype without {dtype}, or --impl without {implementation}, leaves it out)" if dtype else ""
     say(f"gpuexplore: {expected.cases} cases take {expected.sentence}{way}")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuexplore.analysis.compare import Side
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.run_summary import summary_of
+from gpuexplore.analysis.run.summary import summary_of
 from gpuexplore.devices import accelerators
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.reading import read_apart

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.compare import RunComparison, as_markdown, compare_runs
-from gpuexplore.analysis.compare.texts import UNTOLD
+from gpuexplore.analysis.compare import RunComparison, compare_runs
+from gpuexplore.analysis.comparison_texts import UNTOLD, as_markdown
 from gpuexplore.charts.comparison import comparison
 from gpuexplore.errors import NotFound
 from gpuexplore.jobs.run_sources import side_of

@@ -12,7 +12,7 @@ import streamlit as st
 from gpuexplore import charts
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.charts import has_share
 from gpuexplore.charts.points import Lines, panels, shown_lines
 from gpuexplore.errors import InvalidInput

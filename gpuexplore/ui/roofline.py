@@ -8,10 +8,8 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.analysis.model import Context
-from gpuexplore.analysis.roofline.points import Point, place, published_points, without_flops
-from gpuexplore.analysis.roofline.roof_experiments import roof_experiments
-from gpuexplore.analysis.roofline.roofs import Roof, roofs
-from gpuexplore.analysis.roofline.summary import explain
+from gpuexplore.analysis.roofline import Point, explain, place, published_points, without_flops
+from gpuexplore.analysis.roofs import Roof, roof_experiments, roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import device_of, shape_label

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.analysis.run.run_summary import quality_of
+from gpuexplore.analysis.run.summary import quality_of
 from gpuexplore.charts.exports import EXPORTS, Exported, export
 from gpuexplore.errors import GpuExploreError, NotFound, StoreUnavailable
 from gpuexplore.model import Run

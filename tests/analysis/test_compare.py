@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.compare import Difference, Side, as_json, as_markdown, compare_runs
+from gpuexplore.analysis.compare import Difference, Side, compare_runs
+from gpuexplore.analysis.comparison_texts import as_json, as_markdown
 from gpuexplore.model import Flag, Options, Status
 from tests.analysis.made import failed, ok
 

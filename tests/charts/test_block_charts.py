@@ -1,5 +1,4 @@
 from gpuexplore.analysis.kernels.block_steps import barrier_intervals
-from gpuexplore.analysis.kernels.memory_access import passes_of
 from gpuexplore.charts.block_arrays import (
     BEFORE,
     REQUESTED,
@@ -60,7 +59,7 @@ def test_lanes_are_named_in_short():
 
 
 def test_words_that_wait_for_their_bank_have_a_colour_of_their_own():
-    spec = bank_picture(passes_of(access([0, 128, 4])), "Shared memory").to_dict()
+    spec = bank_picture(access([0, 128, 4]), "Shared memory").to_dict()
 
     assert [(row["bank"], row["row"], row["lanes"]) for row in rows(spec, FIRST)] == [(0, 0, "0"), (1, 0, "2")]
     assert [(row["bank"], row["row"], row["lanes"]) for row in rows(spec, CONFLICT)] == [(0, 1, "1")]
@@ -70,7 +69,7 @@ def test_words_that_wait_for_their_bank_have_a_colour_of_their_own():
 
 
 def test_no_conflict_is_said_too():
-    assert "no two lanes want" in bank_picture(passes_of(access(4 * LANES)), "Shared").to_dict()["description"]
+    assert "no two lanes want" in bank_picture(access(4 * LANES), "Shared").to_dict()["description"]
 
 
 def test_timeline_shows_who_works_and_who_waits():

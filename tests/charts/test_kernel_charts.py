@@ -1,8 +1,7 @@
 from dataclasses import replace
 
-from gpuexplore.analysis.kernels.blocks import BlockShape
-from gpuexplore.analysis.kernels.ladder import ladder, published
-from gpuexplore.analysis.kernels.rung_bounds import rung_bounds
+from gpuexplore.analysis.kernels.ladder import ladder, published, rung_bounds
+from gpuexplore.analysis.kernels.occupancy import BlockShape
 from gpuexplore.charts.blocks import block_occupancy, block_times
 from gpuexplore.charts.ladder import describe_ladder, rung_bounds_chart
 from gpuexplore.charts.ladder import ladder as ladder_chart
@@ -47,7 +46,7 @@ def test_bounds_are_drawn_by_their_rate_whatever_units_they_use():
 
 
 def test_bounds_of_nothing_draw_nothing_and_do_not_fail():
-    assert "nothing is known" in rung_bounds_chart(()).to_dict()["description"]
+    assert "nothing is known" in rung_bounds_chart({}).to_dict()["description"]
 
 
 def test_blocks_are_drawn_by_occupancy_and_by_time():

@@ -6,8 +6,8 @@ from math import log10
 
 import pytest
 
-from gpuexplore.analysis.roofline.points import place, published_points
-from gpuexplore.analysis.roofline.roofs import roofs
+from gpuexplore.analysis.roofline import place, published_points
+from gpuexplore.analysis.roofs import roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.charts.roofline import OPENED, describe_roofline, roofline
 from gpuexplore.charts.roofline_frames import (

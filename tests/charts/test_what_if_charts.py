@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.analysis.what_if.user_claims import claims
-from gpuexplore.analysis.what_if.what_if import Known, Span, what_if
+from gpuexplore.analysis.prediction import UncertainValue, calibrate
+from gpuexplore.analysis.what_if.summary import claims
+from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.charts.user_claims import claim_shares, describe_claims
 from gpuexplore.charts.what_if import ComparedQuantity, across_devices, trade_off, what_if_speedups, what_if_times
@@ -132,7 +132,9 @@ def test_nothing_to_draw_is_drawn_and_said(own):
 
 def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
     origins = (Origin.LIVE, Origin.RECORDED, Origin.ENTERED, Origin.PREDICTED)
-    made = [replace(row, origin=origin, time=Span(1, 1, 1)) for row, origin in zip(own, origins, strict=False)]
+    made = [
+        replace(row, origin=origin, time=UncertainValue(1, 1, 1)) for row, origin in zip(own, origins, strict=False)
+    ]
     spec = what_if_times(made).to_dict()
 
     shapes = layers(spec, "point")[0]["encoding"]["shape"]["scale"]

@@ -7,8 +7,8 @@ import pytest
 
 from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.analysis.utilization.peak_choice import comparison_for
 from gpuexplore.charts.exports import Exported, export
 from tests.compatibility.conftest import DATA
 

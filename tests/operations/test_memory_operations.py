@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.roofline.roofs import intensity
+from gpuexplore.analysis.roofs import intensity
 from gpuexplore.analysis.utilization.utilization import bytes_per_s
 from gpuexplore.backends import load_backend
 from gpuexplore.charts.share import mfu_left_out

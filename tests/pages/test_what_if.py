@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction import CALLS
-from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Accuracy, Experiment, Result, Shape, Status
 from gpuexplore.ui import session, shared

@@ -5,9 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
-from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
 from gpuexplore.analysis.diagnosis.formats import emulated, tf32
-from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
 from gpuexplore.analysis.diagnosis.limits import (
     below_limits,
     cache_bound,
@@ -17,12 +15,14 @@ from gpuexplore.analysis.diagnosis.limits import (
     no_peak,
     one_thread,
 )
+from gpuexplore.analysis.diagnosis.processors import slow_blas, too_few_threads, transfer_dominates, wave_tail
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind, Severity
-from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.best_results import (
     exceeds_bandwidth_of_any_cache,
     exceeds_fastest_cache,
     exceeds_peak_at_any_clock,
+    why_above_bandwidth,
+    why_above_peak,
 )
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.model import Status

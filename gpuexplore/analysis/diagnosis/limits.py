@@ -6,12 +6,16 @@ rest; below `FAR_FROM_A_LIMIT` no roof bounds it. A share that is not well known
 
 from dataclasses import replace
 
-from gpuexplore.analysis.diagnosis.cpu import slow_blas
-from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, is_converted
-from gpuexplore.analysis.diagnosis.gpu import wave_tail
-from gpuexplore.analysis.diagnosis.rivals import faster_in_group, narrower_dtype, share_said
+from gpuexplore.analysis.diagnosis.formats import (
+    CLOSE_TO_A_LIMIT,
+    faster_in_group,
+    is_converted,
+    narrower_dtype,
+    share_said,
+)
+from gpuexplore.analysis.diagnosis.processors import slow_blas, wave_tail
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
-from gpuexplore.analysis.roofline.roofs import ridge_point
+from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, has_nominal_flops
 from gpuexplore.analysis.verdict import Estimate

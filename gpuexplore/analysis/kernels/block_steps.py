@@ -1,38 +1,31 @@
-"""What a block's steps mean: a sentence for each, the warps that wait at a barrier, and sums over the block."""
+"""The steps of a block: a sentence for each, the warps that wait at a barrier, sums, and a small shape to run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from gpuexplore.analysis.kernels.memory_access import (
     SECTOR_BYTES,
-    Request,
+    SectorRequest,
+    collisions,
     elements_of,
     passes_of,
     request_of,
     unpadded_wavefronts,
+    wanted_words,
 )
+from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
 from gpuexplore.kernels.ptx import Access, TraceStep, remembering_wavefronts
 from gpuexplore.measure.check.interpreted import BlockRun, RunArray
+from gpuexplore.model import Shape
+from gpuexplore.operations.contract import Operation
 from gpuexplore.units import format_percent
 
+SIZE = WARP  # to begin with
+MOST_BLOCKS = 4
+LONGEST = 4096
+
 MOST_LANES = 4  # that a sentence names
-
-
-@dataclass(frozen=True, slots=True)
-class BlockTotal:
-    """What the steps of a block that were kept cost together.
-
-    Attributes:
-        moved_bytes: of device memory, in whole sectors, each request by itself.
-        useful_bytes: that the lanes asked for.
-        wavefronts: passes through the banks of shared memory.
-        fewest: passes without any bank conflict.
-    """
-
-    moved_bytes: int
-    useful_bytes: int
-    wavefronts: int
-    fewest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +96,25 @@ def barrier_intervals(run: BlockRun) -> list[BarrierInterval]:
     ]
 
 
-def block_total(run: BlockRun) -> BlockTotal:
-    """Return the sums over the steps that were kept; accesses outside of every array are left out."""
+def block_sectors(run: BlockRun) -> SectorRequest:
+    """Return the sectors of the steps that were kept, each request by itself; none outside of every array."""
+    accesses = (access for step in run.steps for access in step.accesses)
+    requests = [request_of(access) for access in accesses if access.memory == "global" and array_of(access, run.arrays)]
+    return SectorRequest(
+        sum(request.sectors for request in requests),
+        sum(request.useful_bytes for request in requests),
+        sum(request.fewest_sectors for request in requests),
+    )
+
+
+def block_wavefronts(run: BlockRun) -> tuple[int, int]:
+    """Return the passes of the steps that were kept through the banks of shared memory, and those without conflicts."""
     count = remembering_wavefronts()
     accesses = [access for step in run.steps for access in step.accesses]
-    requests = [request_of(access) for access in accesses if access.memory == "global" and array_of(access, run.arrays)]
     passes = [
         count(access.addresses, access.size_bytes, access.lanes) for access in accesses if access.memory == "shared"
     ]
-    return BlockTotal(
-        moved_bytes=sum(request.moved_bytes for request in requests),
-        useful_bytes=sum(request.useful_bytes for request in requests),
-        wavefronts=sum(taken for taken, _ in passes),
-        fewest=sum(fewest for _, fewest in passes),
-    )
+    return sum(taken for taken, _ in passes), sum(fewest for _, fewest in passes)
 
 
 def moments(run: BlockRun, warp: int) -> Mapping[str, int]:
@@ -186,26 +184,26 @@ def _told(warp: int, access: Access, run: BlockRun) -> str:
     )
 
 
-def _judged(request: Request) -> str:
+def _judged(request: SectorRequest) -> str:
     if request.sectors == request.fewest_sectors:
         return "; fewer sectors could not hold them"
     return f"; {_count(request.fewest_sectors, 'sector')} would hold them if they were neighbours"
 
 
 def _at_banks(who: str, access: Access) -> str:
-    passes = passes_of(access)
-    words = len(passes.words)
-    start = f"{who} {_count(words, 'word')} of shared memory in {_count(passes.wavefronts, 'wavefront')}"
+    taken, fewest = passes_of(access)
+    words = wanted_words(access)
+    start = f"{who} {_count(len(words), 'word')} of shared memory in {_count(taken, 'wavefront')}"
     padded = unpadded_wavefronts(access)
     why = ""
-    if padded is not None and padded[2] > passes.wavefronts:
-        pitch, shorter, taken = padded
-        why = f" Its rows are {pitch} bytes apart: {shorter} apart, without padding, it would take {taken}."
-    if passes.wavefronts == passes.fewest:
+    if padded is not None and padded[2] > taken:
+        pitch, shorter, unpadded = padded
+        why = f" Its rows are {pitch} bytes apart: {shorter} apart, without padding, it would take {unpadded}."
+    if taken == fewest:
         return f"{start}: no two lanes want different words of one bank at once.{why}"
-    bank, lanes = passes.collisions[0]
+    bank, lanes = collisions(words)[0]
     named = ", ".join(map(str, lanes[:MOST_LANES])) + (" …" if len(lanes) > MOST_LANES else "")
-    return f"{start}, where {passes.fewest} would do: lanes {named} want different words of bank {bank}.{why}"
+    return f"{start}, where {fewest} would do: lanes {named} want different words of bank {bank}.{why}"
 
 
 def _at_barrier(step: TraceStep, run: BlockRun) -> str:
@@ -221,8 +219,8 @@ def _at_barrier(step: TraceStep, run: BlockRun) -> str:
 def _effect(access: Access, run: BlockRun) -> str:
     verb = "writes" if access.writes else "reads"
     if access.memory == "shared":
-        passes = passes_of(access)
-        return f"{verb} shared, {_count(passes.wavefronts, 'wavefront')}"
+        taken, _ = passes_of(access)
+        return f"{verb} shared, {_count(taken, 'wavefront')}"
     array = array_of(access, run.arrays)
     if array is None:
         return f"{verb} outside of every array"
@@ -239,3 +237,66 @@ def _warps(numbers: Sequence[int]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# A small shape for a kernel: a few blocks, every thread of them at work, so that it can be run step by step.
+
+
+def small_shape(operation: Operation, geometry: Geometry, block: Block | None) -> Shape:
+    """Return a shape that at most MOST_BLOCKS blocks cover, with work for each of their threads where that can be."""
+    shape = operation.shape_of_size(SIZE)
+    while (longest := _longest_that_adds_blocks(operation, geometry, shape, block)) is not None:
+        shape = _scaled(shape, longest, 1, 2)
+    while not _is_full(operation, geometry.launch(operation.output(shape), block), shape):
+        more = [_scaled(shape, axis, 2, 1) for axis, length in shape.axes if length < LONGEST]
+        fitting = [larger for larger in more if _helps(operation, geometry, (shape, larger), block)]
+        if not fitting:
+            break
+        shape = fitting[0]
+    return shape
+
+
+def _longest_that_adds_blocks(
+    operation: Operation, geometry: Geometry, shape: Shape, block: Block | None
+) -> str | None:
+    """Return the longest axis whose half has fewer blocks, where there are too many."""
+    blocks = geometry.launch(operation.output(shape), block).blocks
+    if blocks <= MOST_BLOCKS:
+        return None
+    halves = {axis: _scaled(shape, axis, 1, 2) for axis, length in shape.axes if length > 1}
+    fewer = [axis for axis, half in halves.items() if geometry.launch(operation.output(half), block).blocks < blocks]
+    return max(fewer, key=shape.__getitem__, default=None)
+
+
+def _helps(operation: Operation, geometry: Geometry, both: tuple[Shape, Shape], block: Block | None) -> bool:
+    """Return whether a larger shape gives more work to no more blocks than are allowed."""
+    now, then = (geometry.launch(operation.output(shape), block) for shape in both)
+    if then.blocks > MOST_BLOCKS:
+        return False
+    return _covered(then) > _covered(now) or (
+        _covered(now) == prod(now.tile or now.domain)
+        and then.blocks == now.blocks
+        and _elements(operation, both[1]) > _elements(operation, both[0])
+    )
+
+
+def _is_full(operation: Operation, launch: Launch, shape: Shape) -> bool:
+    """Return whether the first block's part of the output is there, and an element of an array for each thread."""
+    full = launch.blocks > 1 if launch.tile is None else _covered(launch) == prod(launch.tile)
+    return full and _elements(operation, shape) >= launch.blocks * launch.threads_per_block
+
+
+def _covered(launch: Launch) -> int:
+    """Return how many elements of the domain the first block covers."""
+    if launch.tile is None:
+        return prod(launch.domain)
+    return prod(min(width, length) for width, length in zip(launch.tile, launch.domain, strict=True))
+
+
+def _elements(operation: Operation, shape: Shape) -> int:
+    return max(map(prod, (*operation.inputs(shape), operation.output(shape))))
+
+
+def _scaled(shape: Shape, axis: str, times: int, over: int) -> Shape:
+    axes = tuple((name, length * times // over if name == axis else length) for name, length in shape.axes)
+    return Shape(axes)

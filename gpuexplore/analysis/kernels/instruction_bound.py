@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gpuexplore.analysis.kernels.occupancy import Occupancy
-from gpuexplore.analysis.roofline.roofs import attainable_flop_per_s
+from gpuexplore.analysis.roofs import attainable_flop_per_s
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import capability_named
 from gpuexplore.devices.formula import RATE_CLASSES
@@ -125,15 +125,14 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     loads = _by_loads(facts, gpu, full)
     if intensity is None:
         return loads
-    rates = {unit: _rates(gpu, unit) for unit in facts.flops}
     computing = [unit for unit in facts.flops if _is_tensor(unit)] or list(facts.flops)
-    words = " and ".join(rates[unit].words for unit in computing)
+    words = " and ".join(_words(gpu, unit) for unit in computing)
     if not computing:
         where = "its main loop" if facts.is_loop else "it"
         called = ", but calls a subroutine, whose instructions are not counted" if facts.calls else ""
         why = f"{where} does no floating-point arithmetic and no products on tensor cores{called}"
         return replace(loads, no_rate=why)
-    times = {unit: facts.capacity[unit] / rate for unit in computing if (rate := rates[unit].flop_per_s)}
+    times = {unit: facts.capacity[unit] / rate for unit in computing if (rate := _peak(gpu, unit))}
     if len(times) < len(computing):
         return replace(loads, no_rate=f"the table has no peak of {words} for {gpu.name}")
     _, seconds = _busiest(times)
@@ -141,7 +140,7 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     reached = sum(facts.flops[unit] for unit in computing) / seconds
     is_integer = {unit.removesuffix(SPARSE) for unit in computing} <= INTEGER
     rate_unit = "OP/s" if is_integer else "FLOP/s"
-    cycles = _cycles(facts, gpu, full, rates)
+    cycles = _cycles(facts, gpu, full)
     if not cycles:
         why = f"the time of {'a pass' if facts.is_loop else 'code without a loop'} is unknown"
         if facts.tensor:
@@ -159,7 +158,7 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
         evidence = _memory_evidence(intensity, cycles[work] / max(cycles.values()) * reached, gpu, loads)
     else:
         loads = InstructionBound()
-        evidence = _evidence(facts, cycles, full, rates)
+        evidence = _evidence(facts, cycles, full, gpu)
         evidence += ". It calls a subroutine, whose instructions are not counted" if facts.calls else ""
     return replace(
         loads,
@@ -174,28 +173,37 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Rates:
-    """What a unit does on one GPU, in all and in a cycle of a multiprocessor; None: the table does not say."""
-
-    flop_per_s: float | None
-    flop_per_clock: float | None
-    words: str
+def _peak(gpu: Accelerator, unit: str) -> float | None:
+    """Return what a unit does a second on a GPU; None: the table does not say."""
+    column, factor = _executed(gpu, unit)
+    peak = gpu.rates.get(column)
+    return peak and factor * peak
 
 
-def _rates(gpu: Accelerator, unit: str) -> _Rates:
+def _flop_per_clock(gpu: Accelerator, unit: str) -> float | None:
+    """Return the same of a cycle of a multiprocessor."""
+    column, factor = _executed(gpu, unit)
+    per_clock = next((row.rate(column) for row in RATE_CLASSES if row.name == gpu.rate_class), None)
+    return per_clock and factor * per_clock
+
+
+def _executed(gpu: Accelerator, unit: str) -> tuple[str, float]:
+    """Return the column of the table that has a unit's rate, and the multiple of that rate."""
     dense = column = unit.removesuffix(SPARSE)
     if dense not in gpu.rates and EXECUTED_BY.get(dense) in gpu.rates:
         column = EXECUTED_BY[dense]
+    factor, _ = SLOWER.get((gpu.rate_class, dense), (1.0, ""))
+    return column, factor if dense == unit else 2 * factor
+
+
+def _words(gpu: Accelerator, unit: str) -> str:
+    """Return what readers call a unit of a GPU."""
+    dense = unit.removesuffix(SPARSE)
+    column, _ = _executed(gpu, unit)
     words = UNITS[column] + (" (it has no fp64 tensor cores)" if column != dense and column == "fp64" else "")
-    factor, why = SLOWER.get((gpu.rate_class, dense), (1.0, ""))
+    _, why = SLOWER.get((gpu.rate_class, dense), (1.0, ""))
     words = f"{words} {why}".rstrip()
-    if dense != unit:
-        factor *= 2
-        words = f"{words} with 2:4 sparsity (twice the dense rate, for its zeros count)"
-    peak = gpu.rates.get(column)
-    per_clock = next((row.rate(column) for row in RATE_CLASSES if row.name == gpu.rate_class), None)
-    return _Rates(peak and factor * peak, per_clock and factor * per_clock, words)
+    return words if dense == unit else f"{words} with 2:4 sparsity (twice the dense rate, for its zeros count)"
 
 
 def _is_tensor(unit: str) -> bool:
@@ -211,12 +219,10 @@ def _busiest(times: Mapping[str, float]) -> tuple[str, float]:
     return max(sums.items(), key=lambda item: item[1])
 
 
-def _cycles(
-    facts: LoopFacts, gpu: Accelerator, full: Occupancy, rates: Mapping[str, _Rates]
-) -> dict[Bottleneck, float]:
+def _cycles(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> dict[Bottleneck, float]:
     """Return what one pass takes a scheduler at least; nothing where there is no loop, or a rate is unknown."""
     capability = capability_named(gpu.compute_capability)
-    times = _unit_cycles(facts, rates, capability.subpartitions)
+    times = _unit_cycles(facts, gpu, capability.subpartitions)
     if any(unit not in times for unit in facts.flops if _is_tensor(unit) or not facts.tensor):
         return {}
     if not facts.is_loop or not full.active_warps:
@@ -237,12 +243,12 @@ def _cycles(
     }
 
 
-def _unit_cycles(facts: LoopFacts, rates: Mapping[str, _Rates], subpartitions: int) -> dict[str, float]:
+def _unit_cycles(facts: LoopFacts, gpu: Accelerator, subpartitions: int) -> dict[str, float]:
     """Return how long each unit of a scheduler takes for one pass; without those whose rate is unknown."""
     return {
         unit: facts.capacity[unit] * subpartitions / per_clock
         for unit in facts.flops
-        if (per_clock := rates[unit].flop_per_clock)
+        if (per_clock := _flop_per_clock(gpu, unit))
     }
 
 
@@ -281,15 +287,13 @@ def _by_loads(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> Instructio
     return InstructionBound(bytes_per_s=rate, bottleneck="global_memory", evidence=evidence)
 
 
-def _evidence(
-    facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupancy, rates: Mapping[str, _Rates]
-) -> str:
+def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupancy, gpu: Accelerator) -> str:
     """Return the sentence on what takes most cycles."""
     slowest = max(cycles, key=lambda name: cycles[name])
     taken = f"{cycles[slowest]:.0f} cycles"
     is_tensor = "tensor_cores" in cycles
     subpartitions = capability_named(full.compute_capability).subpartitions
-    times = {u: time for u, time in _unit_cycles(facts, rates, subpartitions).items() if _is_tensor(u) == is_tensor}
+    times = {u: time for u, time in _unit_cycles(facts, gpu, subpartitions).items() if _is_tensor(u) == is_tensor}
     ordinary = sum(count for unit, count in facts.users.items() if not _is_tensor(unit))
     work = facts.tensor if is_tensor else ordinary
     apart = "multiply-adds" if ordinary == facts.multiply_adds else "floating-point instructions"
@@ -301,9 +305,9 @@ def _evidence(
     if slowest == "tensor_cores":
         beside = f"; the {ordinary} {apart} beside them do not" if ordinary else ""
         said = f"{work} of {facts.instructions} instructions use them{beside}"
-        return f"The {' and '.join(rates[unit].words for unit in times)} are the limit: {said}{largest}"
+        return f"The {' and '.join(_words(gpu, unit) for unit in times)} are the limit: {said}{largest}"
     if slowest == "multiply_adds":
-        return _units_evidence(facts, rates, subpartitions) + (f"; {alone} of their {taken}" if is_tensor else "")
+        return _units_evidence(facts, gpu, subpartitions) + (f"; {alone} of their {taken}" if is_tensor else "")
     if slowest == "special_functions":
         named = f"{facts.special} instructions (MUFU: exponentials, reciprocals and their like)"
         return f"The special-function units are the limit: {named} take {taken} for {work} {what}; {alone}{largest}"
@@ -323,13 +327,13 @@ def _evidence(
     return f"{told}; {alone}{largest}"
 
 
-def _units_evidence(facts: LoopFacts, rates: Mapping[str, _Rates], subpartitions: int) -> str:
+def _units_evidence(facts: LoopFacts, gpu: Accelerator, subpartitions: int) -> str:
     """Return the sentence on the ordinary units that take longest."""
-    times = _unit_cycles(facts, rates, subpartitions)
+    times = _unit_cycles(facts, gpu, subpartitions)
     busiest, _ = _busiest({unit: time for unit, time in times.items() if not _is_tensor(unit)})
     units = [unit for unit in times if EXECUTED_BY.get(unit, unit) == busiest]
     users, flops, capacity = (sum(of[unit] for unit in units) for of in (facts.users, facts.flops, facts.capacity))
-    words = " and ".join(rates[unit].words for unit in units)
+    words = " and ".join(_words(gpu, unit) for unit in units)
     share = "all" if 2 * flops == capacity else "some"
     half = f", {share} to add or to multiply alone, which is half the FLOPs of a multiply-add in the same time"
     said = f"{users} of {facts.instructions} instructions use them{half if flops < capacity else ''}"

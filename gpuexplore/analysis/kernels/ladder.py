@@ -1,4 +1,4 @@
-"""A kernel ladder: our own kernels of one operation from the naive one up, as shares of the vendor's library.
+"""A kernel ladder: our own kernels of one operation as shares of the vendor's library, and what their code allows.
 
 The libraries are the implementations that have no rungs: what a rung is compared with is the
 fastest of them in the same dtype, at the same shape, on the same device, in the same rounds.
@@ -8,10 +8,16 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from math import prod
 
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
+from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
+from gpuexplore.devices import Accelerator
+from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.model import Experiment, Result, Shape
+from gpuexplore.operations.compiled import Recorded, recorded
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.serialization import decode
@@ -105,3 +111,27 @@ def _rung(row: Implementation, result: Result | None, library: Result | None) ->
         return Rung(row, result)
     found = speedup(result, library)
     return Rung(row, result, library.case.implementation, found.ratio, found.ci95)
+
+
+# The rate that the machine code of each rung allows at most on a GPU, as recorded when it was compiled.
+
+
+def rung_bounds(
+    operation: Operation, backend: str, shape: Shape, *, dtype: str, gpu: Accelerator
+) -> dict[str, InstructionBound]:
+    """Return the bound of each rung that is recorded for the compute capability of `gpu`, from the naive one up."""
+    found = (
+        (row, recorded(operation.name, row.name, dtype, gpu.compute_capability)) for row in kernels(operation, backend)
+    )
+    intensity = flop_per_byte(operation, shape, dtype)
+    return {row.name: _bound(row, compiled, gpu, intensity) for row, compiled in found if compiled}
+
+
+def _bound(row: Implementation, compiled: Recorded, gpu: Accelerator, intensity: float | None) -> InstructionBound:
+    full = occupancy(
+        capability_of(gpu),
+        threads_per_block=prod(row.geometry.blocks[0]) if row.geometry else 1,
+        registers_per_thread=compiled.registers_per_thread,
+        shared_bytes_per_block=compiled.shared_bytes,
+    )
+    return instruction_bound(compiled.main_loop, gpu, full, intensity)

@@ -15,7 +15,7 @@ ROW_BYTES = BANKS * BANK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SectorRequest:
     """The sectors that a warp's access to device memory touches.
 
     Attributes:
@@ -60,49 +60,38 @@ class Word:
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class Passes:
-    """How an access to shared memory passes through the banks.
-
-    Attributes:
-        words: that are wanted.
-        wavefronts: passes it takes.
-        fewest: passes without a conflict.
-    """
-
-    words: tuple[Word, ...]
-    wavefronts: int
-    fewest: int
-
-    @property
-    def collisions(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Each bank of which lanes that go together want different words, and those lanes."""
-        found: dict[tuple[int, int], list[Word]] = defaultdict(list)
-        for word in self.words:
-            found[word.group, word.bank].append(word)
-        return [
-            (bank, tuple(sorted({lane for word in words for lane in word.lanes})))
-            for (_, bank), words in sorted(found.items())
-            if len(words) > 1
-        ]
-
-
-def request_of(access: Access) -> Request:
+def request_of(access: Access) -> SectorRequest:
     """Return the sectors of an access to device memory."""
     touched = np.unique(access.addresses[:, None] + np.arange(access.size_bytes))
     sectors = np.unique(touched // SECTOR_BYTES)
-    return Request(sectors.size, touched.size, -(-touched.size // SECTOR_BYTES))
+    return SectorRequest(sectors.size, touched.size, -(-touched.size // SECTOR_BYTES))
 
 
-def passes_of(access: Access) -> Passes:
-    """Return how an access passes through the banks: words of a bank take turns, the lowest first."""
-    taken, fewest = wavefronts(access.addresses, access.size_bytes, access.lanes)
+def passes_of(access: Access) -> tuple[int, int]:
+    """Return the passes through the banks that an access to shared memory takes, and those without a conflict."""
+    return wavefronts(access.addresses, access.size_bytes, access.lanes)
+
+
+def wanted_words(access: Access) -> tuple[Word, ...]:
+    """Return the words of shared memory that an access wants: those of a bank take turns, the lowest first."""
     together, wanted = words_of(access.addresses, access.size_bytes, access.lanes)
     lanes: dict[tuple[int, int], list[int]] = defaultdict(list)
     for row, lane in enumerate(access.lanes):
         for group, word in zip(together[row], wanted[row], strict=True):
             lanes[int(group), int(word)].append(int(lane))
-    return Passes(tuple(_in_turns(lanes)), taken, fewest)
+    return tuple(_in_turns(lanes))
+
+
+def collisions(words: Iterable[Word]) -> list[tuple[int, tuple[int, ...]]]:
+    """Return each bank of which lanes that go together want different words, and those lanes."""
+    found: dict[tuple[int, int], list[Word]] = defaultdict(list)
+    for word in words:
+        found[word.group, word.bank].append(word)
+    return [
+        (bank, tuple(sorted({lane for word in words for lane in word.lanes})))
+        for (_, bank), words in sorted(found.items())
+        if len(words) > 1
+    ]
 
 
 def _in_turns(lanes: Mapping[tuple[int, int], Sequence[int]]) -> list[Word]:

@@ -6,24 +6,20 @@ was seen of its kind. Every prediction carries a 90 % prediction interval, and n
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, hypot
-from typing import NamedTuple
+from math import exp, hypot, log
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.arithmetic import Arithmetic, Support, arithmetic
 from gpuexplore.analysis.prediction.basis import (
     RELEVANT,
-    Nearest,
     basis_of,
     basis_of_library,
     better_of,
-    nearest_of,
 )
 from gpuexplore.analysis.prediction.calibration import (
     NOISE,
     UNSEARCHED_NOISE,
     Calibration,
-    Observation,
+    ObservedEfficiency,
     features_of,
     from_noted,
     from_published,
@@ -33,11 +29,11 @@ from gpuexplore.analysis.prediction.calibration import (
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
-from gpuexplore.analysis.prediction.gpu import Estimate, Judged, facts_of, is_of_library, moves_only
-from gpuexplore.analysis.prediction.gpu.facts import Numbers
-from gpuexplore.analysis.prediction.ideal_time import ideal
-from gpuexplore.analysis.prediction.priors import LIBRARY, prior_of
-from gpuexplore.analysis.prediction.regression import Posterior
+from gpuexplore.analysis.prediction.gpu import BatchEstimate, CallEstimate, Nearest
+from gpuexplore.analysis.prediction.gpu.facts import GpuCall, Numbers, facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.gpu.terms import exponential
+from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Support, arithmetic, ideal
+from gpuexplore.analysis.prediction.priors import LIBRARY, Posterior
 from gpuexplore.analysis.prediction.roof import roofs
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device, Peak, Result
@@ -54,6 +50,7 @@ __all__ = [
     "Nearest",
     "Prediction",
     "Support",
+    "UncertainValue",
     "calibrate",
     "predict",
     "predict_each",
@@ -61,6 +58,26 @@ __all__ = [
 
 INTERVAL = 0.9
 DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL
+
+
+@dataclass(frozen=True, slots=True)
+class UncertainValue:
+    """A figure, and the interval it lies in."""
+
+    value: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> "UncertainValue":
+        """Return a multiple of this figure."""
+        return UncertainValue(self.value * factor, self.low * factor, self.high * factor)
+
+    def over(self, other: "UncertainValue") -> "UncertainValue":
+        """Return the ratio to a figure whose errors are independent: relative half-widths add up as squares."""
+        value = self.value / other.value
+        below = hypot(log(self.value / self.low), log(other.high / other.value))
+        above = hypot(log(self.high / self.value), log(other.value / other.low))
+        return UncertainValue(value, value * exp(-below), value * exp(above))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +152,15 @@ def predict_each(
     asked: Sequence[tuple[Case, Device]], calibration: Calibration, conditions: Conditions = USUAL
 ) -> tuple[Prediction, ...]:
     """Return how long each case would take on its device: a library's calls on GPUs at once, which is faster."""
-    listed = [_Asked(case, device, arithmetic(case, device), conditions) for case, device in asked]
-    libraries = [at for at, call in enumerate(listed) if is_of_library(call.case, call.device, call.units)]
-    by_library = dict(zip(libraries, _of_libraries([listed[at] for at in libraries], calibration), strict=True))
-    found = [by_library.get(at) or _by_kind(call, calibration) for at, call in enumerate(listed)]
+    units = [arithmetic(case, device) for case, device in asked]
+    bare = [_without_time(*call, of_call, conditions) for call, of_call in zip(asked, units, strict=True)]
+    libraries = [at for at, of_call in enumerate(units) if is_of_library(*asked[at], of_call)]
+    calls = [facts_of(*asked[at], units[at], conditions) for at in libraries]
+    timed = _of_libraries([bare[at] for at in libraries], calls, calibration, conditions)
+    by_library = dict(zip(libraries, timed, strict=True))
+    found = [
+        by_library.get(at) or _by_kind(bare[at], of_call, calibration, conditions) for at, of_call in enumerate(units)
+    ]
     compared = [at for at, each in enumerate(found) if _compares_with_fp32(each, calibration)]
     in_fp32 = [(replace(found[at].case, dtype="fp32"), found[at].device) for at in compared]
     for at, wide in zip(compared, predict_each(in_fp32, calibration, conditions) if in_fp32 else (), strict=True):
@@ -149,7 +171,7 @@ def predict_each(
 
 def _launch_alone_s(calibration: Calibration) -> float:
     """Return what a single call takes beyond a queued one."""
-    return calibration.gpus.coefficients.exp("launch_when_single")
+    return exponential(calibration.gpus.coefficients, "launch_when_single")
 
 
 def _compares_with_fp32(found: Prediction, calibration: Calibration) -> bool:
@@ -210,130 +232,113 @@ def _no_faster(found: Prediction, than: Prediction) -> Prediction:
     return replace(found, **times)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A call as `predict` was asked for it."""
-
-    case: Case
-    device: Device
-    units: Arithmetic
-    conditions: Conditions
+def _without_time(case: Case, device: Device, units: Arithmetic, conditions: Conditions) -> Prediction:
+    return Prediction(case, device, units.support, units.reason, peak=units.peak, calls=conditions.calls)
 
 
-def _by_kind(asked: _Asked, calibration: Calibration) -> Prediction:
+def _by_kind(asked: Prediction, units: Arithmetic, calibration: Calibration, conditions: Conditions) -> Prediction:
     """Return the ideal time at the efficiency of what was seen of its kind."""
-    case, device, units, conditions = asked.case, asked.device, asked.units, asked.conditions
-    best = ideal(case, device, units)
+    device = asked.device
+    best = ideal(asked.case, device, units)
     if units.support == "unsupported" or best is None:
-        reason = units.reason or f"the memory bandwidth of {device.name} is not known"
-        return Prediction(case, device, units.support, reason, peak=units.peak, calls=conditions.calls)
+        return replace(asked, reason=units.reason or f"the memory bandwidth of {device.name} is not known")
     calibration = calibration.without_namesakes(device)
-    regime = regime_of(case, device, units, best)
+    regime = regime_of(asked.case, device, units, best)
     luck = 0.0 if conditions.searched else UNSEARCHED_NOISE
-    features = {**features_of(case, device, units, best), "device": calibration.device_key(device)}
-    found = calibration.process(regime).estimate(features, hypot(NOISE, luck))
+    features = {**features_of(asked.case, device, units, best), "device": calibration.device_key(device)}
+    found = calibration.process(regime)(features, hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
-    middle = max(best.time_s / prior_of(regime).efficiency * exp(-found.mean), floor_s)
+    middle = max(best.time_s / regime.efficiency * exp(-found.mean), floor_s)
     spread = exp(DEVIATIONS * found.deviation)
     is_single = device.kind != "cpu" and conditions.calls == "single"
     once_s = _launch_alone_s(calibration) if is_single else 0.0
-    return Prediction(
-        case,
-        device,
-        units.support,
-        units.reason,
+    return replace(
+        asked,
         time_s=middle + once_s,
         low_s=max(middle / spread, floor_s) + once_s,
         high_s=middle * spread + once_s,
         bound=best.bound,
-        peak=units.peak,
         basis=basis_of(regime, found, calibration.seen(regime)),
-        calls=conditions.calls,
     )
 
 
-def _of_libraries(asked: Sequence[_Asked], calibration: Calibration) -> list[Prediction]:
+def _of_libraries(
+    asked: Sequence[Prediction], calls: Sequence[GpuCall], calibration: Calibration, conditions: Conditions
+) -> list[Prediction]:
     """Return the predictions of libraries' calls; none takes less than where less of its launch is in its time."""
     if not asked:
         return []
-    facts = [facts_of(call.case, call.device, call.units, call.conditions) for call in asked]
-    judged = calibration.gpus.judged(facts, list(CALLS))
-    return [_of_library(call, judged, at * len(CALLS), calibration) for at, call in enumerate(asked)]
+    judged = calibration.gpus.judged(calls, list(CALLS))
+    moved = calibration.gpus.searched_gain() if conditions.searched else 0.0
+    return [_of_library(call, judged, at * len(CALLS), calibration, moved=moved) for at, call in enumerate(asked)]
 
 
-def _of_library(asked: _Asked, judged: Judged, first: int, calibration: Calibration) -> Prediction:
+def _of_library(
+    asked: Prediction, judged: BatchEstimate, first: int, calibration: Calibration, *, moved: float
+) -> Prediction:
     """Return the fitted time of a call, moved by what was measured on the device itself.
 
     Args:
-        asked: the call.
+        asked: the call, without its time.
         judged: what is fitted for it in each kind of calls, among others.
         first: the place of the first kind.
         calibration: what was measured.
+        moved: what its shape takes of the time of others, a natural logarithm.
     """
-    case, device, kinds, gpus = asked.case, asked.device, list(CALLS), calibration.gpus
+    device, kinds, gpus = asked.device, list(CALLS), calibration.gpus
     calibration = calibration.without_namesakes(device)
-    moved = gpus.searched_gain() if asked.conditions.searched else 0.0
-    place, fitted_s = kinds.index(asked.conditions.calls), judged.times_s[first : first + len(kinds)]
-    estimate, seen = gpus.estimate_of(judged, first + place), tuple[Observation, ...]()
+    place, fitted_s = kinds.index(asked.calls), judged.times_s[first : first + len(kinds)]
+    estimate, seen = gpus.estimate_of(judged, first + place), tuple[ObservedEfficiency, ...]()
     if calibration.is_measured(device, LIBRARY):
         seen = calibration.seen(LIBRARY)
         queued = gpus.estimate_of(judged, first + kinds.index("queued"))
         of_queued = _measured(asked, queued, calibration)
         found = of_queued if queued == estimate else _measured(asked, estimate, calibration)
-        each = _as_queued(_Times.around(queued.time_s, moved - of_queued.mean, of_queued.deviation), fitted_s)
+        each = _as_queued(_around(queued.time_s, moved - of_queued.mean, of_queued.deviation), fitted_s)
     else:
         found = Posterior(0.0, hypot(estimate.deviation, NOISE), ())
         deviations = judged.deviations[first : first + len(kinds)]
         each = [
-            _Times.around(float(time_s), moved, hypot(float(deviation), NOISE))
+            _around(float(time_s), moved, hypot(float(deviation), NOISE))
             for time_s, deviation in zip(fitted_s, deviations, strict=True)
         ]
-    return Prediction(
-        case,
-        device,
-        asked.units.support,
-        asked.units.reason,
-        **_in_order(each, place)._asdict(),
+    time = _in_order(each, place)
+    return replace(
+        asked,
+        time_s=time.value,
+        low_s=time.low,
+        high_s=time.high,
         bound=estimate.bound,
-        peak=asked.units.peak,
         basis=basis_of_library(estimate, found, seen),
-        calls=asked.conditions.calls,
-        nearest=nearest_of(estimate),
-        better=better_of(case, device, estimate, own=any(share >= RELEVANT for share in found.relevance)),
+        nearest=estimate.nearby,
+        better=better_of(asked.case, device, estimate, own=any(share >= RELEVANT for share in found.relevance)),
     )
 
 
-def _measured(asked: _Asked, estimate: Estimate, calibration: Calibration) -> Posterior:
+def _measured(asked: Prediction, estimate: CallEstimate, calibration: Calibration) -> Posterior:
     """Return by how much the device itself was measured to differ from the estimate, a natural logarithm."""
     features = {**library_features(asked.case, estimate), "device": calibration.device_key(asked.device)}
-    return calibration.process(LIBRARY).estimate(features, NOISE)
+    return calibration.process(LIBRARY)(features, NOISE)
 
 
-class _Times(NamedTuple):
-    """A predicted time and the ends of its interval, seconds."""
-
-    time_s: float
-    low_s: float
-    high_s: float
-
-    @classmethod
-    def around(cls, time_s: float, moved: float, deviation: float) -> "_Times":
-        """Return a time that is moved, and its interval; both in natural logarithms."""
-        middle, spread = time_s * exp(moved), exp(DEVIATIONS * deviation)
-        return cls(middle, middle / spread, middle * spread)
+def _around(time_s: float, moved: float, deviation: float) -> UncertainValue:
+    """Return a time that is moved, and its interval; both in natural logarithms."""
+    middle, spread = time_s * exp(moved), exp(DEVIATIONS * deviation)
+    return UncertainValue(middle, middle / spread, middle * spread)
 
 
-def _as_queued(queued: _Times, fitted_s: Numbers) -> list[_Times]:
+def _as_queued(queued: UncertainValue, fitted_s: Numbers) -> list[UncertainValue]:
     """Return a call in each kind of calls, with the times that its device was measured to take when it is queued.
 
     A graph's are as much shorter as they are fitted to be; a single call takes a launch of the host more, which
     nothing that was measured in a queue tells of.
     """
     less, more_s = float(fitted_s[0] / fitted_s[1]), float(fitted_s[2] - fitted_s[1])
-    return [_Times(*(time_s * less for time_s in queued)), queued, _Times(*(time_s + more_s for time_s in queued))]
+    single = UncertainValue(queued.value + more_s, queued.low + more_s, queued.high + more_s)
+    return [queued.times(less), queued, single]
 
 
-def _in_order(kinds: Sequence[_Times], place: int) -> _Times:
+def _in_order(kinds: Sequence[UncertainValue], place: int) -> UncertainValue:
     """Return the times of one of the kinds of calls, ordered among theirs; ends move outwards, so that intervals hold.
 
     Args:
@@ -341,6 +346,6 @@ def _in_order(kinds: Sequence[_Times], place: int) -> _Times:
         place: of the kind that is returned.
     """
     before, after = kinds[: place + 1], kinds[place:]
-    return _Times(
-        max(each.time_s for each in before), min(each.low_s for each in after), max(each.high_s for each in before)
+    return UncertainValue(
+        max(each.value for each in before), min(each.low for each in after), max(each.high for each in before)
     )

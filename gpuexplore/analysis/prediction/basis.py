@@ -2,16 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from gpuexplore.analysis.prediction.calibration import Observation
-from gpuexplore.analysis.prediction.gpu import Estimate
-from gpuexplore.analysis.prediction.gpu.estimate import RELEVANT as RELEVANT_MEASUREMENT
+from gpuexplore.analysis.prediction.calibration import ObservedEfficiency
+from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
+from gpuexplore.analysis.prediction.gpu import CallEstimate
 from gpuexplore.analysis.prediction.ideal_time import CALL_S
-from gpuexplore.analysis.prediction.priors import CALL_PRIOR, Regime, prior_of
-from gpuexplore.analysis.prediction.regression import Posterior
+from gpuexplore.analysis.prediction.priors import PRIORS, Posterior, Regime
 from gpuexplore.model import Case, Device
 from gpuexplore.units import format_percent, format_seconds
 
@@ -30,46 +28,19 @@ ORIGINS: Mapping[Origin, tuple[str, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """A measurement of others that a prediction rests on.
-
-    Attributes:
-        case: what was measured; its device is the key of a row of the table.
-        device: where, as readers know it.
-        time_s: what it took, seconds.
-        relevance: what it has in common with the case asked for, 0 to 1.
-        url: where it was published.
-    """
-
-    case: Case
-    device: str
-    time_s: float
-    relevance: float
-    url: str
-
-
-def nearest_of(estimate: Estimate) -> tuple[Nearest, ...]:
-    """Return the measurements that an estimate rests on, the nearest first."""
-    return tuple(
-        Nearest(each.seen.case, each.seen.device.title, each.seen.time_s, each.relevance, each.seen.url)
-        for each in estimate.nearby
-    )
-
-
-def basis_of_library(estimate: Estimate, found: Posterior, seen: Sequence[Observation]) -> str:
+def basis_of_library(estimate: CallEstimate, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
     """Return e.g. ``12 results of this machine; 41 published measurements, the nearest on A100 SXM 80GB``."""
     own = _named(found, seen)
     near = [each for each in estimate.nearby if each.relevance >= RELEVANT_MEASUREMENT]
     if not near:
         return own or "no measurement like it: terms fitted to published measurements of other calls"
-    names = list(dict.fromkeys(each.seen.device.title for each in near))[:MOST_NAMED]
+    names = list(dict.fromkeys(each.device for each in near))[:MOST_NAMED]
     words = ORIGINS["measured"][estimate.near > 1]
     place = f"{'the nearest ' if estimate.near > 1 else ''}on {', '.join(names)}"
     return "; ".join(filter(None, (own, f"{estimate.near} {words}, {place}")))
 
 
-def better_of(case: Case, device: Device, estimate: Estimate, *, own: bool) -> str | None:
+def better_of(case: Case, device: Device, estimate: CallEstimate, *, own: bool) -> str | None:
     """Return what would make a prediction better; None where this very device measured it."""
     if own:
         return None
@@ -79,12 +50,12 @@ def better_of(case: Case, device: Device, estimate: Estimate, *, own: bool) -> s
     return f"nobody's measurement of {device.title} is known here: run there {command}, or record it for everybody"
 
 
-def basis_of(regime: Regime, found: Posterior, seen: Sequence[Observation]) -> str:
+def basis_of(regime: Regime, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
     """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
     return _named(found, seen) or f"nothing like it: {_assumption(regime)}"
 
 
-def _named(found: Posterior, seen: Sequence[Observation]) -> str:
+def _named(found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
     ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda pair: -pair[0])
     near = [observation for share, observation in ranked if share >= RELEVANT]
     if not near:
@@ -96,6 +67,6 @@ def _named(found: Posterior, seen: Sequence[Observation]) -> str:
 
 
 def _assumption(regime: Regime) -> str:
-    if prior_of(regime) is CALL_PRIOR:
+    if regime not in PRIORS:
         return f"one call is assumed to cost {format_seconds(CALL_S[regime.processor])}"
-    return f"{format_percent(prior_of(regime).efficiency)} of the {regime.bound} limit is assumed"
+    return f"{format_percent(regime.efficiency)} of the {regime.bound} limit is assumed"

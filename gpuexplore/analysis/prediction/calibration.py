@@ -9,20 +9,24 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import hypot, log, log2
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic
-from gpuexplore.analysis.prediction.calls import Calls, Conditions
-from gpuexplore.analysis.prediction.calls_of import calls_of
-from gpuexplore.analysis.prediction.claims import NOTED_NOISE, noted_case, noted_time_s, published_case
-from gpuexplore.analysis.prediction.gpu import Estimate, Fitted, facts_of, fitted, is_of_library, moves_only
-from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, processor_of
-from gpuexplore.analysis.prediction.priors import LIBRARY, Regime, components_of, partition, prior_of
-from gpuexplore.analysis.prediction.regression import Features, Process, observe
+from gpuexplore.analysis.prediction.calls import Conditions, calls_of
+from gpuexplore.analysis.prediction.gpu import CallEstimate, Fitted, fitted
+from gpuexplore.analysis.prediction.gpu.facts import facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Ideal, arithmetic, ideal, processor_of
+from gpuexplore.analysis.prediction.priors import (
+    LIBRARY,
+    Estimator,
+    Features,
+    Regime,
+    components_of,
+    observe,
+    partition,
+)
 from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.measured_ceiling import same_units
-from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, NotedResult, PublishedResult
-from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
+from gpuexplore.analysis.utilization.peak_sources import NOTED, NOTED_NOISE, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.analysis.utilization.utilization import cache_mode, device_of, same_units
 from gpuexplore.devices import row_of, table_device
 from gpuexplore.devices.identity import device_key, is_namesake, same_device
 from gpuexplore.dtypes import DTYPES, format_named
@@ -40,7 +44,7 @@ ObservationSource = Literal["published", "noted", "recorded", "own"]
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ObservedEfficiency:
     """One measured efficiency.
 
     Attributes:
@@ -59,17 +63,6 @@ class Observation:
     noise: float
 
 
-class MeasuredOnGpu(NamedTuple):
-    """One measured call: seconds, and the standard deviation of their logarithm."""
-
-    case: Case
-    device: Device
-    time_s: float
-    calls: Calls
-    noise: float
-    origin: ObservationSource
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
     """Observations by the partition they tell of, and the process of each partition, made when it is first asked.
@@ -77,10 +70,10 @@ class Calibration:
     Each is equal to itself alone: to hash the devices again for each of its predictions took longer than to predict.
     """
 
-    observations: Mapping[str, tuple[Observation, ...]]
+    observations: Mapping[str, tuple[ObservedEfficiency, ...]]
     devices: tuple[Device, ...] = ()
     gpus: Fitted = field(default_factory=fitted)
-    processes: dict[str, Process] = field(default_factory=dict)
+    processes: dict[str, Estimator] = field(default_factory=dict)
     parts: dict[tuple[Device, ...], "Calibration"] = field(default_factory=dict)
     of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
     keys: dict[Device, str] = field(default_factory=dict)
@@ -101,7 +94,7 @@ class Calibration:
             self.parts[left] = calibrate(kept, self.gpus)
         return self.parts[left]
 
-    def seen(self, regime: Regime) -> tuple[Observation, ...]:
+    def seen(self, regime: Regime) -> tuple[ObservedEfficiency, ...]:
         """Return the observations that tell of this regime."""
         return self.observations.get(partition(regime), ())
 
@@ -119,7 +112,7 @@ class Calibration:
             self.measured[name] = frozenset(map(self.device_key, seen))
         return self.device_key(device) in self.measured[name]
 
-    def process(self, regime: Regime) -> Process:
+    def process(self, regime: Regime) -> Estimator:
         """Return the process that this kind of case belongs to."""
         name, found = partition(regime), self.seen(regime)
         if name not in self.processes:
@@ -129,13 +122,13 @@ class Calibration:
         return self.processes[name]
 
 
-def calibrate(observations: Iterable[Observation], gpus: Fitted | None = None) -> Calibration:
+def calibrate(observations: Iterable[ObservedEfficiency], gpus: Fitted | None = None) -> Calibration:
     """Return the calibration on `observations`, at most the last MOST_OBSERVATIONS of a partition.
 
     Args:
         gpus: what was fitted to measurements of others on GPUs; None is what ships.
     """
-    found: dict[str, list[Observation]] = defaultdict(list)
+    found: dict[str, list[ObservedEfficiency]] = defaultdict(list)
     devices: dict[Device, None] = {}
     for observation in observations:
         found[partition(observation.regime)].append(observation)
@@ -165,7 +158,7 @@ def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> F
     return {
         "regime": "/".join(regime),
         "bound": regime.bound,
-        "deviation": prior_of(regime).deviation,
+        "deviation": regime.deviation,
         "vendor": row.vendor if row else None,
         "architecture": row.architecture if row else None,
         "rate_class": row.rate_class if row else None,
@@ -194,7 +187,7 @@ def _single_product(case: Case) -> Product | None:
     return products[0] if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else None
 
 
-def library_features(case: Case, estimate: Estimate) -> Features:
+def library_features(case: Case, estimate: CallEstimate) -> Features:
     """Return what a library's call on a GPU is like, all but which device that is."""
     operation, dtype, product = operation_named(case.operation), format_named(case.dtype), _single_product(case)
     implementation = operation.implementation_named(case.implementation)
@@ -213,53 +206,50 @@ def library_features(case: Case, estimate: Estimate) -> Features:
 
 def observation(
     case: Case, device: Device, time_s: float, *, noise: float = NOISE, origin: ObservationSource = "own"
-) -> Observation | None:
+) -> ObservedEfficiency | None:
     """Return the efficiency of a case that took `time_s`; None where no ideal time is known, or it was fitted to."""
     units = arithmetic(case, device)
     best = ideal(case, device, units)
     if best is None or units.support == "unsupported" or is_of_library(case, device, units):
         return None
     regime, features = regime_of(case, device, units, best), features_of(case, device, units, best)
-    value = log(best.time_s / time_s / prior_of(regime).efficiency)
-    return Observation(regime, device, origin, features, value, noise)
+    value = log(best.time_s / time_s / regime.efficiency)
+    return ObservedEfficiency(regime, device, origin, features, value, noise)
 
 
-def of_library(call: MeasuredOnGpu, gpus: Fitted) -> Observation | None:
+def of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficiency | None:
     """Return how much faster a library's call was than it is fitted to be; None where it is no such call."""
-    units = arithmetic(call.case, call.device)
-    if not is_of_library(call.case, call.device, units):
+    case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
+    units = arithmetic(case, device)
+    if result.measurement is None or not is_of_library(case, device, units):
         return None
-    estimate = gpus.estimate(facts_of(call.case, call.device, units, Conditions(call.calls)))
-    features, value = library_features(call.case, estimate), log(estimate.time_s / call.time_s)
-    return Observation(LIBRARY, call.device, call.origin, features, value, call.noise)
+    estimate = gpus.estimate(facts_of(case, device, units, Conditions(calls_of(result))))
+    value = log(estimate.time_s / result.measurement.median_s)
+    return ObservedEfficiency(LIBRARY, device, "own", library_features(case, estimate), value, NOISE)
 
 
-def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Observation, ...]:
+def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[ObservedEfficiency, ...]:
     """Return what published results tell, as calls of the vendor's library."""
     return tuple(found for result in results if (found := _published(result)) is not None)
 
 
-def _published(published: PublishedResult) -> Observation | None:
-    return observation(
-        published_case(published), table_device(published.spec_key), published.time_s, origin="published"
-    )
+def _published(published: PublishedResult) -> ObservedEfficiency | None:
+    return observation(published.case, table_device(published.spec_key), published.time_s, origin="published")
 
 
-def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...]:
+def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[ObservedEfficiency, ...]:
     """Return what the notes of the table tell, as products of NOTED_SIZE: they state no shape."""
     return tuple(found for result in results if (found := _noted(result)) is not None)
 
 
-def _noted(noted: NotedResult) -> Observation | None:
+def _noted(noted: NotedResult) -> ObservedEfficiency | None:
     noise = max(NOTED_NOISE, log(noted.high_flop_per_s / noted.low_flop_per_s) / 2)
-    return observation(
-        noted_case(noted), table_device(noted.spec_key), noted_time_s(noted), noise=noise, origin="noted"
-    )
+    return observation(noted.case, table_device(noted.spec_key), noted.time_s, noise=noise, origin="noted")
 
 
 def from_results(
     results: Iterable[Result], origin: ObservationSource = "own", gpus: Fitted | None = None
-) -> tuple[Observation, ...]:
+) -> tuple[ObservedEfficiency, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
     latest = {_place(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)}
     found = (_result(result, origin, gpus or fitted()) for result in latest.values())
@@ -277,18 +267,18 @@ def _place(result: Result) -> tuple[object, ...]:
     return (result.case, device and device_key(device))
 
 
-def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> Observation | None:
+def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> ObservedEfficiency | None:
     if result.measurement is None or result.environment is None:
         return None
-    time_s, noise = result.measurement.median_s, hypot(NOISE, _own_noise(result.measurement))
+    noise = hypot(NOISE, _own_noise(result.measurement))
     if any(flag.name in DISTURBED for flag in result.flags):
         noise = hypot(noise, DISTURBED_NOISE)
     device = result.environment.device
-    known = observation(result.case, device, time_s, noise=noise, origin=origin)
+    known = observation(result.case, device, result.measurement.median_s, noise=noise, origin=origin)
     if known is not None or device.kind == "cpu":
         return known
-    case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
-    return of_library(MeasuredOnGpu(case, device, time_s, calls_of(result), noise, origin), gpus)
+    known = of_library(result, device, gpus)
+    return known and replace(known, origin=origin, noise=noise)
 
 
 def _own_noise(measurement: Measurement) -> float:

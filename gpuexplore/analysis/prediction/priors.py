@@ -1,4 +1,4 @@
-"""What is expected of a case before anything like it was measured, and what makes cases alike: the model's choices.
+"""The model of what is expected of a case: before anything like it was measured, and after similar cases were.
 
 Those of a GPU were chosen by hand from the physics: a card with few watts for its peak holds a lower clock; kernels of
 one architecture are alike. A library's calls on a GPU are expected to be as fitted, each as sure as its estimate says:
@@ -6,14 +6,123 @@ what was measured on a device moves that device first. Those of a CPU are rounde
 likeliest (the marginal likelihood), which is not the one that ships. `benchmarks/prediction.py` judges them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.ideal_time import Processor
-from gpuexplore.analysis.prediction.regression import Component
+
+# Gaussian process regression: what was learned on similar cases, with an uncertainty that grows away from them.
+#
+# The covariance of two cases is a sum of components, each a variance that cases share when they agree in some
+# features, fading with the distance in others. The posterior is the textbook's (C. E. Rasmussen, C. K. I. Williams,
+# "Gaussian Processes for Machine Learning", 2006, algorithm 2.1, https://gaussianprocess.org/gpml/).
+
+
+Features = Mapping[str, str | float | None]
+Matrix = npt.NDArray[np.float64]
+Columns = Mapping[str, npt.NDArray[Any]]  # of each feature that components look at, the values of many cases
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One reason why two cases are alike.
+
+    Attributes:
+        deviation: how much it moves a case, one standard deviation in natural logarithms.
+        same: features both cases must agree in.
+        near: features in which likeness fades, each with its length scale; unknown is near to unknown only.
+        scaled_by: a feature that multiplies the deviation of each case.
+    """
+
+    deviation: float
+    same: tuple[str, ...] = ()
+    near: tuple[tuple[str, float], ...] = ()
+    scaled_by: str | None = None
+
+    def columns(self, cases: Sequence[Features]) -> dict[str, npt.NDArray[Any]]:
+        """Return the features that it looks at: those that agree as text, others as numbers; unknown is NaN."""
+        numbers = (*(name for name, _ in self.near), *([self.scaled_by] if self.scaled_by else []))
+        found = {name: np.array([str(case[name]) for case in cases], dtype=np.str_) for name in self.same}
+        for name in numbers:
+            values = [case[name] for case in cases]
+            found[name] = np.array([np.nan if value is None else value for value in values], np.float64)
+        return found
+
+    def covariance(self, rows: Columns, columns: Columns) -> Matrix:
+        """Return what each case of `rows` shares with each of `columns` by this component."""
+        shared: Matrix = np.full((1, 1), self.deviation**2)
+        for name in self.same:
+            shared = shared * (rows[name][:, None] == columns[name][None, :])
+        for name, length in self.near:
+            shared = shared * np.exp(-_squares(rows[name], columns[name]) / (2 * length**2))
+        if self.scaled_by is not None:
+            shared = shared * np.outer(rows[self.scaled_by], columns[self.scaled_by])
+        return shared
+
+
+def _squares(rows: Matrix, columns: Matrix) -> Matrix:
+    """Return squared distances: none between two unknown values, infinite between a known and an unknown one."""
+    distances: Matrix = (rows[:, None] - columns[None, :]) ** 2
+    both = np.isnan(rows)[:, None] & np.isnan(columns)[None, :]
+    return np.where(np.isnan(distances), np.where(both, 0.0, np.inf), distances)
+
+
+def covariance(components: Sequence[Component], rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
+    """Return the covariance of each case of `rows` with each of `columns`, (rows, columns)."""
+    return np.zeros((len(rows), len(columns))) + _covariance(
+        components, _columns(components, rows), _columns(components, columns)
+    )
+
+
+def _covariance(components: Sequence[Component], rows: Columns, columns: Columns) -> Matrix:
+    return sum((component.covariance(rows, columns) for component in components), np.zeros((1, 1)))
+
+
+def _columns(components: Sequence[Component], cases: Sequence[Features]) -> Columns:
+    """Return each feature of the cases once, however many components and questions ask for it."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    for component in components:
+        found |= component.columns(cases)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """What the process expects of a case: mean and standard deviation, and how much each observation told of it."""
+
+    mean: float
+    deviation: float
+    relevance: tuple[float, ...]
+
+
+Estimator = Callable[[Features, float], Posterior]  # of one more observation, with its noise (a standard deviation)
+
+
+def observe(
+    components: tuple[Component, ...], observed: Sequence[Features], values: Sequence[float], noise: Sequence[float]
+) -> Estimator:
+    """Return what a zero-mean process expects that has seen `values` at `observed`, each with its `noise`."""
+    noises = np.diag(np.square(np.asarray(noise, dtype=np.float64))) if observed else np.zeros((0, 0))
+    seen = _columns(components, observed)
+    inverse = np.linalg.inv(_covariance(components, seen, seen) + noises)
+    weights = inverse @ np.asarray(values, dtype=np.float64)
+
+    def estimate(case: Features, noise: float) -> Posterior:
+        asked = _columns(components, [case])
+        own = float(_covariance(components, asked, asked)[0, 0])
+        shared = _covariance(components, asked, seen)[0]
+        variance = max(own - float(shared @ inverse @ shared), 0.0)
+        relevance = tuple((shared / own).tolist())
+        return Posterior(float(shared @ weights), (variance + noise**2) ** 0.5, relevance)
+
+    return estimate
+
 
 Execution = Literal["native", "narrow", "emulated", "unsupported", "kernel", "library"]
 
@@ -31,42 +140,34 @@ class Regime(NamedTuple):
     bound: Bound
     execution: Execution
 
+    @property
+    def efficiency(self) -> float:
+        """The fraction of the ideal that is expected before anything like it was seen, 0 to 1."""
+        return PRIORS.get(self, CALL_PRIOR)[0]
 
-@dataclass(frozen=True, slots=True)
-class Prior:
-    """What is expected of a kind of case before anything like it was seen.
-
-    Attributes:
-        efficiency: fraction of the ideal that is reached, 0 to 1.
-        deviation: of its natural logarithm.
-    """
-
-    efficiency: float
-    deviation: float
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the natural logarithm of that."""
+        return PRIORS.get(self, CALL_PRIOR)[1]
 
 
-PRIORS: Mapping[Regime, Prior] = MappingProxyType(
+PRIORS: Mapping[Regime, tuple[float, float]] = MappingProxyType(  # efficiency and deviation
     {
-        Regime("gpu", "compute", "narrow"): Prior(0.5, 0.3),  # P100 well, GTX 16 hardly at all
-        Regime("gpu", "compute", "emulated"): Prior(0.5, 0.3),
-        Regime("gpu", "compute", "kernel"): Prior(0.25, 0.8),
-        Regime("gpu", "memory", "emulated"): Prior(0.8, 0.2),
-        Regime("gpu", "memory", "kernel"): Prior(0.7, 0.3),
-        Regime("cpu", "compute", "native"): Prior(0.75, 0.3),
-        Regime("cpu", "compute", "emulated"): Prior(0.3, 1.0),
-        Regime("cpu", "memory", "native"): Prior(0.7, 0.4),
-        Regime("cpu", "memory", "emulated"): Prior(0.5, 0.6),
-        Regime("cpu", "cache", "native"): Prior(0.6, 0.7),
-        Regime("cpu", "cache", "emulated"): Prior(0.4, 0.9),
+        Regime("gpu", "compute", "narrow"): (0.5, 0.3),  # P100 well, GTX 16 hardly at all
+        Regime("gpu", "compute", "emulated"): (0.5, 0.3),
+        Regime("gpu", "compute", "kernel"): (0.25, 0.8),
+        Regime("gpu", "memory", "emulated"): (0.8, 0.2),
+        Regime("gpu", "memory", "kernel"): (0.7, 0.3),
+        Regime("cpu", "compute", "native"): (0.75, 0.3),
+        Regime("cpu", "compute", "emulated"): (0.3, 1.0),
+        Regime("cpu", "memory", "native"): (0.7, 0.4),
+        Regime("cpu", "memory", "emulated"): (0.5, 0.6),
+        Regime("cpu", "cache", "native"): (0.6, 0.7),
+        Regime("cpu", "cache", "emulated"): (0.4, 0.9),
     }
 )
 LIBRARY = Regime("gpu", "compute", "library")
-CALL_PRIOR = Prior(1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
-
-
-def prior_of(regime: Regime) -> Prior:
-    """Return what is expected of a kind of case."""
-    return PRIORS.get(regime, CALL_PRIOR)
+CALL_PRIOR = (1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
 
 
 _LIBRARY = ("family", "implementation", "dtype")

@@ -29,7 +29,7 @@ CALLS_SAID: Mapping[Calls, tuple[str, ...]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PredictionRequest:
     """Texts as a person types them; several values of a field are separated by commas, shapes by semicolons.
 
     Attributes:
@@ -51,7 +51,9 @@ class Question:
     calls: str = USUAL_CALLS
 
 
-def predictions(question: Question, here: Iterable[Device], own: Sequence[Result] = ()) -> tuple[Prediction, ...]:
+def predictions(
+    question: PredictionRequest, here: Iterable[Device], own: Sequence[Result] = ()
+) -> tuple[Prediction, ...]:
     """Return the predictions, GPU by GPU, shape by shape, in the order of the dtypes and kinds of calls asked for.
 
     Args:

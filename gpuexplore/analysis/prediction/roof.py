@@ -22,7 +22,7 @@ BOOSTS_FURTHER = re.compile(r"GeForce|GTX|RTX|TITAN|Quadro|Radeon|GB10|Apple")  
 
 
 @dataclass(frozen=True, slots=True)
-class Roof:
+class DeviceLimit:
     """One limit of a device and what a call needs of it at least.
 
     Attributes:
@@ -50,7 +50,7 @@ class Roof:
         return PEAK_SOURCES[self.limit.kind].basis == "measured"
 
 
-def roofs(case: Case, device: Device, peak: Peak | None) -> Iterator[Roof]:
+def roofs(case: Case, device: Device, peak: Peak | None) -> Iterator[DeviceLimit]:
     """Yield each limit that is known.
 
     Args:
@@ -60,11 +60,11 @@ def roofs(case: Case, device: Device, peak: Peak | None) -> Iterator[Roof]:
     if peak is not None and (flop_count := operation.flop_count(case.shape)):
         # A fast algorithm takes at least one multiplication for each r x r of a convolution (Winograd, 1980).
         least = flop_count / (case.shape["r"] ** 2 if family_of(case) == "convolution" else 1)
-        yield Roof("compute", least, peak, peak.flop_per_s, _headroom(device, peak))
+        yield DeviceLimit("compute", least, peak, peak.flop_per_s, _headroom(device, peak))
     if memory is not None and device.cache_bytes is not None:  # caches may have delivered what they hold
         moved = operation.byte_count(case.shape, format_named(case.dtype)) - device.cache_bytes
         measured = PEAK_SOURCES[memory.kind].basis == "measured"
-        yield Roof("memory", max(moved, 0), memory, memory.bytes_per_s, FAR_ABOVE_A_CEILING if measured else 1.0)
+        yield DeviceLimit("memory", max(moved, 0), memory, memory.bytes_per_s, FAR_ABOVE_A_CEILING if measured else 1.0)
 
 
 def _headroom(device: Device, peak: Peak) -> float:

@@ -1,8 +1,10 @@
-"""From results to everything that follows from them: the one place where a run is analyzed."""
+"""The analysis of a run, from results to everything that follows from them: the one place where it is made."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from math import exp, hypot
+from types import MappingProxyType
 from typing import TypeVar
 
 from gpuexplore.analysis.diagnosis import diagnose
@@ -10,20 +12,21 @@ from gpuexplore.analysis.model import (
     AnalyzedResult,
     Comparison,
     Context,
-    ImplementationLimits,
     MachineNote,
     RunAnalysis,
-    Speedup,
 )
-from gpuexplore.analysis.roofline.roofs import bound_of
-from gpuexplore.analysis.run.machine import flags_to_show, machine_notes
+from gpuexplore.analysis.roofs import bound_of, implementation_limits
 from gpuexplore.analysis.run.summary import summarize
 from gpuexplore.analysis.speedup import default_baseline, is_tie, speedups
-from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
-from gpuexplore.analysis.utilization.best_results import believed, is_ranked, with_measured_ceilings
+from gpuexplore.analysis.utilization.best_results import (
+    believed,
+    is_ranked,
+    why_above_bandwidth,
+    why_above_peak,
+    with_measured_ceilings,
+)
 from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
 from gpuexplore.analysis.utilization.utilization import (
-    arithmetic_of,
     bandwidth_utilization,
     byte_count,
     bytes_per_s,
@@ -34,15 +37,29 @@ from gpuexplore.analysis.utilization.utilization import (
     device_of,
     flop_count,
     flop_per_s,
-    is_cache_resident,
     mfu,
     shapes_by_work,
-    smallest_cache,
 )
-from gpuexplore.analysis.verdict import time_of
-from gpuexplore.model import Bandwidth, CacheRoof, Case, Device, Origin, Peak, Result, ThreadRoofs
-from gpuexplore.operations import operation_named
+from gpuexplore.analysis.verdict import Estimate, ratio_of, time_of
+from gpuexplore.analysis.verdict.times import SAMPLES
+from gpuexplore.model import Case, Flag, FlagName, Origin, Result
+from gpuexplore.statistics import median
+from gpuexplore.units import format_percent
 
+FEWEST = 3  # results that can tell what is usual
+MOST = 0.5  # of the results
+WORSE = 1.5  # times the usual size
+STEADY = 0.02  # times that vary by less: nothing needs to be said
+SHARED: frozenset[FlagName] = frozenset({"contended", "drifted"})
+WHY: Mapping[FlagName, str] = MappingProxyType(
+    {
+        "contended": "overlapped with other work",
+        "drifted": "ran on cores that were slower for a while",
+        "throttled": "ran at a clock that was held down",
+        "noisy": "varied from call to call",
+        "contention_unknown": "may have overlapped with other work, which cannot be seen here",
+    }
+)
 K = TypeVar("K")
 _Group = tuple[object, ...]
 
@@ -83,27 +100,6 @@ def analyze_alone(result: Result, context: Context = Context()) -> AnalyzedResul
     return analyzed
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What the results that are analyzed together share.
-
-    Attributes:
-        device_labels: by id.
-        groups: of siblings.
-        places: results of the same work, whatever the device.
-        speedups: by case.
-        machines: what is said once of each device, by id.
-    """
-
-    comparison: Comparison
-    context: Context
-    device_labels: Mapping[str, str]
-    groups: Mapping[_Group, tuple[Result, ...]]
-    places: Mapping[_Group, tuple[Result, ...]]
-    speedups: Mapping[Case, Speedup]
-    machines: Mapping[str, MachineNote]
-
-
 def _analyzed(
     results: Sequence[Result],
     comparison: Comparison,
@@ -112,32 +108,39 @@ def _analyzed(
     elsewhere: Sequence[Result] = (),
     machines: Sequence[MachineNote] = (),
 ) -> tuple[AnalyzedResult, ...]:
+    """Return each result with what follows from it and from those that it is analyzed together with."""
     ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
-    shared = _Shared(
-        comparison,
-        context,
-        _device_labels(results, context.origin),
-        groups=_grouped(results, _group),
-        places=_grouped(results, _anywhere),
-        speedups=ratios,
-        machines={note.device: note for note in machines},
-    )
-    return tuple(_one(result, shared) for result in results)
+    labels = _device_labels(results, context.origin)
+    groups, places = _grouped(results, _group), _grouped(results, _anywhere)
+    notes = {note.device: note for note in machines}
+    found = []
+    for result in results:
+        case, alone = result.case, _alone(result, comparison, context)
+        beside = replace(
+            alone,
+            label=f"{alone.label} on {labels[case.device]}" if len(labels) > 1 else alone.label,
+            device_label=labels[case.device],
+            speedup=ratios.get(case),
+            siblings=groups[_group(case)],
+            elsewhere=tuple(other for other in places[_anywhere(case)] if other.case.device != case.device),
+            flags=flags_to_show(result, notes.get(case.device)),
+        )
+        found.append(replace(beside, diagnoses=diagnose(beside)))
+    return tuple(found)
 
 
-def _one(result: Result, shared: _Shared) -> AnalyzedResult:
-    context, device_label = shared.context, shared.device_labels[result.case.device]
+def _alone(result: Result, comparison: Comparison, context: Context) -> AnalyzedResult:
+    """Return what follows from a result, whatever was measured beside it."""
     custom = context.custom(device_of(result))
     peak, bandwidth = default_peak(result, custom.compute), default_bandwidth(result, custom.bandwidth)
     limits = implementation_limits(result, peak, bandwidth)
-    chosen_peak = reference_peak(result, shared.comparison, context)
-    chosen_bandwidth = reference_bandwidth(result, shared.comparison, context)
-    name = case_label(result.case)
-    found = AnalyzedResult(
+    chosen_peak = reference_peak(result, comparison, context)
+    chosen_bandwidth = reference_bandwidth(result, comparison, context)
+    return AnalyzedResult(
         result=result,
         origin=context.origin,
-        label=f"{name} on {device_label}" if len(shared.device_labels) > 1 else name,
-        device_label=device_label,
+        label=case_label(result.case),
+        device_label=result.case.device,
         flop_count=flop_count(result.case),
         byte_count=byte_count(result.case),
         flop_per_s=flop_per_s(result),
@@ -153,15 +156,9 @@ def _one(result: Result, shared: _Shared) -> AnalyzedResult:
         limits=limits,
         cache_resident_reason=cache_resident_reason(result),
         bound=bound_of(result, limits),
-        speedup=shared.speedups.get(result.case),
+        speedup=None,
         time=time_of(result),
-        siblings=shared.groups[_group(result.case)],
-        elsewhere=tuple(
-            other for other in shared.places[_anywhere(result.case)] if other.case.device != result.case.device
-        ),
-        flags=flags_to_show(result, shared.machines.get(result.case.device)),
     )
-    return replace(found, diagnoses=diagnose(found))
 
 
 def _default_baseline(results: Sequence[Result]) -> str | None:
@@ -202,78 +199,83 @@ def _median_s(analyzed: AnalyzedResult) -> float:
     return analyzed.median_s or float("inf")
 
 
-# What an implementation can reach on a device: its limits, as far as the threads and stores it uses can use them.
+# What makes times vary all through a run, said once of the machine and not of each result.
 #
-# In the words of the roofline model these are the ceilings below the roof: one thread has the units, the caches and the
-# memory accesses of one core; an ordinary store reads its line before it writes it; additions alone are half a
-# multiply-add. MFU and bandwidth utilization stay relative to the device; a diagnosis compares with these.
+# A flag that most results of a device carry tells of the machine. With a result it is shown where it is worse than in
+# the rest of the run, and it widens the interval of the result's time all the same.
 
 
-def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth | None) -> ImplementationLimits:
-    """Return what bounds this result; unknown where it ran on one of several cores and one was not measured.
-
-    Args:
-        peak: the default one of its arithmetic.
-        memory: the default bandwidth of the memory.
-    """
-    device = device_of(result)
-    if device is None:
-        return ImplementationLimits(peak, memory, memory)
-    if not runs_on_one_thread(result):
-        bandwidth = _with_its_stores(result, memory, device.ordinary_stores)
-        serving = _serving(result, device.caches, bandwidth)
-        return ImplementationLimits(_of_its_mix(result, peak), bandwidth, serving)
-    roofs = _roofs_of_one_thread(result, device)
-    if roofs is None:
-        return ImplementationLimits(None, None, None, one_thread=True)
-    bandwidth = _with_its_stores(result, roofs.bandwidth, roofs.ordinary_stores)
-    one_peak = _of_its_mix(result, roofs.peak(*arithmetic_of(result)))
-    return ImplementationLimits(one_peak, bandwidth, _serving(result, roofs.caches, bandwidth), one_thread=True)
+def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tuple[MachineNote, ...]:
+    """Return what is known of how much times vary on each device of a run."""
+    by_device: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        if result.measurement:
+            by_device[result.case.device].append(result)
+    several = len({result.case.device for result in results}) > 1
+    place = "this machine" if origin is Origin.LIVE else "the machine of this recording"
+    found = (_note(f"device {name}" if several else place, name, measured) for name, measured in by_device.items())
+    return tuple(note for note in found if note)
 
 
-def runs_on_one_thread(result: Result) -> bool:
-    """Return whether its implementation uses one of several cores of a CPU, as it is declared."""
-    device, case = device_of(result), result.case
-    if device is None or device.kind != "cpu" or device.cores == 1:
-        return False
-    return operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
+def flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, ...]:
+    """Return the flags of a result that the rest of its run does not carry alike."""
+    usual = machine.usual if machine else {}
+    return tuple(flag for flag in result.flags if flag.name not in usual or _is_worse(flag, usual[flag.name]))
 
 
-def _roofs_of_one_thread(result: Result, device: Device) -> ThreadRoofs | Device | None:
-    threads = result.environment.threads if result.environment else None
-    return device.one_thread or (device if threads == 1 else None)
+def _is_worse(flag: Flag, usual: float | None) -> bool:
+    return flag.size is not None and usual is not None and flag.size > WORSE * usual
 
 
-def _of_its_mix(result: Result, peak: Peak | None) -> Peak | None:
-    """Return the peak of its mix of instructions: half where no addition comes with a multiplication."""
-    if peak is None or operation_named(result.case.operation).multiply_adds:
-        return peak
-    source = f"{peak.source}; half of it, as it counts multiply-adds"
-    return replace(peak, flop_per_s=peak.flop_per_s / 2, source=source)
+def _note(subject: str, device: str, results: Sequence[Result]) -> MachineNote | None:
+    times = _typical([estimate for result in results if (estimate := time_of(result))])
+    ratios = _typical(_ratios(results))
+    usual = _usual(results)
+    if not usual and times < STEADY:
+        return None
+    return MachineNote(device, _sentence(subject, usual, times, ratios), _details(results, usual), usual)
 
 
-def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Bandwidth | None) -> Bandwidth | None:
-    """Return the bandwidth of its mix of reads and writes, by what both triads took for a byte read and one written.
-
-    A triad reads two bytes for one that it writes: 3 / streaming rate = 3 reads, 3 / ordinary rate = 2 reads + 1 write.
-    """
-    operation = operation_named(result.case.operation)
-    implementation = operation.implementation_named(result.case.implementation)
-    if streaming is None or ordinary is None or streaming.kind == "own" or implementation.streaming_stores:
-        return streaming
-    if ordinary.bytes_per_s >= streaming.bytes_per_s:
-        return ordinary
-    written, read_s = operation.written_share(result.case.shape), 1 / streaming.bytes_per_s
-    write_s = 3 / ordinary.bytes_per_s - 2 * read_s
-    return replace(ordinary, bytes_per_s=1 / ((1 - written) * read_s + written * write_s))
+def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: float) -> str:
+    if times < STEADY:
+        return f"Whether others used {subject} meanwhile cannot be known."
+    where = f"{subject[0].upper()}{subject[1:]} is shared: times" if SHARED & set(usual) else f"On {subject}, times"
+    beside = f", ratios by {format_percent(ratios)}" if ratios else ""
+    return f"{where} vary by about {format_percent(times)} from run to run{beside}."
 
 
-def _serving(result: Result, caches: Iterable[CacheRoof], memory: Bandwidth | None) -> Bandwidth | None:
-    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
+def _usual(results: Sequence[Result]) -> dict[FlagName, float | None]:
+    """Return the usual size of each flag that most results carry."""
+    counts = Counter(name for result in results for name in {flag.name for flag in result.flags} if name in WHY)
+    common = [name for name, count in counts.items() if len(results) >= FEWEST and count > MOST * len(results)]
+    sizes = {name: [flag.size for result in results for flag in result.flags if flag.name == name] for name in common}
+    return {name: _median([size for size in found if size is not None]) for name, found in sizes.items()}
 
-    None where that is unknown.
-    """
-    if not is_cache_resident(result):
-        return memory
-    cache = smallest_cache(caches, byte_count(result.case))
-    return cache.bandwidth if cache else None
+
+def _ratios(results: Sequence[Result]) -> list[Estimate]:
+    """Return the ratio of each result to the first one of its group."""
+    groups: dict[object, list[Result]] = defaultdict(list)
+    for result in results:
+        groups[result.case.group].append(result)
+    pairs = ((group[0], other) for group in groups.values() for other in group[1:])
+    return [found for first, other in pairs if (found := ratio_of(other, first))]
+
+
+def _typical(estimates: Sequence[Estimate]) -> float:
+    """Return by how much the estimates typically vary from run to run, as a fraction."""
+    beside = [hypot(*(doubt.deviation for doubt in found.doubts if doubt.name != SAMPLES)) for found in estimates]
+    return exp(median(beside)) - 1 if beside else 0.0
+
+
+def _median(sizes: Sequence[float]) -> float | None:
+    return median(sizes) if sizes else None
+
+
+def _details(results: Sequence[Result], usual: Mapping[FlagName, float | None]) -> tuple[str, ...]:
+    """Return how many results each usual flag has, with the evidence of the worst."""
+    found = []
+    for name in usual:
+        flags = [flag for result in results for flag in result.flags if flag.name == name]
+        worst = max(flags, key=lambda flag: flag.size or 0.0)
+        found.append(f"{len(flags)} of {len(results)} measurements {WHY[name]}, e.g. {worst.evidence}")
+    return tuple(found)

@@ -4,7 +4,7 @@ Results count where they were computed by the same arithmetic: bf16 that is wide
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log
 
 from gpuexplore.dtypes import dtype_named
@@ -25,43 +25,47 @@ LEAST_CALL_S = 2e-6
 SLOW_FLOP_PER_S = {("numpy", "fp16"): 5e8, ("torch", "fp16"): 3e9}  # without fp16 units, as recorded on Zen 3
 
 
-class CallTimes:
-    """What is known of one device.
+def call_times(device: Device, measured: Iterable[Result] = ()) -> Callable[[Case], float]:
+    """Return the function that tells about how many seconds a call of a case takes on a device.
 
     Args:
         device: with its peaks and native formats.
         measured: results of any device that count for this one: its own.
     """
+    own = _points(measured)
 
-    def __init__(self, device: Device, measured: Iterable[Result] = ()) -> None:
-        self._device = device
-        self._own = _points(measured)
+    def call_s(case: Case) -> float:
+        key = _key(case, device)
+        if found := own.get(key) or _recorded_for(device).get(key):
+            return _at(found, _work(case))
+        return _by_kin(case, key, {**_recorded_for(device), **own}) or _by_peak(case, device)
 
-    def call_s(self, case: Case) -> float:
-        """Return about how many seconds a call of `case` takes."""
-        key = _key(case, self._device)
-        found = self._own.get(key) or (_recorded().get(key) if self._device.kind == "cpu" else None)
-        return _at(found, _work(case)) if found else self._by_kin(case) or self._by_peak(case)
+    return call_s
 
-    def _by_kin(self, case: Case) -> float | None:
-        """Return what other operations of this kind take for as much work by the same code; None: none is known."""
-        wanted, product = _key(case, self._device)[1:], operation_named(case.operation).is_matrix_product
-        known = {**(_recorded() if self._device.kind == "cpu" else {}), **self._own}
-        kin = [
-            _at(points, _work(case))
-            for key, points in known.items()
-            if key[1:] == wanted and operation_named(key[0]).is_matrix_product == product
-        ]
-        return median(kin) if kin else None
 
-    def _by_peak(self, case: Case) -> float:
-        implementation = operation_named(case.operation).implementation_named(case.implementation)
-        peak = implementation.peak(self._device, case.dtype)
-        unknown = FLOP_PER_S if self._device.kind == "cpu" else GPU_FLOP_PER_S
-        rate = SHARE_OF_PEAK * peak.flop_per_s if peak else unknown
-        if self._device.kind == "cpu" and case.dtype not in self._device.native:
-            rate = min(rate, SLOW_FLOP_PER_S.get((case.implementation, case.dtype), rate))
-        return max(LEAST_CALL_S, _work(case) / rate)
+def _by_kin(case: Case, key: Key, known: Mapping[Key, Points]) -> float | None:
+    """Return what other operations of this kind take for as much work by the same code; None: none is known."""
+    product = operation_named(case.operation).is_matrix_product
+    kin = [
+        _at(points, _work(case))
+        for other, points in known.items()
+        if other[1:] == key[1:] and operation_named(other[0]).is_matrix_product == product
+    ]
+    return median(kin) if kin else None
+
+
+def _by_peak(case: Case, device: Device) -> float:
+    implementation = operation_named(case.operation).implementation_named(case.implementation)
+    peak = implementation.peak(device, case.dtype)
+    unknown = FLOP_PER_S if device.kind == "cpu" else GPU_FLOP_PER_S
+    rate = SHARE_OF_PEAK * peak.flop_per_s if peak else unknown
+    if device.kind == "cpu" and case.dtype not in device.native:
+        rate = min(rate, SLOW_FLOP_PER_S.get((case.implementation, case.dtype), rate))
+    return max(LEAST_CALL_S, _work(case) / rate)
+
+
+def _recorded_for(device: Device) -> Mapping[Key, Points]:
+    return _recorded() if device.kind == "cpu" else {}
 
 
 @once

@@ -7,9 +7,9 @@ is slow costs what its calls cost, and every other one its budget.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from gpuexplore.analysis.run.call_times import CallTimes
+from gpuexplore.analysis.run.call_times import call_times
 from gpuexplore.analysis.utilization.utilization import flop_count
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
@@ -49,23 +49,6 @@ _Kernel = tuple[str, str, str]  # operation, implementation and dtype
 
 
 @dataclass(frozen=True, slots=True)
-class SlowPart:
-    """What takes most of a run: one dtype in one implementation.
-
-    Attributes:
-        seconds: of the run.
-    """
-
-    dtype: str
-    implementation: str
-    seconds: float
-
-    def of(self, run_s: float) -> str:
-        """Return what a reader sees: `fp16 in numpy: 13 of 15 s`."""
-        return f"{self.dtype} in {self.implementation}: {_rounded(self.seconds)} of {_rounded(run_s)} s"
-
-
-@dataclass(frozen=True, slots=True)
 class CostEstimate:
     """The cost of an experiment.
 
@@ -78,7 +61,7 @@ class CostEstimate:
         seconds_low: it may end as soon, where medians are soon known well.
         seconds_high: it usually ends by then.
         flop_total: FLOPs of one call of every runnable case.
-        slow: what takes most of it, the slowest first.
+        slow: seconds of what takes most of it, by dtype and implementation, the slowest first.
     """
 
     cases: int
@@ -89,12 +72,21 @@ class CostEstimate:
     seconds_low: float
     seconds_high: float
     flop_total: int
-    slow: tuple[SlowPart, ...] = ()
+    slow: Mapping[tuple[str, str], float] = field(default_factory=dict, hash=False)
 
     @property
     def sentence(self) -> str:
         """About how long it takes, and what of it is slow."""
-        return "; ".join([f"about {_rounded(self.seconds)} s", *(part.of(self.seconds) for part in self.slow)])
+        return "; ".join([f"about {_rounded(self.seconds)} s", *self.slow_parts])
+
+    @property
+    def slow_parts(self) -> tuple[str, ...]:
+        """What a reader sees of each slow part: `fp16 in numpy: 13 of 15 s`."""
+        whole = _rounded(self.seconds)
+        return tuple(
+            f"{dtype} in {implementation}: {_rounded(seconds)} of {whole} s"
+            for (dtype, implementation), seconds in self.slow.items()
+        )
 
 
 def estimate(
@@ -146,7 +138,7 @@ def _seconds_by_case(
 ) -> dict[Case, tuple[float, float]]:
     """Return for each case what it takes at least, and its share of the budget."""
     times = {
-        device_id: CallTimes(
+        device_id: call_times(
             known.get(device_id, Device(device_id, _kind(device_id), device_id)),
             [result for result in measured if result.case.device == device_id.rpartition("/")[2]],
         )
@@ -156,7 +148,7 @@ def _seconds_by_case(
     return {
         case: (0.0, case.options.budget_s)
         if case.device in simulated
-        else _seconds_of(case, times[case.device].call_s(case), beside_s)
+        else _seconds_of(case, times[case.device](case), beside_s)
         for case in cases
     }
 
@@ -211,17 +203,13 @@ def _kernel(case: Case) -> _Kernel:
     return case.operation, case.implementation, case.dtype
 
 
-def _slow_parts(spent: Mapping[Case, tuple[float, float]], repeat: int, run_s: float) -> tuple[SlowPart, ...]:
+def _slow_parts(spent: Mapping[Case, tuple[float, float]], repeat: int, run_s: float) -> dict[tuple[str, str], float]:
     parts: dict[tuple[str, str], float] = defaultdict(float)
     for case, pair in spent.items():
         parts[case.dtype, case.implementation] += repeat * max(pair)
     usual_s = sorted(parts.values())[len(parts) // 2] if parts else 0.0
-    slow = [
-        SlowPart(*name, seconds)
-        for name, seconds in parts.items()
-        if seconds > max(SLOW_S, SLOW_SHARE * run_s, SLOW_TIMES * usual_s)
-    ]
-    return tuple(sorted(slow, key=lambda part: -part.seconds))
+    least_s = max(SLOW_S, SLOW_SHARE * run_s, SLOW_TIMES * usual_s)
+    return {name: seconds for name, seconds in sorted(parts.items(), key=lambda part: -part[1]) if seconds > least_s}
 
 
 def _rounded(seconds: float) -> str:

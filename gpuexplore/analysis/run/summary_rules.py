@@ -6,8 +6,7 @@ from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 
-from gpuexplore.analysis.diagnosis.formats import slower_than_native
-from gpuexplore.analysis.diagnosis.rivals import WORTH_A_SENTENCE
+from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, slower_than_native
 from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
 from gpuexplore.analysis.speedup import is_separable, speedup
 from gpuexplore.analysis.utilization.best_results import is_plausible

@@ -1,23 +1,27 @@
-"""The best plausible results of each device: its large products by dtype and unit, and its streams."""
+"""The plausible results and the best of them on each device, and why some are above what they are compared with."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuexplore.analysis.model import Context
-from gpuexplore.analysis.utilization.measured_ceiling import best_rate, bytes_from_memory, is_large_product, is_stream
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, measured_over_rated
 from gpuexplore.analysis.utilization.utilization import (
     arithmetic_of,
+    bandwidth_utilization,
+    best_rate,
     byte_count,
+    bytes_from_memory,
     default_bandwidth,
     default_peak,
     device_of,
+    is_large_product,
+    is_stream,
     mfu,
 )
 from gpuexplore.devices.identity import UnitKey, unit_key
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING, fastest_cache
 from gpuexplore.model import Bandwidth, Peak, Result, Unit
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
 
 # Whether a rate can be: how much clocks and caches explain of what is above a limit of the hardware.
 
@@ -66,36 +70,34 @@ def exceeds_fastest_cache(result: Result) -> bool:
     return byte_count(result.case) / result.measurement.median_s > FAR_ABOVE_A_CEILING * roof.bandwidth.bytes_per_s
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The most a device can do, None for what is unknown.
-
-    Attributes:
-        flop_per_s: its rated peak for the dtype.
-        bytes_per_s: its rated memory bandwidth.
-        cache_bytes: that its caches can have delivered instead of the memory.
-    """
-
-    flop_per_s: float | None
-    bytes_per_s: float | None
-    cache_bytes: int | None
-
-
-def exceeded_limit(flop_count: float, byte_count: float, time_s: float, limits: Limits) -> str | None:
-    """Return the limit that so much work in `time_s` is far above, in words; None when none proves the time wrong.
+def exceeded_peak(flop_count: float, time_s: float, flop_per_s: float | None) -> str | None:
+    """Return the rated peak that so many FLOPs in `time_s` are far above, in words; None when it proves nothing wrong.
 
     Args:
         flop_count: of the work.
-        byte_count: that it moves at least.
         time_s: in which somebody says that it was done.
-        limits: of the device.
+        flop_per_s: the peak of the device for the dtype; None is unknown.
     """
-    if limits.flop_per_s is not None and flop_count / time_s > FAR_ABOVE * limits.flop_per_s:
-        return f"it computes at most {format_flop_per_s(limits.flop_per_s)}"
-    if limits.bytes_per_s is not None and limits.cache_bytes is not None:
-        surely = max(byte_count - limits.cache_bytes, 0)
-        if surely / time_s > FAR_ABOVE * limits.bytes_per_s:
-            return f"its memory gives at most {format_bytes_per_s(limits.bytes_per_s)}"
+    if flop_per_s is not None and flop_count / time_s > FAR_ABOVE * flop_per_s:
+        return f"it computes at most {format_flop_per_s(flop_per_s)}"
+    return None
+
+
+def exceeded_bandwidth(
+    byte_count: float, time_s: float, bytes_per_s: float | None, cache_bytes: int | None
+) -> str | None:
+    """Return the same of the memory's rated bandwidth.
+
+    Args:
+        byte_count: that the work moves at least.
+        time_s: in which somebody says that it was done.
+        bytes_per_s: the bandwidth; None is unknown.
+        cache_bytes: that caches can have delivered instead of the memory; None is unknown.
+    """
+    if bytes_per_s is not None and cache_bytes is not None:
+        surely = max(byte_count - cache_bytes, 0)
+        if surely / time_s > FAR_ABOVE * bytes_per_s:
+            return f"its memory gives at most {format_bytes_per_s(bytes_per_s)}"
     return None
 
 
@@ -124,3 +126,27 @@ def _key(result: Result) -> _Key | None:
     if is_large_product(result):
         return (unit_key(device), *arithmetic_of(result))
     return (unit_key(device), None, None) if is_stream(result) else None
+
+
+# Why a fraction can be above 100 %: it is never hidden and never cut; each source of peaks has its sentence.
+
+
+def why_above_peak(result: Result, peak: Peak | None) -> str | None:
+    """Return why this result is above `peak`, in a sentence; None when it is not."""
+    fraction = mfu(result, peak)
+    if peak is None or fraction is None or fraction <= 1:
+        return None
+    source = PEAK_SOURCES[peak.kind]
+    return f"{format_percent(fraction)} of the {source.label}: {source.why_above(result, peak, fraction)}."
+
+
+def why_above_bandwidth(result: Result, bandwidth: Bandwidth | None) -> str | None:
+    """Return why this result is above the memory's `bandwidth`, in a sentence; None when it is not."""
+    fraction = bandwidth_utilization(result, bandwidth)
+    if bandwidth is None or fraction is None or fraction <= 1:
+        return None
+    source = PEAK_SOURCES[bandwidth.kind]
+    return (
+        f"{format_percent(fraction)} of the {source.bandwidth_label}: caches delivered part of the bytes, "
+        f"or {source.why_above_bandwidth}."
+    )

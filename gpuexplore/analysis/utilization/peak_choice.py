@@ -1,13 +1,33 @@
-"""What a result is compared with: the peak of the kind that was asked for, or a sentence on why it is unknown."""
+"""The comparison of a result, as a user typed it: its baseline, and the peak of a kind, or why that is unknown."""
 
 from gpuexplore.analysis.model import Comparison, Context, PeakChoice
+from gpuexplore.analysis.speedup import default_baseline
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, PeakSource
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, default_bandwidth, default_peak, device_of
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Peak, PeakKind, Result
+from gpuexplore.model import Bandwidth, Experiment, Peak, PeakKind, Result
 
 NO_DEVICE = "the result does not name its device"
 NO_BANDWIDTH = "no memory bandwidth is known for this device: enter one on the page Devices"
+
+
+def comparison_for(experiment: Experiment, baseline: str = "", peak: str = "") -> Comparison:
+    """Return the comparison; an empty text stands for the default.
+
+    Raises:
+        InvalidInput: the baseline is not among the experiment's implementations and dtypes, or no such kind of peak.
+    """
+    accepted = baselines(experiment)
+    if baseline and baseline not in accepted:
+        raise InvalidInput.of("baseline", baseline, accepted)
+    return Comparison(baseline or accepted[0], peak_kind(peak))
+
+
+def baselines(experiment: Experiment) -> tuple[str, ...]:
+    """Return what a speedup can be over: the default first, then the other implementations, then the dtypes."""
+    default = default_baseline(experiment.operation, experiment.implementations)
+    names = sorted(experiment.implementations, key=lambda name: name != default)
+    return (*names, *experiment.dtypes)
 
 
 def peak_kind(text: str) -> PeakKind | None:

@@ -8,25 +8,31 @@ import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from math import sqrt
 from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.model import Context
-from gpuexplore.analysis.utilization.measured_ceiling import measured_bandwidth, measured_peak, same_units
 from gpuexplore.analysis.utilization.utilization import (
     arithmetic_of,
     custom_peak,
     default_peak,
     device_of,
+    measured_bandwidth,
     measured_clock_hz,
+    measured_peak,
+    same_units,
 )
 from gpuexplore.devices import Accelerator, formula_peaks, row_of
 from gpuexplore.devices.accelerators import PEAK_FIELDS
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
-from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Result, Shape
+from gpuexplore.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_percent, format_si
+
+NOTED_NOISE = 0.1  # of a result in the notes of the table, a standard deviation of its logarithm
+NOTED_SIZE = 8192  # of products whose shape they do not state
 
 # Results that others published: the best matrix products they reached on devices of the table, each with its link.
 
@@ -58,6 +64,12 @@ class PublishedResult:
         """Seconds of one product at that rate."""
         return operation_named("matmul").flop_count(self.shape) / self.flop_per_s
 
+    @property
+    def case(self) -> Case:
+        """The case it stands for: a product of the vendor's library."""
+        library = operation_named("matmul").vendor_library.name
+        return Case("matmul", self.shape, self.dtype, library, self.spec_key)
+
 
 @dataclass(frozen=True, slots=True)
 class NotedResult:
@@ -74,6 +86,19 @@ class NotedResult:
     dtype: str
     low_flop_per_s: float
     high_flop_per_s: float
+
+    @property
+    def case(self) -> Case:
+        """The product it is taken for."""
+        product = operation_named("matmul")
+        shape = product.shape_of_size(NOTED_SIZE)
+        return Case("matmul", shape, self.dtype, product.vendor_library.name, self.spec_key)
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of that product at the middle of the noted rates."""
+        flop_count = operation_named("matmul").flop_count(self.case.shape)
+        return flop_count / sqrt(self.low_flop_per_s * self.high_flop_per_s)
 
 
 def best_results(spec_key: str | None) -> tuple[PublishedResult, ...]:

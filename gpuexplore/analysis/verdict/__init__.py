@@ -10,8 +10,7 @@ from math import inf, isinf, log
 from types import MappingProxyType
 from typing import Literal
 
-from gpuexplore.analysis.verdict.estimate import Doubt, Estimate
-from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, rate_of, ratio_of, time_of
+from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, Doubt, Estimate, rate_of, ratio_of, time_of
 
 # The one function that concludes: on which side of a bound or a range a quantity lies, or that it cannot be told.
 

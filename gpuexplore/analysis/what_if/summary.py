@@ -1,20 +1,126 @@
-"""What a what-if means, in sentences: the fastest format, what it costs in accuracy, and what stands against others."""
+"""The meaning of a what-if: the fastest format, what it costs, and times beside what a visitor knows from elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from gpuexplore.analysis.model import Summary
-from gpuexplore.analysis.prediction import INTERVAL
+from gpuexplore.analysis.prediction import INTERVAL, UncertainValue
+from gpuexplore.analysis.utilization.peak_sources import best_published
 from gpuexplore.analysis.verdict import Estimate, compare
-from gpuexplore.analysis.what_if.what_if import Span, WhatIf
+from gpuexplore.analysis.what_if.what_if import WhatIf
+from gpuexplore.analysis.what_if.workload import MOST_NAMED, Workload
+from gpuexplore.devices import accelerator_named, near_names
 from gpuexplore.dtypes import format_named
-from gpuexplore.model import Origin
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Origin, Peak
 from gpuexplore.units import (
     format_bytes,
     format_flop_per_s,
     format_interval,
     format_multiple,
     format_seconds,
+    read_number,
 )
+
+# What a visitor knows from elsewhere: times, promised peaks and prices, and the MFU that follows from each peak.
+
+
+SMALLEST, LARGEST = 1e-12, 1e24  # of seconds, FLOP/s and money
+SAME = 2e-3  # published rates have three or four digits
+
+
+@dataclass(frozen=True, slots=True)
+class UserClaim:
+    """One time relative to every peak that is named for its dtype.
+
+    Attributes:
+        row: the time, and the peak of the arithmetic that ran.
+        flop_per_s: what it amounts to.
+        promised: the peak the visitor entered, FLOP/s.
+        published: the best result anybody published on this device in this dtype; None where it is this very time.
+        known_as: that published result where it is this very time, with its conditions.
+    """
+
+    row: WhatIf
+    flop_per_s: float | None
+    promised: float | None
+    published: Peak | None
+    known_as: Peak | None = None
+
+    @property
+    def of_promised(self) -> float | None:
+        """Fraction of the promised peak, 0 to 1."""
+        return self.flop_per_s / self.promised if self.flop_per_s and self.promised else None
+
+    @property
+    def of_peak(self) -> float | None:
+        """Fraction of the peak of the arithmetic that ran, 0 to 1."""
+        return self.flop_per_s / self.row.peak.flop_per_s if self.flop_per_s and self.row.peak else None
+
+    @property
+    def of_published(self) -> float | None:
+        """Fraction of the best published rate, 0 to 1."""
+        return self.flop_per_s / self.published.flop_per_s if self.flop_per_s and self.published else None
+
+
+def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[UserClaim, ...]:
+    """Return a claim for each of `rows` whose time was entered or whose dtype has a promised peak."""
+    return tuple(
+        _claim(workload, row, promised) for row in rows if row.origin is Origin.ENTERED or row.dtype in promised
+    )
+
+
+def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> UserClaim:
+    rate = workload.flop_count / row.time.value if row.time else None
+    found = best_published(row.device.spec_key, row.dtype)
+    same = bool(found and rate and row.origin is Origin.ENTERED and abs(found.flop_per_s / rate - 1) < SAME)
+    return UserClaim(
+        row,
+        rate,
+        promised.get(row.dtype),
+        published=None if same else found,
+        known_as=found if same else None,
+    )
+
+
+def named_numbers(what: str, text: str, names: Collection[str], example: str) -> tuple[dict[str, float], list[str]]:
+    """Return the numbers of ``name:number,name=number``, and what is wrong with the first that cannot be used.
+
+    A name that stands there twice keeps its first number, and is named.
+
+    Args:
+        what: the name of the control, for a message.
+        names: the names that are known.
+        example: what a right text looks like.
+    """
+    found: dict[str, float] = {}
+    problems: list[str] = []
+    for word in (part.strip() for part in text.split(",") if part.strip()):
+        try:
+            name, number = _named_number(what, word, names, example)
+            if found.setdefault(name, number) != number:
+                raise InvalidInput.of(what, word, f"one number for {name}: {found[name]:g} counts")
+        except InvalidInput as error:
+            problems.append(str(error))
+    if len(problems) > MOST_NAMED:
+        problems[MOST_NAMED:] = [f"{what}: {len(problems) - MOST_NAMED} more cannot be used"]
+    return found, problems
+
+
+def _named_number(what: str, word: str, names: Collection[str], example: str) -> tuple[str, float]:
+    name, _, text = (part.strip() for part in word.rpartition("=" if "=" in word else ":"))
+    if name not in names and (row := accelerator_named(name, among=names)):
+        name = row.key
+    if name not in names:
+        listed = ", ".join(names) if len(names) < 12 else "devices of the table by their key"
+        raise InvalidInput.of(
+            what, word, f"{listed}, each with a number, like {example}{near_names(name, among=names)}"
+        )
+    number = read_number(text)
+    if number is None or not SMALLEST <= number <= LARGEST:
+        raise InvalidInput.of(what, word, f"numbers from {SMALLEST:g} to {LARGEST:g}, like {example}")
+    return name, number
+
 
 EVEN = 1.05  # speedups nearer to 1 than this are called equal
 
@@ -47,11 +153,11 @@ def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
     return f"{place}, no time is known: {'; '.join(reasons) or 'nothing like it was ever measured'}."
 
 
-def _compared(row: WhatIf, speedup: Span, baseline: str) -> str:
+def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:
     if 1 / EVEN < speedup.value < EVEN:
         return f"{_verb(row, 'is')} no faster than {baseline}"
     if speedup.value < 1:
-        slower = Span(1 / speedup.value, 1 / speedup.high, 1 / speedup.low)
+        slower = UncertainValue(1 / speedup.value, 1 / speedup.high, 1 / speedup.low)
         return f"{_verb(row, 'is')} the fastest other dtype, and {_times(slower)} as slow as {baseline}{_range(slower)}"
     return f"{_verb(row, 'is')} {_times(speedup)} as fast as {baseline}{_range(speedup)}"
 
@@ -61,11 +167,11 @@ def _verb(row: WhatIf, verb: str) -> str:
     return f"is predicted to {infinitive}" if row.origin is Origin.PREDICTED else verb
 
 
-def _times(ratio: Span) -> str:
+def _times(ratio: UncertainValue) -> str:
     return f"{format_multiple(ratio.value)} times"
 
 
-def _range(ratio: Span) -> str:
+def _range(ratio: UncertainValue) -> str:
     if ratio.low == ratio.high:
         return ""
     told = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).told

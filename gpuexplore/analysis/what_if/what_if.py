@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import exp, hypot, log
 from typing import Literal
 
 from gpuexplore.analysis.prediction import (
@@ -23,15 +22,15 @@ from gpuexplore.analysis.prediction import (
     Conditions,
     Prediction,
     Support,
+    UncertainValue,
     predict_each,
 )
-from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS, calls_of, in_calls
 from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.verdict import time_of
-from gpuexplore.analysis.what_if.impossible import why_impossible
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
-from gpuexplore.analysis.what_if.workload import Layer, Workload
+from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, why_impossible
 from gpuexplore.devices import row_of
 from gpuexplore.devices.identity import same_device
 from gpuexplore.dtypes import DType, format_named
@@ -39,26 +38,6 @@ from gpuexplore.model import Case, Device, Origin, Peak, Result
 
 SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
 SECONDS_PER_HOUR = 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A figure, and the interval it lies in."""
-
-    value: float
-    low: float
-    high: float
-
-    def times(self, factor: float) -> "Span":
-        """Return the span of a multiple of this figure."""
-        return Span(self.value * factor, self.low * factor, self.high * factor)
-
-    def over(self, other: "Span") -> "Span":
-        """Return the ratio to a figure whose errors are independent: relative half-widths add up as squares."""
-        value = self.value / other.value
-        below = hypot(log(self.value / self.low), log(other.high / other.value))
-        above = hypot(log(self.high / self.value), log(other.value / other.low))
-        return Span(value, value * exp(-below), value * exp(above))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +92,10 @@ class WhatIf:
     dtype: str
     support: Support
     reason: str | None
-    time: Span | None
+    time: UncertainValue | None
     origin: Origin | None
     basis: str
-    speedup: Span | None
+    speedup: UncertainValue | None
     mfu: float | None
     peak: Peak | None
     memory_bytes: int
@@ -131,16 +110,16 @@ class WhatIf:
     rests_on: Prediction | None = None
 
     @property
-    def credible_time(self) -> Span | None:
+    def credible_time(self) -> UncertainValue | None:
         """The time that others may be compared with: None where it is unknown or impossible."""
         return None if self.impossible else self.time
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _LayerTime:
     """One layer in the format it runs in; `calls` is the kind that its time is of, None on a CPU."""
 
-    layer: Layer
+    layer: WorkloadLayer
     dtype: DType
     prediction: Prediction
     result: Result | None
@@ -148,15 +127,15 @@ class _Part:
     calls: Calls | None
 
     @property
-    def time(self) -> Span | None:
+    def time(self) -> UncertainValue | None:
         """Seconds of all its calls."""
         measured = time_of(self.result) if self.result else None
         if measured and measured.interval:
-            return Span(measured.value, *measured.interval).times(self.layer.count)
+            return UncertainValue(measured.value, *measured.interval).times(self.layer.count)
         found = self.prediction
         if found.time_s is None or found.low_s is None or found.high_s is None:
             return None
-        return Span(found.time_s, found.low_s, found.high_s).times(self.layer.count)
+        return UncertainValue(found.time_s, found.low_s, found.high_s).times(self.layer.count)
 
 
 def what_if(
@@ -185,17 +164,17 @@ def _of(workload: Workload, results: Sequence[Result]) -> tuple[Result, ...]:
     return tuple(result for result in results if (result.case.operation, result.case.shape) in wanted)
 
 
-def ratio(baseline: WhatIf, row: WhatIf) -> Span | None:
+def ratio(baseline: WhatIf, row: WhatIf) -> UncertainValue | None:
     """Return how many times as fast `row` is as `baseline`; None when a time is unknown or impossible."""
     above, below = baseline.credible_time, row.credible_time
     if above is None or below is None:
         return None
     if (baseline.device, baseline.dtype) == (row.device, row.dtype):
-        return Span(1.0, 1.0, 1.0)
+        return UncertainValue(1.0, 1.0, 1.0)
     return above.over(below)
 
 
-def format_in(layer: Layer, dtype: DType) -> DType:
+def format_in(layer: WorkloadLayer, dtype: DType) -> DType:
     """Return the format a layer runs in when the workload is in `dtype`: its output format where it has no meaning."""
     if dtype.output_format is None or layer.contract.unsupported(dtype) is None:
         return dtype
@@ -203,8 +182,8 @@ def format_in(layer: Layer, dtype: DType) -> DType:
 
 
 def fastest(
-    results: Sequence[Result], device: Device, layer: Layer, dtype: str, *, calls: Calls = USUAL_CALLS
-) -> MeasuredCall | None:
+    results: Sequence[Result], device: Device, layer: WorkloadLayer, dtype: str, *, calls: Calls = USUAL_CALLS
+) -> Result | None:
     """Return the fastest result of this call on such a device; None when nobody measured it.
 
     Args:
@@ -220,11 +199,11 @@ def fastest(
         and is_ranked(result)
     ]
     wanted = [measured for result in found if (measured := in_calls(result, calls))]
-    return min(wanted or [MeasuredCall(result, calls_of(result)) for result in found], key=_median_s, default=None)
+    return min(wanted or found, key=_median_s, default=None)
 
 
-def _median_s(measured: MeasuredCall) -> float:
-    return measured.result.measurement.median_s if measured.result.measurement else 0.0
+def _median_s(result: Result) -> float:
+    return result.measurement.median_s if result.measurement else 0.0
 
 
 def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> WhatIf:
@@ -234,7 +213,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         parts = [_part(layer, device, dtype, known) for layer in workload.layers]
     support, reason = _support(parts)
     entered_s = known.times_s.get(dtype.name)
-    time = Span(entered_s, entered_s, entered_s) if entered_s else _sum(parts, support)
+    time = UncertainValue(entered_s, entered_s, entered_s) if entered_s else _sum(parts, support)
     origin, basis = _origin(parts, entered_s) if time else (None, "")
     peak = _peak(parts)
     memory_bytes, largest = workload.byte_count(formats.__getitem__), workload.largest_bytes(formats.__getitem__)
@@ -284,38 +263,41 @@ def _predicted(
     return dict(zip(asked, predict_each(list(asked.items()), calibration, Conditions(calls)), strict=True))
 
 
-def _case(layer: Layer, device: Device, dtype: DType) -> Case:
+def _case(layer: WorkloadLayer, device: Device, dtype: DType) -> Case:
     return Case(layer.operation, layer.shape, dtype.name, layer.contract.vendor_library.name, device.id)
 
 
-def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
+def _part(layer: WorkloadLayer, device: Device, dtype: DType, known: Known) -> _LayerTime:
     prediction = known.predictions[_case(layer, device, dtype)]
     for results, origin in ((known.measured, Origin.LIVE), (known.recorded, Origin.RECORDED)):
         if found := fastest(results, device, layer, dtype.name, calls=known.calls):
-            return _Part(layer, dtype, prediction, found.result, origin, found.calls)
-    return _Part(layer, dtype, prediction, None, Origin.PREDICTED, None if device.kind == "cpu" else known.calls)
+            kind = None if device.kind == "cpu" else calls_of(found)
+            return _LayerTime(layer, dtype, prediction, found, origin, kind)
+    return _LayerTime(layer, dtype, prediction, None, Origin.PREDICTED, None if device.kind == "cpu" else known.calls)
 
 
-def _heaviest_prediction(parts: Sequence[_Part]) -> Prediction | None:
+def _heaviest_prediction(parts: Sequence[_LayerTime]) -> Prediction | None:
     found = [part for part in parts if part.origin is Origin.PREDICTED]
     return max(found, key=lambda part: part.layer.flop_count).prediction if found else None
 
 
-def _support(parts: Sequence[_Part]) -> tuple[Support, str | None]:
+def _support(parts: Sequence[_LayerTime]) -> tuple[Support, str | None]:
     """Return the worst support of any layer with its reason; of layers alike, why a time is unknown."""
     worst = max(parts, key=lambda part: (SUPPORTS.index(part.prediction.support), part.time is None))
     return worst.prediction.support, worst.prediction.reason
 
 
-def _sum(parts: Sequence[_Part], support: Support) -> Span | None:
+def _sum(parts: Sequence[_LayerTime], support: Support) -> UncertainValue | None:
     times = [part.time for part in parts]
     if support == "unsupported" or None in times:
         return None
     known = [time for time in times if time is not None]
-    return Span(sum(span.value for span in known), sum(span.low for span in known), sum(span.high for span in known))
+    return UncertainValue(
+        sum(span.value for span in known), sum(span.low for span in known), sum(span.high for span in known)
+    )
 
 
-def _origin(parts: Sequence[_Part], entered_s: float | None) -> tuple[Origin, str]:
+def _origin(parts: Sequence[_LayerTime], entered_s: float | None) -> tuple[Origin, str]:
     if entered_s:
         return Origin.ENTERED, "a time you entered"
     found = {part.origin for part in parts}
@@ -327,12 +309,12 @@ def _origin(parts: Sequence[_Part], entered_s: float | None) -> tuple[Origin, st
     return Origin.PREDICTED, "; ".join(filter(None, (_counted(parts), *bases)))
 
 
-def _implementations(parts: Sequence[_Part]) -> str:
+def _implementations(parts: Sequence[_LayerTime]) -> str:
     """Return what the times were measured with: the fastest of each layer."""
     return ", ".join(dict.fromkeys(part.result.case.implementation for part in parts if part.result))
 
 
-def _counted(parts: Sequence[_Part]) -> str:
+def _counted(parts: Sequence[_LayerTime]) -> str:
     """Return e.g. ``2 of 7 layers measured here``; empty when all come from one place."""
     if len({part.origin for part in parts}) == 1:
         return ""
@@ -341,7 +323,7 @@ def _counted(parts: Sequence[_Part]) -> str:
     return ", ".join(f"{count} of {len(parts)} layers {words}" for words, count in counts.items() if count)
 
 
-def _peak(parts: Sequence[_Part]) -> Peak | None:
+def _peak(parts: Sequence[_LayerTime]) -> Peak | None:
     heaviest = max(parts, key=lambda part: part.layer.flop_count)
     return default_peak(heaviest.result) if heaviest.result else heaviest.prediction.peak
 
@@ -354,20 +336,20 @@ def _fits(all_bytes: int, largest_bytes: int, device: Device) -> bool | None:
     return False if largest_bytes > device.memory_bytes else None
 
 
-def _error(parts: Sequence[_Part]) -> tuple[float | None, Literal["measured", "expected"]]:
+def _error(parts: Sequence[_LayerTime]) -> tuple[float | None, Literal["measured", "expected"]]:
     measured = [_measured_error(part) for part in parts]
     if None not in measured:
         return max(result for result in measured if result is not None), "measured"
     return max(expected_error(part.layer.operation, part.layer.shape, part.dtype) for part in parts), "expected"
 
 
-def _measured_error(part: _Part) -> float | None:
+def _measured_error(part: _LayerTime) -> float | None:
     if part.result is None or part.result.accuracy is None:
         return None
     return with_input_error(part.result.accuracy, part.layer.operation, part.dtype)
 
 
-def _notes(parts: Sequence[_Part], dtype: DType) -> tuple[str, ...]:
+def _notes(parts: Sequence[_LayerTime], dtype: DType) -> tuple[str, ...]:
     others = [part for part in parts if part.dtype is not dtype]
     if not others:
         return ()
@@ -375,7 +357,7 @@ def _notes(parts: Sequence[_Part], dtype: DType) -> tuple[str, ...]:
     return (f"{names} in {others[0].dtype.name}: they have no {dtype.name}",)
 
 
-def _other_calls(parts: Sequence[_Part], asked: Calls) -> Iterator[str]:
+def _other_calls(parts: Sequence[_LayerTime], asked: Calls) -> Iterator[str]:
     """Yield what was measured in another kind of calls than the one asked for, e.g. ``measured with queued calls``."""
     counts = Counter(part.calls for part in parts if part.calls and part.calls != asked)
     for calls, count in counts.items():

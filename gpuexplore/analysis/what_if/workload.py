@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exceeded_peak
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.dtypes import DType
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Run, Shape
+from gpuexplore.model import Device, Peak, Run, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.shapes import parse_shape
@@ -25,7 +26,7 @@ WANTED = "an operation, its shape and how often, like: linear b=16384,d=32768,k=
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class WorkloadLayer:
     """One operation of a workload.
 
     Attributes:
@@ -56,7 +57,7 @@ class Workload:
     """Layers that run one after the other."""
 
     title: str
-    layers: tuple[Layer, ...]
+    layers: tuple[WorkloadLayer, ...]
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -67,7 +68,7 @@ class Workload:
         """FLOPs of every call of every layer."""
         return sum(layer.flop_count for layer in self.layers)
 
-    def byte_count(self, format_of: Callable[[Layer], DType]) -> int:
+    def byte_count(self, format_of: Callable[[WorkloadLayer], DType]) -> int:
         """Return the bytes moved at least: each input of each call read once, each output written once.
 
         The same bytes hold every array at once: an upper bound of the memory needed, because layers share arrays.
@@ -77,7 +78,7 @@ class Workload:
         """
         return sum(layer.count * _bytes(layer, format_of) for layer in self.layers)
 
-    def largest_bytes(self, format_of: Callable[[Layer], DType]) -> int:
+    def largest_bytes(self, format_of: Callable[[WorkloadLayer], DType]) -> int:
         """Return the bytes of the arrays of the largest call: memory that is needed whatever is freed between."""
         return max(_bytes(layer, format_of) for layer in self.layers)
 
@@ -85,7 +86,7 @@ class Workload:
 def of_operation(operation: Operation, shape: Shape) -> Workload:
     """Return the workload that is a single call."""
     title = f"{operation.title}, {shape_label(shape)}"
-    return Workload(title, (Layer(operation.title, operation.name, shape),))
+    return Workload(title, (WorkloadLayer(operation.title, operation.name, shape),))
 
 
 def of_run(run: Run, shape: Shape | None = None) -> Workload:
@@ -140,12 +141,12 @@ def transformer_block(*, batch: int, sequence: int, hidden: int, heads: int, fee
         ("Perceptron, up", "linear", Shape.of(b=tokens, d=hidden, k=feed_forward), 1),
         ("Perceptron, down", "linear", Shape.of(b=tokens, d=feed_forward, k=hidden), 1),
     )
-    layers = tuple(_checked(Layer(*row)) for row in rows)
+    layers = tuple(_checked(WorkloadLayer(*row)) for row in rows)
     title = f"Transformer block, {batch:,} × {sequence:,} tokens, hidden {hidden:,}"
     return Workload(title, layers)
 
 
-def _checked(layer: Layer) -> Layer:
+def _checked(layer: WorkloadLayer) -> WorkloadLayer:
     """Return `layer` when its operation takes the shape."""
     try:
         parse_shape(str(layer.shape), layer.contract, measured=False)
@@ -154,7 +155,7 @@ def _checked(layer: Layer) -> Layer:
     return layer
 
 
-def _parse_layer(line: str) -> Layer:
+def _parse_layer(line: str) -> WorkloadLayer:
     if len(line) > LONGEST_LINE:
         raise InvalidInput(f"a line of {len(line)} characters: accepted are at most {LONGEST_LINE}")
     words = line.split()
@@ -166,8 +167,28 @@ def _parse_layer(line: str) -> Layer:
     if not 1 <= count <= MOST_TIMES:
         raise InvalidInput.of("count", count, f"x1 to x{MOST_TIMES}")
     shape = parse_shape(" ".join(words[1:-1] if times else words[1:]), operation, measured=False)
-    return Layer(f"{operation.title}, {shape_label(shape)}", operation.name, shape, count)
+    return WorkloadLayer(f"{operation.title}, {shape_label(shape)}", operation.name, shape, count)
 
 
-def _bytes(layer: Layer, format_of: Callable[[Layer], DType]) -> int:
+def _bytes(layer: WorkloadLayer, format_of: Callable[[WorkloadLayer], DType]) -> int:
     return layer.contract.byte_count(layer.shape, format_of(layer))
+
+
+# Whether a time that somebody entered can be, by the rule that judges every claim.
+
+
+def why_impossible(workload: Workload, device: Device, dtype: DType, time_s: float, *, peak: Peak | None) -> str | None:
+    """Return the limit of `device` that the workload in `time_s` is far above; None where it is above none.
+
+    Args:
+        workload: what was timed.
+        device: on which.
+        dtype: its arrays were in.
+        time_s: of the whole workload, seconds.
+        peak: of the units that do the arithmetic; None where it is unknown.
+    """
+    above_peak = exceeded_peak(workload.flop_count, time_s, peak.flop_per_s if peak else None)
+    bytes_per_s = device.bandwidth.bytes_per_s if device.bandwidth else None
+    cache_bytes = device.cache_bytes
+    cached = None if cache_bytes is None else cache_bytes * sum(layer.count for layer in workload.layers)
+    return above_peak or exceeded_bandwidth(workload.byte_count(lambda _: dtype), time_s, bytes_per_s, cached)

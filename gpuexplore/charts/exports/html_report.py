@@ -7,7 +7,7 @@ from jinja2 import Environment, Template
 from markupsafe import Markup
 
 from gpuexplore import charts
-from gpuexplore.analysis.run.run_summary import is_memory_bound, quality_of
+from gpuexplore.analysis.run.summary import is_memory_bound, quality_of
 from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
 from gpuexplore.charts.exports.texts import HEADING, table_rows

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
-from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
@@ -100,7 +100,7 @@ def _which(arguments: argparse.Namespace) -> int:
         raise InvalidInput("--source is of measurements, and --which takes the fastest of any collection")
     gpus = arguments.gpu or ""
     here = [ensure_ceiling(device) if device.id in split(gpus) else device for device in discover()] if gpus else []
-    asked = Question(
+    asked = PredictionRequest(
         arguments.operation,
         gpus,
         arguments.size or "",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
@@ -44,7 +44,7 @@ def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] |
         TypeError: an unknown argument.
     """
     texts = texts_of("which_gpu", ("sizes", "shapes", "dtypes", "gpus", "calls"), case)
-    asked = Question(name_typed("operation", operation), **{"dtypes": "fp32", "gpus": ""} | texts)
+    asked = PredictionRequest(name_typed("operation", operation), **{"dtypes": "fp32", "gpus": ""} | texts)
     if not isinstance(prices, Mapping | None):
         raise InvalidInput.of("prices", prices, "amounts by keys of `specs`")
     typed = ",".join(f"{key}={amount}" for key, amount in (prices or {}).items())

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the verdict with its reason; fail where the time is above a limit of the device."""
-    asked = Question(
+    asked = PredictionRequest(
         operation=operation_of(arguments),
         gpus=arguments.gpu,
         sizes=arguments.size,

@@ -2,7 +2,7 @@
 
 from numbers import Real
 
-from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
@@ -29,7 +29,7 @@ def is_possible(
         TypeError: an unknown argument.
     """
     texts = texts_of("is_possible", ("sizes", "shapes", "dtypes", "implementation", "calls"), further)
-    asked = Question(name_typed("operation", operation), name_typed("gpu", gpu), **{"dtypes": "fp32"} | texts)
+    asked = PredictionRequest(name_typed("operation", operation), name_typed("gpu", gpu), **{"dtypes": "fp32"} | texts)
     if isinstance(time, bool) or not isinstance(time, str | Real | None):
         raise InvalidInput.of("time", time, "seconds, or text with the unit: 90us")
     if isinstance(rate, bool) or not isinstance(rate, str | Real | None):

@@ -8,7 +8,7 @@ from typing import Literal
 from urllib.parse import urlencode
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization.best_results import is_plausible, is_ranked
 from gpuexplore.analysis.utilization.utilization import size_of
 from gpuexplore.dtypes import DTYPES, dtype_named

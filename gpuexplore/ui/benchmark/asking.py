@@ -39,11 +39,11 @@ def _offer_to_leave_out(expected: CostEstimate, experiment: Experiment) -> None:
     """Name the slowest part of an experiment, where one stands out, beside buttons for the rest without it."""
     if not expected.slow:
         return
-    part = expected.slow[0]
+    dtype, implementation = next(iter(expected.slow))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f":material/hourglass: {part.of(expected.seconds)}.", width="content")
-        _offer("dtypes", part.dtype, experiment.dtypes)
-        _offer("implementations", part.implementation, experiment.implementations)
+        st.caption(f":material/hourglass: {expected.slow_parts[0]}.", width="content")
+        _offer("dtypes", dtype, experiment.dtypes)
+        _offer("implementations", implementation, experiment.implementations)
 
 
 def _offer(name: str, slow: str, chosen: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import BlockShape, TargetGpu, block_shapes
+from gpuexplore.analysis.kernels.occupancy import BlockShape, TargetGpu, block_shapes
 from gpuexplore.charts.blocks import block_name, block_occupancy, block_times
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import OWN, TargetGpu, of_the_table, own_gpu
+from gpuexplore.analysis.kernels.occupancy import OWN, TargetGpu, of_the_table, own_gpu
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import DTYPES

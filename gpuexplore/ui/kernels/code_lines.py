@@ -5,8 +5,8 @@ from importlib.resources import files
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import TargetGpu
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, format_rate
+from gpuexplore.analysis.kernels.occupancy import TargetGpu
 from gpuexplore.kernels.sass import LEGEND, UNKNOWN_LIVE, Line, LoopFacts, as_text, main_loop, mix_of
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

@@ -5,8 +5,7 @@ from textwrap import dedent
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import TargetGpu, kernel_occupancy
-from gpuexplore.analysis.kernels.occupancy import waves
+from gpuexplore.analysis.kernels.occupancy import TargetGpu, kernel_occupancy, waves
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.exhibits import Exhibit, exhibits_of

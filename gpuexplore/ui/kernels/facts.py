@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import TargetGpu, kernel_occupancy
-from gpuexplore.analysis.kernels.occupancy import Occupancy, waves
+from gpuexplore.analysis.kernels.occupancy import Occupancy, TargetGpu, kernel_occupancy, waves
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernels, known_kernels
 from gpuexplore.kernels.files.machine_code import CompiledKernel

@@ -8,16 +8,16 @@ import streamlit as st
 from gpuexplore.analysis.kernels.block_steps import (
     array_of,
     barrier_intervals,
-    block_total,
+    block_sectors,
+    block_wavefronts,
     costliest_read,
     effect,
     moments,
     sentence,
+    small_shape,
     steps_of,
 )
-from gpuexplore.analysis.kernels.blocks import TargetGpu
-from gpuexplore.analysis.kernels.memory_access import passes_of
-from gpuexplore.analysis.kernels.small_shape import small_shape
+from gpuexplore.analysis.kernels.occupancy import TargetGpu
 from gpuexplore.charts.block_arrays import array_overview, array_picture
 from gpuexplore.charts.block_banks import bank_picture
 from gpuexplore.charts.block_warps import warp_timeline
@@ -213,13 +213,13 @@ def _fault_count(count: int) -> str:
 
 def block_costs(run: BlockRun) -> list[str]:
     """Return what the block moves and waits for, in sums of its steps that were kept."""
-    total, told = block_total(run), []
-    if total.moved_bytes:
-        share = format_percent(total.useful_bytes / total.moved_bytes)
-        told.append(f"In this block {share} of the bytes in sectors are useful.")
-    if total.fewest:
-        taken = f"{total.wavefronts:,} wavefronts; without bank conflicts, {total.fewest:,}"
-        told.append(f"Its accesses to shared memory take {taken}.")
+    told = []
+    if (share := block_sectors(run).useful_share) is not None:
+        told.append(f"In this block {format_percent(share)} of the bytes in sectors are useful.")
+    taken, fewest = block_wavefronts(run)
+    if fewest:
+        passes = f"{taken:,} wavefronts; without bank conflicts, {fewest:,}"
+        told.append(f"Its accesses to shared memory take {passes}.")
     return told
 
 
@@ -283,7 +283,7 @@ def _draw_array(
 
 
 def _draw_banks(access: Access, title: str, *, of: tuple[object, ...], key: str) -> None:
-    show_chart(lambda: bank_picture(passes_of(access), title), of, key=key)
+    show_chart(lambda: bank_picture(access, title), of, key=key)
 
 
 def _shared_title(access: Access, run: BlockRun) -> str:

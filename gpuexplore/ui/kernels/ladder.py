@@ -6,9 +6,16 @@ from math import prod
 import streamlit as st
 
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
-from gpuexplore.analysis.kernels.ladder import Published, Rung, ladder, ladder_experiment, libraries, published
+from gpuexplore.analysis.kernels.ladder import (
+    Published,
+    Rung,
+    ladder,
+    ladder_experiment,
+    libraries,
+    published,
+    rung_bounds,
+)
 from gpuexplore.analysis.kernels.occupancy import occupancy
-from gpuexplore.analysis.kernels.rung_bounds import RungBound, rung_bounds
 from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
@@ -38,7 +45,7 @@ UNITS = {
     "Occupancy": "%",
     "At most": "FLOP/s",
 }
-BOUNDS: Shared[tuple[RungBound, ...]] = Shared(100)
+BOUNDS: Shared[dict[str, InstructionBound]] = Shared(100)
 LADDERS: Shared[tuple[Rung, ...]] = Shared(100)
 ANALYSES: Shared[RunAnalysis] = Shared(30)
 
@@ -151,18 +158,18 @@ def _sources(known: Mapping[str, Published]) -> None:
     st.markdown(small(words))
 
 
-def _bounds(choice: KernelChoice) -> tuple[RungBound, ...]:
+def _bounds(choice: KernelChoice) -> dict[str, InstructionBound]:
     """Return what machine code allows on the chosen GPU of the table; nothing on a CPU or a GPU of one's own."""
     row = accelerator_named(choice.gpu.key) if choice.gpu else None
     if row is None:
-        return ()
+        return {}
     backend = choice.implementation.backend
     of = (choice.operation.name, backend, choice.dtype, choice.shape, row.key)
     return BOUNDS.get(of, lambda: rung_bounds(choice.operation, backend, choice.shape, dtype=choice.dtype, gpu=row))
 
 
-def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
-    if choice.gpu is None or not any(rung.bound.flop_per_s for rung in bounds):
+def _show_bounds(choice: KernelChoice, bounds: Mapping[str, InstructionBound]) -> None:
+    if choice.gpu is None or not any(bound.flop_per_s for bound in bounds.values()):
         return
     of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.shape, choice.gpu.key)
     show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
@@ -173,9 +180,9 @@ def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
     )
 
 
-def _row(rung: Rung, choice: KernelChoice, bounds: Sequence[RungBound]) -> dict[str, object]:
+def _row(rung: Rung, choice: KernelChoice, bounds: Mapping[str, InstructionBound]) -> dict[str, object]:
     name = rung.implementation.name
-    known = next((each.bound for each in bounds if each.implementation.name == name), InstructionBound())
+    known = bounds.get(name, InstructionBound())
     allowed = {
         "At most": known.flop_per_s,
         "First bottleneck": known.bottleneck.replace("_", " ") if known.bottleneck else None,

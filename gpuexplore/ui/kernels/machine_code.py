@@ -5,7 +5,6 @@ from math import prod
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.blocks import TargetGpu
 from gpuexplore.analysis.kernels.file_kernel import (
     ORIGINS,
     FileKernel,
@@ -15,7 +14,7 @@ from gpuexplore.analysis.kernels.file_kernel import (
     registers_in_words,
 )
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
-from gpuexplore.analysis.kernels.occupancy import occupancy
+from gpuexplore.analysis.kernels.occupancy import TargetGpu, occupancy
 from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import GpuExploreError, InvalidInput, Unsupported
 from gpuexplore.jobs.kernel_files import machine_code_of

@@ -6,9 +6,8 @@ from typing import Any
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, PeakChoice, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.comparison import baselines, comparison_for
 from gpuexplore.analysis.utilization.best_results import best_of
-from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
+from gpuexplore.analysis.utilization.peak_choice import baselines, comparison_for, known_bandwidths, known_peaks
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput

@@ -10,9 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore import charts
 from gpuexplore.analysis.model import AnalyzedResult, Context, Diagnosis, PeakChoice, RunAnalysis, Severity
-from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.run.summary_rules import phases_said
-from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
+from gpuexplore.analysis.utilization.best_results import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import bandwidth_utilization, mfu, shape_label

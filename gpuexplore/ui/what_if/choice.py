@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls
 from gpuexplore.analysis.prediction.request import calls_named
-from gpuexplore.analysis.what_if.user_claims import named_numbers
+from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.errors import InvalidInput

@@ -7,7 +7,7 @@ import streamlit as st
 
 from gpuexplore.analysis.prediction import Calibration, calibrate
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, fastest, format_in, what_if
-from gpuexplore.analysis.what_if.workload import Layer, Workload
+from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
@@ -84,7 +84,7 @@ def experiments(
     workload: Workload, device: Device, dtypes: Sequence[str], measured: Sequence[Result]
 ) -> tuple[Experiment, ...]:
     """Return what is to be measured so that no layer has to be predicted: an experiment for each operation."""
-    missing: dict[str, list[tuple[Layer, str]]] = {}
+    missing: dict[str, list[tuple[WorkloadLayer, str]]] = {}
     for layer in workload.layers:
         for name in dict.fromkeys(format_in(layer, format_named(dtype)).name for dtype in dtypes):
             if _can_measure(layer, name) and fastest(measured, device, layer, name) is None:
@@ -92,11 +92,11 @@ def experiments(
     return tuple(_experiment(found, device) for found in missing.values())
 
 
-def _can_measure(layer: Layer, dtype: str) -> bool:
+def _can_measure(layer: WorkloadLayer, dtype: str) -> bool:
     return dtype in DTYPES and layer.contract.unsupported(DTYPES[dtype]) is None
 
 
-def _experiment(found: Sequence[tuple[Layer, str]], device: Device) -> Experiment:
+def _experiment(found: Sequence[tuple[WorkloadLayer, str]], device: Device) -> Experiment:
     layer = found[0][0]
     return Experiment(
         layer.operation,

@@ -6,11 +6,11 @@ from typing import Any
 
 import streamlit as st
 
-from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
+from gpuexplore.analysis.prediction import UncertainValue
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.what_if.summary import explain_entered, interval_words, summarize
-from gpuexplore.analysis.what_if.user_claims import UserClaim, claims
-from gpuexplore.analysis.what_if.what_if import Span, WhatIf
+from gpuexplore.analysis.what_if.summary import UserClaim, claims, explain_entered, interval_words, summarize
+from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.user_claims import claim_shares
@@ -56,13 +56,13 @@ UNITS = {
 FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
 
 
-def _energy(row: WhatIf) -> Span | None:
+def _energy(row: WhatIf) -> UncertainValue | None:
     if row.energy_j is None or row.time is None:
         return None
     return row.time.times(row.energy_j / row.time.value)
 
 
-def _cost(row: WhatIf) -> Span | None:
+def _cost(row: WhatIf) -> UncertainValue | None:
     if row.cost is None or row.time is None:
         return None
     return row.time.times(row.cost / row.time.value * MILLION)
@@ -221,7 +221,7 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
     }
 
 
-def _speedup_interval(span: Span | None) -> str | None:
+def _speedup_interval(span: UncertainValue | None) -> str | None:
     return f"{format_ratio(span.low)} – {format_ratio(span.high)}" if span and span.low < span.high else None
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from gpuexplore.analysis.kernels.block_steps import (
     BarrierInterval,
-    BlockTotal,
     arrivals,
     barrier_intervals,
-    block_total,
+    block_sectors,
+    block_wavefronts,
     costliest_read,
     effect,
     moments,
@@ -61,16 +61,20 @@ def test_intervals_end_at_barriers_and_wait_for_the_last_arrival():
 
 
 def test_totals_are_sums_of_the_block():
-    assert block_total(block_run(pitch=8)) == BlockTotal(moved_bytes=768, useful_bytes=768, wavefronts=8, fewest=4)
+    run = block_run(pitch=8)
+
+    assert (block_sectors(run).moved_bytes, block_sectors(run).useful_bytes) == (768, 768)
+    assert block_wavefronts(run) == (8, 4)
 
 
 def test_totals_count_sectors_as_a_whole():
     run = block_run()
     access = run.steps[0].accesses[0]
     halved = replace(access, lanes=access.lanes[::2], addresses=access.addresses[::2])
-    total = block_total(replace(run, steps=(replace(run.steps[0], accesses=(halved,)),)))
+    once = replace(run, steps=(replace(run.steps[0], accesses=(halved,)),))
 
-    assert total == BlockTotal(moved_bytes=128, useful_bytes=64, wavefronts=0, fewest=0)
+    assert (block_sectors(once).moved_bytes, block_sectors(once).useful_bytes) == (128, 64)
+    assert block_wavefronts(once) == (0, 0)
 
 
 def test_moments_lead_to_the_first_of_each_kind():

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.analysis.kernels.blocks import block_shapes, of_the_table
+from gpuexplore.analysis.kernels.occupancy import block_shapes, of_the_table
 from gpuexplore.devices import accelerator_named
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry

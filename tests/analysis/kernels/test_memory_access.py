@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from gpuexplore.analysis.kernels.memory_access import (
+    collisions,
     elements_of,
     passes_of,
     request_of,
     sector_elements,
     unpadded_wavefronts,
+    wanted_words,
 )
 from gpuexplore.kernels.ptx import Access, wavefronts
 from gpuexplore.measure.check.interpreted import RunArray
@@ -59,20 +61,20 @@ def test_sectors_and_useful_bytes_of_a_request(offsets, size_bytes, sectors, use
 )
 def test_wavefronts_of_an_access(offsets, size_bytes, passes, fewest):
     one = access(offsets, size_bytes)
-    found = passes_of(one)
+    words = wanted_words(one)
 
-    assert (found.wavefronts, found.fewest) == (passes, fewest)
-    assert max(word.wavefront for word in found.words) == passes
-    assert bool(found.collisions) == (passes > fewest)
+    assert passes_of(one) == (passes, fewest)
+    assert max(word.wavefront for word in words) == passes
+    assert bool(collisions(words)) == (passes > fewest)
 
 
 def test_colliding_lanes_are_named_with_their_bank():
-    assert passes_of(access(8 * LANES)).collisions[0] == (0, (0, 16))
-    assert passes_of(access([0, 128, 256, 4])).collisions == [(0, (0, 1, 2))]
+    assert collisions(wanted_words(access(8 * LANES)))[0] == (0, (0, 16))
+    assert collisions(wanted_words(access([0, 128, 256, 4]))) == [(0, (0, 1, 2))]
 
 
 def test_words_take_turns_in_their_bank_only():
-    words = {word.lanes: (word.bank, word.turn, word.wavefront) for word in passes_of(access([0, 128, 4, 4])).words}
+    words = {word.lanes: (word.bank, word.turn, word.wavefront) for word in wanted_words(access([0, 128, 4, 4]))}
 
     assert words == {(0,): (0, 1, 1), (1,): (0, 2, 2), (2, 3): (1, 1, 1)}
 
@@ -83,10 +85,10 @@ def test_last_wavefront_is_the_number_of_passes_whatever_the_addresses(seed):
     size_bytes = int(generator.choice([4, 8, 16]))
     lanes = np.flatnonzero(generator.random(32) < 0.8)
     one = access(generator.integers(0, 64, lanes.size) * size_bytes, size_bytes, lanes=lanes)
-    found = passes_of(one)
+    taken, _ = passes_of(one)
 
-    assert (found.wavefronts, found.fewest) == wavefronts(one.addresses, size_bytes, one.lanes)
-    assert max(word.wavefront for word in found.words) <= found.wavefronts
+    assert passes_of(one) == wavefronts(one.addresses, size_bytes, one.lanes)
+    assert max(word.wavefront for word in wanted_words(one)) <= taken
 
 
 def test_elements_and_their_sectors_are_found_in_the_array():
@@ -125,7 +127,7 @@ def test_eight_columns_of_four_rows_as_the_register_kernel_stores_them():
     columns, rows = LANES % 8, LANES // 8
     padded = access(528 * columns + 4 * rows)
 
-    assert passes_of(padded).wavefronts == 1
+    assert passes_of(padded)[0] == 1
     assert unpadded_wavefronts(padded) == (528, 512, 8)
     assert unpadded_wavefronts(access(4 * LANES)) is None
 

@@ -2,7 +2,7 @@ from math import prod
 
 import pytest
 
-from gpuexplore.analysis.kernels.small_shape import MOST_BLOCKS, small_shape
+from gpuexplore.analysis.kernels.block_steps import MOST_BLOCKS, small_shape
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.check.interpreted import MOST_BYTES, check_size
 from gpuexplore.model import Shape

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.analysis.kernels.blocks import OWN, of_the_table, own_gpu
+from gpuexplore.analysis.kernels.occupancy import OWN, of_the_table, own_gpu
 from gpuexplore.devices import accelerator_named
 from gpuexplore.errors import InvalidInput
 

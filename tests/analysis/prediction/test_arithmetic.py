@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.analysis.prediction.arithmetic import arithmetic
+from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import operation_named

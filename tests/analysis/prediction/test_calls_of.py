@@ -4,7 +4,7 @@ from statistics import median
 import pytest
 
 from gpuexplore.analysis.prediction import CALLS
-from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS, calls_of, in_calls
 from gpuexplore.model import Contrast, Flag
 from gpuexplore.recorded import recorded_results
 from tests.analysis.made import failed, ok, with_contrasts
@@ -37,11 +37,11 @@ def test_calls_are_queued_unless_the_host_waits_for_each(result, calls):
 def test_on_a_cpu_a_time_stands_for_every_kind(calls):
     result = ok(on="cpu")
 
-    assert in_calls(result, calls) == MeasuredCall(result, None)
+    assert in_calls(result, calls) == result
 
 
 def test_gpu_was_measured_in_its_own_kind_and_in_no_other():
-    assert in_calls(ON_GPU, "queued") == MeasuredCall(ON_GPU, "queued")
+    assert in_calls(ON_GPU, "queued") == ON_GPU
     assert in_calls(ON_GPU, "single") is None
     assert in_calls(ON_GPU, "graph") is None
 
@@ -49,10 +49,10 @@ def test_gpu_was_measured_in_its_own_kind_and_in_no_other():
 def test_replayed_graph_is_measured_in_the_kind_of_graphs():
     found = in_calls(with_contrasts(ON_GPU, Contrast("warm", (18e-6,)), REPLAYED), "graph")
 
-    assert found.calls == "graph"
-    assert found.result.measurement.median_s == 6e-6
-    assert found.result.measurement.contrasts == ()
-    assert [flag.name for flag in found.result.flags] == ["warm"]
+    assert calls_of(found) == "graph"
+    assert found.measurement.median_s == 6e-6
+    assert found.measurement.contrasts == ()
+    assert [flag.name for flag in found.flags] == ["warm"]
 
 
 def test_docs_say_how_much_more_than_a_graph_a_pair_of_events_measured_on_the_recorded_h200():
@@ -63,7 +63,7 @@ def test_docs_say_how_much_more_than_a_graph_a_pair_of_events_measured_on_the_re
         )
         replayed = in_calls(result, "graph") if warm else None
         if replayed:
-            found.append(round((warm[0].median_s - replayed.result.measurement.median_s) * 1e6, 1))
+            found.append(round((warm[0].median_s - replayed.measurement.median_s) * 1e6, 1))
 
     assert (min(found), median(found), max(found), len(found)) == (-0.4, 2.7, 4.1, 37)
 

@@ -7,10 +7,9 @@ import pytest
 
 from gpuexplore.analysis.prediction import CALLS, Conditions, calibrate, predict, predict_each
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
-from gpuexplore.analysis.prediction.calibration import from_noted, from_published, from_results, published_case
+from gpuexplore.analysis.prediction.calibration import from_noted, from_published, from_results
 from gpuexplore.analysis.prediction.gpu import fitted
-from gpuexplore.analysis.prediction.priors import PRIORS, components_of, prior_of
-from gpuexplore.analysis.prediction.regression import Cases, covariance
+from gpuexplore.analysis.prediction.priors import PRIORS, components_of, covariance
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
@@ -87,7 +86,7 @@ def test_what_would_make_a_prediction_better_is_a_command_until_it_was_measured_
 
 def test_the_best_shape_of_a_search_is_faster_than_others_of_its_size():
     row = accelerator_named("H100 SXM5 80GB")
-    asked = published_case(next(published for published in PUBLISHED if published.spec_key == row.key))
+    asked = next(published for published in PUBLISHED if published.spec_key == row.key).case
     searched, other = (predict(asked, as_device(row), HERE, Conditions(searched=is_best)) for is_best in (True, False))
     assert 0.8 * other.time_s < searched.time_s < other.time_s
 
@@ -198,12 +197,10 @@ def test_every_kind_of_case_is_uncertain_by_its_own_prior_first(regime):
         "implementation": "x",
         "family": "x",
         "unit": "x",
-        "deviation": prior_of(regime).deviation,
+        "deviation": regime.deviation,
     }
     features |= {"log2_flops": 1.0, "log2_bytes": 1.0, "log2_watts_per_peak": None}
-    assert (
-        covariance(components_of(regime), Cases([features]), Cases([features]))[0, 0] > prior_of(regime).deviation ** 2
-    )
+    assert covariance(components_of(regime), [features], [features])[0, 0] > regime.deviation**2
 
 
 def is_an_answer(found):

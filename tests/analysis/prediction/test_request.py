@@ -1,25 +1,25 @@
 import pytest
 
 from gpuexplore.analysis.prediction import CALLS
-from gpuexplore.analysis.prediction.request import Question, calls_named, predictions
+from gpuexplore.analysis.prediction.request import PredictionRequest, calls_named, predictions
 from gpuexplore.errors import InvalidInput
 
 T4 = {"gpus": "t4", "sizes": "64", "dtypes": "fp32"}
 
 
 def test_calls_are_queued_unless_another_kind_is_asked_for():
-    assert [found.calls for found in predictions(Question("matmul", **T4), ())] == ["queued"]
-    assert [found.calls for found in predictions(Question("matmul", **T4, calls=" graph "), ())] == ["graph"]
+    assert [found.calls for found in predictions(PredictionRequest("matmul", **T4), ())] == ["queued"]
+    assert [found.calls for found in predictions(PredictionRequest("matmul", **T4, calls=" graph "), ())] == ["graph"]
 
 
 @pytest.mark.parametrize("text", ["", "grapħ", "0"])
 def test_unknown_kind_of_calls_is_named_with_those_that_there_are(text):
     with pytest.raises(InvalidInput, match=f"calls '{text}': accepted are graph, queued, single"):
-        predictions(Question("matmul", **T4, calls=text), ())
+        predictions(PredictionRequest("matmul", **T4, calls=text), ())
 
 
 def test_several_kinds_of_calls_are_predicted_each_in_any_case_of_letters():
-    found = predictions(Question("matmul", **T4, calls="GRAPH,queued"), ())
+    found = predictions(PredictionRequest("matmul", **T4, calls="GRAPH,queued"), ())
     assert [each.calls for each in found] == ["graph", "queued"]
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.roofline.points import place, published_points, without_flops
-from gpuexplore.analysis.roofline.roofs import roofs
+from gpuexplore.analysis.roofline import place, published_points, without_flops
+from gpuexplore.analysis.roofs import roofs
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Options, Origin, Shape
 from tests.analysis.made import alone, device, failed, ok

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.roofline.roof_experiments import roof_experiments
+from gpuexplore.analysis.roofs import roof_experiments
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.utilization.utilization import byte_count
 from gpuexplore.model import Peak

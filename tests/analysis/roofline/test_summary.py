@@ -1,8 +1,7 @@
 from dataclasses import replace
 
-from gpuexplore.analysis.roofline.points import place
-from gpuexplore.analysis.roofline.roofs import roofs
-from gpuexplore.analysis.roofline.summary import explain
+from gpuexplore.analysis.roofline import explain, place
+from gpuexplore.analysis.roofs import roofs
 from tests.analysis.made import alone, device, ok
 
 ROOFS = roofs(device())

@@ -180,8 +180,8 @@ def test_a_baseline_with_other_options_is_none():
 
 def test_analysis_needs_neither_pandas_nor_a_measured_library():
     code = (
-        "import sys, gpuexplore.analysis.run.json_report, gpuexplore.analysis.run.flat_rows, "
-        "gpuexplore.analysis.run.analyze, gpuexplore.analysis.run.comparison, gpuexplore.analysis.run.estimate; "
+        "import sys, gpuexplore.analysis.run.json_report, gpuexplore.analysis.utilization.peak_choice, "
+        "gpuexplore.analysis.run.analyze, gpuexplore.analysis.run.estimate; "
         "print({'pandas', 'torch', 'numba', 'altair', 'streamlit'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

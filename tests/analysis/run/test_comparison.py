@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.model import Comparison
-from gpuexplore.analysis.run.comparison import baselines, comparison_for
+from gpuexplore.analysis.utilization.peak_choice import baselines, comparison_for
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Experiment, Shape
 

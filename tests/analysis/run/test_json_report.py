@@ -4,8 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from gpuexplore.analysis.run.flat_rows import rows
-from gpuexplore.analysis.run.json_report import run_report, strict
+from gpuexplore.analysis.run.json_report import rows, run_report, strict
 from gpuexplore.model import Accuracy, Case, Contrast, Experiment, Flag, Phase, Result, Shape, Status
 from tests.analysis.made import PEAKS, analyzed, custom, failed, ok, with_contrasts, with_phases
 

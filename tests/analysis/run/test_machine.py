@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.run.machine import machine_notes
+from gpuexplore.analysis.run.analyze import machine_notes
 from gpuexplore.model import Flag, Origin
 from tests.analysis.made import analyzed, failed, ok
 

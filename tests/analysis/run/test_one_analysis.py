@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 import gpuexplore.charts as chart
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.comparison import baselines
-from gpuexplore.analysis.run.flat_rows import rows
-from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.analysis.run.json_report import rows, run_report
+from gpuexplore.analysis.utilization.peak_choice import baselines
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.api import Outcome
 from gpuexplore.charts.exports import Exported, export

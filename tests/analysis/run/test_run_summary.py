@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.analysis.run.run_summary import summary_of
+from gpuexplore.analysis.run.summary import summary_of
 from gpuexplore.model import Flag, RunSummary, Shape
 from tests.analysis.made import analyzed, failed, ok
 

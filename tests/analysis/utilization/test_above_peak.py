@@ -4,9 +4,8 @@ from typing import get_args
 
 import pytest
 
-from gpuexplore.analysis.run.flat_rows import rows
-from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
+from gpuexplore.analysis.run.json_report import rows, run_report
+from gpuexplore.analysis.utilization.best_results import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.utilization import default_peak
 from gpuexplore.model import Bandwidth, Experiment, Flag, Peak, PeakKind, Shape
 from tests.analysis.made import analyzed, ok

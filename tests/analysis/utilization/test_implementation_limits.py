@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.roofline.points import place
-from gpuexplore.analysis.roofline.roofs import roofs
+from gpuexplore.analysis.roofline import place
+from gpuexplore.analysis.roofs import roofs
 from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, ThreadRoofs
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import alone, custom, device, ok

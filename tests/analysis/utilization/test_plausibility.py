@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.utilization.best_results import is_plausible
-from gpuexplore.analysis.utilization.measured_ceiling import bytes_from_memory
+from gpuexplore.analysis.utilization.utilization import bytes_from_memory
 from gpuexplore.model import Bandwidth, CacheRoof, Shape
 from tests.analysis.made import failed, ok
 from tests.analysis.utilization.test_above_peak import geforce

@@ -3,8 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.analysis.what_if.summary import summarize
-from gpuexplore.analysis.what_if.user_claims import claims, named_numbers
+from gpuexplore.analysis.what_if.summary import claims, named_numbers, summarize
 from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device

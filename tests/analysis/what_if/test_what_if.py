@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import Prediction, calibrate
+from gpuexplore.analysis.prediction import Prediction, UncertainValue, calibrate
 from gpuexplore.analysis.what_if import what_if as module
 from gpuexplore.analysis.what_if.rounding_error import expected_error
 from gpuexplore.analysis.what_if.summary import explain_entered, summarize
-from gpuexplore.analysis.what_if.what_if import Known, Span, fastest, format_in, what_if
-from gpuexplore.analysis.what_if.workload import Layer, Workload
+from gpuexplore.analysis.what_if.what_if import Known, fastest, format_in, what_if
+from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.model import Accuracy, Contrast, Options, Origin, Peak, Shape
@@ -17,8 +17,10 @@ from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 SIZE = 1000
 SQUARE = Shape.of(m=SIZE, k=SIZE, n=SIZE)
 FLOPS = 2 * SIZE**3
-ONE = Workload("one product", (Layer("product", "matmul", SQUARE),))
-TWO = Workload("two layers", (Layer("product", "matmul", SQUARE, 2), Layer("sum", "vector_add", Shape.of(n=10**6))))
+ONE = Workload("one product", (WorkloadLayer("product", "matmul", SQUARE),))
+TWO = Workload(
+    "two layers", (WorkloadLayer("product", "matmul", SQUARE, 2), WorkloadLayer("sum", "vector_add", Shape.of(n=10**6)))
+)
 T4 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "t4")
 SECONDS = {"fp64": 8e-3, "fp32": 4e-3, "bf16": 1e-3, "fp16": 16e-3}
 
@@ -57,10 +59,10 @@ def rows(workload=ONE, on=None, *, dtypes=("fp32", "bf16"), baseline="fp32", **k
 def test_speedup_is_the_baselines_time_over_this_with_the_interval_of_independent_errors():
     found = rows()["bf16"]
 
-    assert found.time == Span(1e-3, 0.5e-3, 2e-3)
+    assert found.time == UncertainValue(1e-3, 0.5e-3, 2e-3)
     assert found.speedup.value == pytest.approx(4)
     assert (found.speedup.low, found.speedup.high) == (pytest.approx(4 / 2**2**0.5), pytest.approx(4 * 2**2**0.5))
-    assert rows()["fp32"].speedup == Span(1, 1, 1)
+    assert rows()["fp32"].speedup == UncertainValue(1, 1, 1)
 
 
 def test_baseline_need_not_be_shown():
@@ -76,7 +78,9 @@ def test_mfu_is_the_workloads_flops_relative_to_the_peak_of_its_heaviest_layer()
 
 
 def test_layers_add_up_and_so_do_the_ends_of_their_intervals():
-    assert rows(TWO)["fp32"].time == Span(pytest.approx(2 * 4e-3 + 1e-3), pytest.approx(4.5e-3), pytest.approx(18e-3))
+    assert rows(TWO)["fp32"].time == UncertainValue(
+        pytest.approx(2 * 4e-3 + 1e-3), pytest.approx(4.5e-3), pytest.approx(18e-3)
+    )
 
 
 def test_measured_here_replaces_the_prediction():
@@ -84,7 +88,7 @@ def test_measured_here_replaces_the_prediction():
     found = rows(measured=[result])["bf16"]
 
     assert (found.origin, found.basis) == (Origin.LIVE, "measured here with torch")
-    assert found.time == Span(2e-3, *(pytest.approx(ci95_) for ci95_ in result.measurement.ci95_s))
+    assert found.time == UncertainValue(2e-3, *(pytest.approx(ci95_) for ci95_ in result.measurement.ci95_s))
     assert found.peak.flop_per_s == 4e12  # of the device it was measured on
     assert rows(measured=[result])["fp32"].origin is Origin.PREDICTED
 
@@ -118,7 +122,7 @@ def test_processor_of_the_same_name_with_other_cores_is_another_device():
 def test_time_that_hardware_cannot_reach_is_not_the_fastest():
     launched, computed = ok(1e-6, size=SIZE, dtype="bf16"), ok(2e-3, size=SIZE, dtype="bf16")
 
-    assert fastest([launched, computed], device(), ONE.layers[0], "bf16").result is computed
+    assert fastest([launched, computed], device(), ONE.layers[0], "bf16") is computed
 
 
 def test_zeros_are_no_measurement_of_random_data():
@@ -126,7 +130,7 @@ def test_zeros_are_no_measurement_of_random_data():
     zeros = replace(result, case=replace(result.case, options=Options(data="zeros")))
 
     assert fastest([zeros], device(), ONE.layers[0], "bf16") is None
-    assert fastest([zeros, result], device(), ONE.layers[0], "bf16").result is result
+    assert fastest([zeros, result], device(), ONE.layers[0], "bf16") is result
 
 
 def test_a_row_of_the_table_is_known_by_its_key_and_recorded_results_say_so():
@@ -220,7 +224,7 @@ def test_an_entered_time_counts_for_the_first_device_only():
     )
 
     assert [row.origin for row in found] == [Origin.ENTERED, Origin.PREDICTED]
-    assert found[0].time == Span(1, 1, 1)
+    assert found[0].time == UncertainValue(1, 1, 1)
     assert found[0].mfu == pytest.approx(FLOPS / 1e12)
 
 

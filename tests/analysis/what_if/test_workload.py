@@ -1,6 +1,13 @@
 import pytest
 
-from gpuexplore.analysis.what_if.workload import Layer, Workload, of_operation, of_run, parse_layers, transformer_block
+from gpuexplore.analysis.what_if.workload import (
+    Workload,
+    WorkloadLayer,
+    of_operation,
+    of_run,
+    parse_layers,
+    transformer_block,
+)
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Experiment, Progress, Run, RunState, Shape
@@ -61,9 +68,9 @@ def test_layers_are_read_from_lines_sizes_presets_and_exact_shapes():
     workload = parse_layers("linear b=16,d=32,k=8 x2\nmatmul 64; linear notebook-linear x 3\n".replace("x 3", "x3"))
 
     assert workload.layers == (
-        Layer("Linear layer, 16 × 32 × 8", "linear", Shape.of(b=16, d=32, k=8), 2),
-        Layer("Matrix multiplication, 64 × 64 × 64", "matmul", Shape.of(m=64, k=64, n=64), 1),
-        Layer("Linear layer, 16,384 × 32,768 × 8,192", "linear", Shape.of(b=16384, d=32768, k=8192), 3),
+        WorkloadLayer("Linear layer, 16 × 32 × 8", "linear", Shape.of(b=16, d=32, k=8), 2),
+        WorkloadLayer("Matrix multiplication, 64 × 64 × 64", "matmul", Shape.of(m=64, k=64, n=64), 1),
+        WorkloadLayer("Linear layer, 16,384 × 32,768 × 8,192", "linear", Shape.of(b=16384, d=32768, k=8192), 3),
     )
     assert workload.flop_count == 2 * 2 * 16 * 32 * 8 + 2 * 64**3 + 3 * 2 * 16384 * 32768 * 8192
 
@@ -107,7 +114,8 @@ def test_a_line_that_would_take_minutes_to_read_is_refused_by_its_length():
 
 def test_bytes_follow_the_format_of_each_layer():
     workload = Workload(
-        "two", (Layer("a", "matmul", Shape.of(m=10, k=10, n=10)), Layer("b", "copy", Shape.of(n=100), 3))
+        "two",
+        (WorkloadLayer("a", "matmul", Shape.of(m=10, k=10, n=10)), WorkloadLayer("b", "copy", Shape.of(n=100), 3)),
     )
 
     def formats(layer):

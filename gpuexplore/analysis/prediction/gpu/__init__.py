@@ -1,6 +1,326 @@
-"""What a call of a library takes on a GPU: terms, a correction by measurements near it, and how sure it is."""
+"""The fitted predictor of GPUs: what it was fitted on, and its estimate of one call."""
 
-from gpuexplore.analysis.prediction.gpu.estimate import Estimate, Fitted, Judged, Nearby, fitted
-from gpuexplore.analysis.prediction.gpu.facts import facts_of, is_of_library, moves_only
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import hypot, log, log1p
+from typing import Any, Literal
 
-__all__ = ["Estimate", "Fitted", "Judged", "Nearby", "facts_of", "fitted", "is_of_library", "moves_only"]
+import numpy as np
+
+from gpuexplore.analysis.model import Bound
+from gpuexplore.analysis.prediction.calls import Calls, conditions_of
+from gpuexplore.analysis.prediction.gpu.facts import (
+    Batch,
+    GpuCall,
+    Indices,
+    Numbers,
+    facts_of,
+    is_of_library,
+    published_call,
+)
+from gpuexplore.analysis.prediction.gpu.likeness import NOISE, VARIANCE, of_families, shared
+from gpuexplore.analysis.prediction.gpu.terms import Coefficients, Terms, exponential, package_data, terms
+from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.analysis.utilization.peak_sources import NOTED, NOTED_NOISE, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.devices import ACCELERATORS, table_device
+from gpuexplore.model import Case, Device
+from gpuexplore.once import once
+from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
+
+# What the predictor of GPUs is fitted on: published measurements, the best published products, and noted rates.
+
+
+SeenOrigin = Literal["measured", "published", "noted"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallObservation:
+    """One measurement of others.
+
+    Attributes:
+        origin: a published measurement, the best published product of a device, or a rate in the notes of the table.
+        time_s: what it took, seconds.
+        noise: standard deviation of the logarithm of that.
+        searched: whether its shape is the best of a search.
+        url: where it was published.
+    """
+
+    origin: SeenOrigin
+    case: Case
+    device: Device
+    facts: GpuCall
+    time_s: float
+    noise: float
+    searched: bool
+    url: str
+
+
+@once
+def observations() -> tuple[CallObservation, ...]:
+    """Return everything of others that ships."""
+    return (*of_measurements(published_measurements()), *of_published(PUBLISHED), *of_noted(NOTED))
+
+
+def of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[CallObservation, ...]:
+    """Return published measurements as observations."""
+    return tuple(seen for row in rows if (seen := _measured(row)) is not None)
+
+
+def of_published(rows: Sequence[PublishedResult]) -> tuple[CallObservation, ...]:
+    """Return the best published products as observations: queued, at the best shape of a search."""
+    found = (_claim("published", row.case, row.time_s, noise=NOISE, url=row.source) for row in rows)
+    return tuple(seen for seen in found if seen is not None)
+
+
+def of_noted(rows: Sequence[NotedResult]) -> tuple[CallObservation, ...]:
+    """Return the rates that the notes of the table mention."""
+    found = (_claim("noted", row.case, row.time_s, noise=_noise(row), url=_row_url(row.spec_key)) for row in rows)
+    return tuple(seen for seen in found if seen is not None)
+
+
+def _noise(row: NotedResult) -> float:
+    return hypot(NOISE, max(NOTED_NOISE, log(row.high_flop_per_s / row.low_flop_per_s) / 2))
+
+
+def _row_url(spec_key: str) -> str:
+    return next(row.source_url for row in ACCELERATORS if row.key == spec_key)
+
+
+def _measured(row: PublishedMeasurement) -> CallObservation | None:
+    case, device = published_call(row)
+    units = arithmetic(case, device)
+    if not is_of_library(case, device, units):
+        return None
+    facts = facts_of(case, device, units, conditions_of(row))
+    return CallObservation("measured", case, device, facts, row.time_s, NOISE, searched=False, url=row.url)
+
+
+def _claim(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> CallObservation | None:
+    device = table_device(case.device)
+    units = arithmetic(case, device)
+    if not is_of_library(case, device, units):
+        return None
+    return CallObservation(
+        origin, case, device, facts_of(case, device, units), time_s, noise, origin == "published", url
+    )
+
+
+# How sure a time on a GPU is: a standard deviation from what predictions of left-out devices were off by.
+#
+# It depends on the kind of kernel, on how calls follow one another, on the share of the launch, on how short the call
+# is, and on what was measured: on the device, on its architecture, at shapes like it. Nobody's device is less sure.
+
+
+USUAL_S = 1e-4
+DECADES = 2.0  # of time, beyond which an interval grows no more
+LEAST_DEVIATION = 0.04
+MOST_DEVIATION = 1.2
+
+
+def regime(
+    batch: Batch, took: Terms, nearness: Numbers, seen: tuple[frozenset[str], frozenset[str]]
+) -> dict[str, Numbers]:
+    """Return what decides how sure each call is, by name.
+
+    Args:
+        seen: devices and architectures that observations are of.
+    """
+    devices, architectures = seen
+    found = {"constant": np.ones(len(batch))}
+    for name in ("family", "calls", "rate"):
+        for at, member in enumerate(batch.members(name)):
+            found[f"{name}:{member}"] = (batch.member_of(name) == at).astype(np.float64)
+    found["launch"] = np.clip(took.launch / took.total, 0, 1)
+    found["decades"] = np.clip(np.log10(took.total / USUAL_S), -DECADES, DECADES)
+    found["misaligned"] = batch.numbers("misaligned")
+    found["far"] = 1 - nearness
+    found["new_device"] = np.array([row.device not in devices for row in batch.rows], dtype=np.float64)
+    found["new_architecture"] = np.array([row.architecture not in architectures for row in batch.rows], np.float64)
+    return found
+
+
+def deviation(regimes: Mapping[str, Numbers], known: Mapping[str, float]) -> Numbers:
+    """Return the standard deviation of the logarithm of each time."""
+    logarithm = sum((known.get(name, 0.0) * values for name, values in regimes.items()), np.zeros(1))
+    found: Numbers = np.clip(np.exp(logarithm), LEAST_DEVIATION, MOST_DEVIATION)
+    return found
+
+
+MOST_NEARBY = 5
+RELEVANT = 0.35  # share of a call's variance that an observation shares
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A measurement of others that a prediction rests on.
+
+    Attributes:
+        case: what was measured; its device is the key of a row of the table.
+        device: where, as readers know it.
+        time_s: what it took, seconds.
+        relevance: what it has in common with the case asked for, 0 to 1.
+        url: where it was published.
+    """
+
+    case: Case
+    device: str
+    time_s: float
+    relevance: float
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """The time of one call.
+
+    Attributes:
+        time_s: seconds, the median of what is expected.
+        deviation: standard deviation of its natural logarithm.
+        bound: the term that decides.
+        nearby: the measurements that have most in common with it, the nearest first.
+        near: how many have much in common with it.
+        measured_device: whether the device is among those that others measured.
+    """
+
+    time_s: float
+    deviation: float
+    bound: Bound
+    nearby: tuple[Nearest, ...]
+    near: int
+    measured_device: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Coefficients, observations with their weights, and what decides how sure an estimate is.
+
+    Attributes:
+        observed: the calls that were seen of each family.
+        weights: of everything that was seen, in the correction of others of its family.
+    """
+
+    coefficients: Coefficients
+    observed: Mapping[str, Batch]
+    weights: Numbers
+    intervals: Mapping[str, float]
+    seen: tuple[CallObservation, ...]
+    devices: frozenset[str]
+    architectures: frozenset[str]
+
+    def estimate(self, facts: GpuCall) -> CallEstimate:
+        """Return the estimate of one call."""
+        return self.estimate_of(self.judged([facts]), 0)
+
+    def judged(self, rows: Sequence[GpuCall], kinds: Sequence[Calls] | None = None) -> "BatchEstimate":
+        """Return what terms, observations and intervals say of calls: many at once take little longer than one.
+
+        Args:
+            rows: the calls.
+            kinds: of calls, in each of which every row is judged, one after the other; None: in its own.
+        """
+        batch, per = Batch(rows), len(kinds) if kinds else 1
+        each = Batch(rows, kinds) if kinds else batch
+        took, families = terms(each, self.coefficients), of_families(batch)
+        middle = np.log(took.total)
+        nearness = np.zeros(len(each))
+        common: dict[str, Numbers] = {}
+        for family, chosen in families.items():
+            if family in self.observed:
+                covariance = shared(batch.part(chosen), self.observed[family])
+                common[family] = covariance / VARIANCE
+                at = np.array(chosen)[:, None] * per + np.arange(per)
+                middle[at] += (covariance @ self.weights[list(self.observed[family].chosen)])[:, None]
+                nearness[at] = (covariance.max(axis=1, initial=0.0) / VARIANCE)[:, None]
+        regimes = regime(each, took, nearness, (self.devices, self.architectures))
+        places = {
+            at * per + kind: (family, place)
+            for family, chosen in families.items()
+            for place, at in enumerate(chosen)
+            for kind in range(per)
+        }
+        deviations = deviation(regimes, self.intervals)
+        return BatchEstimate(each.rows, np.exp(middle), deviations, took, regimes, places, common)
+
+    def estimate_of(self, found: "BatchEstimate", at: int) -> CallEstimate:
+        """Return the estimate of one of the calls that were judged."""
+        family, place = found.places[at]
+        observed = self.observed.get(family)
+        near = found.common[family][place] if observed is not None else np.zeros(0)
+        best = _largest(near)
+        return CallEstimate(
+            time_s=float(found.times_s[at]),
+            deviation=float(found.deviations[at]),
+            bound=_bound(found.took, at),
+            nearby=tuple(self._nearest(observed.chosen[each], float(near[each])) for each in best if observed),
+            near=int((near >= RELEVANT).sum()),
+            measured_device=found.rows[at].device in self.devices,
+        )
+
+    def searched_gain(self) -> float:
+        """Return what the best shape of a search takes of the time of others, a natural logarithm."""
+        return log1p(-exponential(self.coefficients, "searched"))
+
+    def _nearest(self, number: int, relevance: float) -> Nearest:
+        seen = self.seen[number]
+        return Nearest(seen.case, seen.device.title, seen.time_s, relevance, seen.url)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEstimate:
+    """What is known of many calls.
+
+    Attributes:
+        rows: their facts; `calls` is each row's own, also where it is judged in other kinds.
+        times_s: seconds of each.
+        deviations: standard deviations of their logarithms.
+        took: the terms.
+        regimes: what decides how sure each is, by name.
+        places: the family of each, and its place among those of the family.
+        common: what calls of a family that was observed have in common with each of its observations, 0 to 1.
+    """
+
+    rows: tuple[GpuCall, ...]
+    times_s: Numbers
+    deviations: Numbers
+    took: Terms
+    regimes: Mapping[str, Numbers]
+    places: Mapping[int, tuple[str, int]]
+    common: Mapping[str, Numbers]
+
+
+def _largest(values: Numbers) -> Indices:
+    """Return the places of the MOST_NEARBY largest values, the largest first."""
+    some = np.argpartition(-values, MOST_NEARBY)[:MOST_NEARBY] if len(values) > MOST_NEARBY else np.arange(len(values))
+    return some[np.argsort(-values[some])]
+
+
+def _bound(took: Terms, at: int) -> Bound:
+    parts: dict[Bound, float] = {
+        "overhead": float(took.launch[at]),
+        "compute": float(took.compute[at]),
+        "memory": float(took.memory[at]),
+    }
+    return max(parts, key=lambda name: parts[name])
+
+
+@once
+def fitted() -> Fitted:
+    """Return the predictor that ships, as `scripts/fit_prediction.py` fitted it."""
+    data, seen = package_data(), observations()
+    return from_data(data, seen)
+
+
+def from_data(data: Mapping[str, Any], seen: Sequence[CallObservation]) -> Fitted:
+    """Return the predictor from what was written of it, and the observations that it was fitted on."""
+    return made(data["coefficients"], np.array(data["weights"], dtype=np.float64), data["intervals"], seen)
+
+
+def made(
+    coefficients: Coefficients, weights: Numbers, intervals: Mapping[str, float], seen: Sequence[CallObservation]
+) -> Fitted:
+    """Return the predictor of its parts."""
+    batch = Batch([each.facts for each in seen])
+    observed = {family: batch.part(chosen) for family, chosen in of_families(batch).items()}
+    devices = frozenset(each.facts.device for each in seen)
+    architectures = frozenset(each.facts.architecture for each in seen)
+    return Fitted(coefficients, observed, weights, intervals, tuple(seen), devices, architectures)

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, log2, nan
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.analysis.prediction.arithmetic import Arithmetic
 from gpuexplore.analysis.prediction.calls import SETS_IN_TURN, USUAL, Calls, Conditions
+from gpuexplore.analysis.prediction.ideal_time import Arithmetic
 from gpuexplore.devices import row_of, table_device
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device, Options, Shape
@@ -19,6 +20,7 @@ from gpuexplore.recorded.published import PublishedMeasurement
 
 Numbers = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]  # of calls in a batch
+Codes = npt.NDArray[np.int64]  # of texts: equal where these are
 Family = Literal["product", "batched_product", "attention", "convolution", "layer_norm", "softmax", "element_wise"]
 
 SPECIAL: dict[str, Family] = {  # operations whose kernels are of their own kind
@@ -31,6 +33,7 @@ LAYER = "linear"
 RATES = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
 USUAL_CLOCK_HZ = 1.7e9
 USUAL_YEAR = 2020
+USUAL_WATTS_PER_TERAFLOP = 8.0  # of a device whose power nobody states
 GAMING = "-geforce"  # of rate classes: these cards run above the clock that they are rated for
 LANES_SHARED_WITH_INTEGERS = ("8.6", "8.9", "12.0")
 RATES_OF_BITS = {64: "fp64", 32: "fp32", 8: "fp8", 4: "fp8"}  # where bytes decide: formats of one size are alike
@@ -39,7 +42,7 @@ LONGEST_ROWS = 2.0  # logarithm to base 2 of the longest measured row over 64 Ki
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class GpuCall:
     """One call on one GPU; times in seconds, sizes in bytes.
 
     Attributes:
@@ -111,7 +114,7 @@ def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
     return not (narrow and units.peak.unit == "vector" and operation.is_matrix_product)
 
 
-def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditions = USUAL) -> Facts:
+def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditions = USUAL) -> GpuCall:
     """Return the facts of a call on a GPU whose bandwidth, and peak where it computes, are known."""
     operation, dtype, shape = operation_named(case.operation), format_named(case.dtype), case.shape
     row, item = row_of(device), dtype.bits / 8
@@ -125,7 +128,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
     peak = units.peak.flop_per_s if units.peak and products else inf
     capability = device.compute_capability or ""
     rows = family in ("layer_norm", "softmax")
-    return Facts(
+    return GpuCall(
         family=family,
         rate=rate,
         architecture=row.architecture if row else "",
@@ -237,35 +240,21 @@ def _log2(length: float) -> float:
     return log2(max(length, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Texts of many rows as the different ones and which of them each row has."""
-
-    names: tuple[str, ...]
-    places: Indices
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> "Group":
-        """Return the group of texts, one of each row."""
-        if len(texts) == 1:
-            return cls(tuple(texts), np.zeros(1, dtype=np.intp))
-        names, places = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
-        return cls(tuple(names.tolist()), places)
-
-
 class Batch:
-    """Facts of many calls, an array each.
+    """GpuCall of many calls, an array each.
 
     Args:
         rows: the calls.
         kinds: of calls, in each of which every row stands, one after the other; None: in its own.
     """
 
-    def __init__(self, rows: Sequence[Facts], kinds: Sequence[Calls] | None = None) -> None:
+    def __init__(self, rows: Sequence[GpuCall], kinds: Sequence[Calls] | None = None) -> None:
         self._kinds = kinds
+        self.chosen: tuple[int, ...] = ()  # the places of the rows in a larger batch
         rows = self.rows = tuple(row for row in rows for _ in kinds or (row.calls,))
         self._numbers: dict[str, Numbers] = {}
-        self._groups: dict[tuple[str, ...], Group] = {}
+        self._codes: dict[str, Codes] = {}
+        self._grouped: dict[tuple[str, ...], tuple[tuple[str, ...], Indices]] = {}
         listed = [(at, each) for at, row in enumerate(rows) if row.family != "attention" for each in row.products]
         self.product_of = np.array([at for at, _ in listed], dtype=np.intp)
         self.products = np.array([each for _, each in listed], dtype=np.float64).reshape(-1, 4)
@@ -285,12 +274,37 @@ class Batch:
             self._numbers[name] = np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
         return self._numbers[name]
 
-    def group(self, *names: str) -> Group:
-        """Return fields of each call as one text, joined by a slash."""
-        if names not in self._groups:
+    def codes(self, name: str) -> Codes:
+        """Return a number for the text in a field of each call, the same in every batch of this process."""
+        if name not in self._codes:
+            self._codes[name] = np.array([hash(getattr(row, name)) for row in self.rows], dtype=np.int64)
+        return self._codes[name]
+
+    @cached_property
+    def places(self) -> Numbers:
+        """What the shape of each call is like, (calls, 4)."""
+        return np.array([row.place for row in self.rows], dtype=np.float64).reshape(-1, 4)
+
+    @cached_property
+    def hardware(self) -> Numbers:
+        """Watts per TFLOP/s and multiprocessors of the GPU of each call, logarithms to base 2, (calls, 2)."""
+        watts = np.nan_to_num(self.numbers("watts_per_teraflop"), nan=USUAL_WATTS_PER_TERAFLOP)
+        found: Numbers = np.log2(np.stack([np.maximum(watts, 1e-3), self.numbers("multiprocessors")], axis=1))
+        return found
+
+    def members(self, *names: str) -> tuple[str, ...]:
+        """Return the different texts that fields of the calls are, joined by a slash."""
+        return self._group(names)[0]
+
+    def member_of(self, *names: str) -> Indices:
+        """Return which of the `members` each call is."""
+        return self._group(names)[1]
+
+    def _group(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], Indices]:
+        if names not in self._grouped:
             columns = [self._texts(name) for name in names]
-            self._groups[names] = Group.of(["/".join(texts) for texts in zip(*columns, strict=True)])
-        return self._groups[names]
+            self._grouped[names] = _different(["/".join(texts) for texts in zip(*columns, strict=True)])
+        return self._grouped[names]
 
     def _texts(self, name: str) -> list[str]:
         if name == "calls" and self._kinds is not None:
@@ -298,5 +312,15 @@ class Batch:
         return [getattr(row, name) for row in self.rows]
 
     def part(self, chosen: Sequence[int]) -> "Batch":
-        """Return the batch of some calls."""
-        return Batch([self.rows[at] for at in chosen])
+        """Return the batch of some calls, which tells which of these they are."""
+        found = Batch([self.rows[at] for at in chosen])
+        found.chosen = tuple(chosen)
+        return found
+
+
+def _different(texts: Sequence[str]) -> tuple[tuple[str, ...], Indices]:
+    """Return the different texts, and which of them each is."""
+    if len(texts) == 1:
+        return tuple(texts), np.zeros(1, dtype=np.intp)
+    names, places = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
+    return tuple(names.tolist()), places

@@ -9,12 +9,113 @@ several blocks where the output is small:
 https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
+from math import log
+from statistics import NormalDist
 
 import numpy as np
 
-from gpuexplore.analysis.prediction.gpu.coefficients import Coefficients
 from gpuexplore.analysis.prediction.gpu.facts import USUAL_CLOCK_HZ, USUAL_YEAR, Batch, Indices, Numbers
+from gpuexplore.once import once
+
+# The coefficients of the terms, in natural logarithms unless said otherwise: what is expected of each, and fitted.
+
+
+FILE = "prediction.json"
+Coefficients = Mapping[str, float]  # fitted values by name; what was not fitted is as expected
+
+
+# Means are from the physics, deviations say how far a fit may go.
+SINGLE: Mapping[str, NormalDist] = {
+    "launch_in_graph": NormalDist(log(2e-6), 0.3),
+    "launch_when_queued": NormalDist(log(1.5e-6), 0.3),  # beyond that in a graph
+    "launch_when_single": NormalDist(log(6e-6), 0.3),  # beyond that of a queued call
+    "power_of_sum": NormalDist(log(1.7), 0.3),  # p of (compute^p + memory^p)^(1/p)
+    "wave": NormalDist(-0.5, 1.0),  # logit of the share of a last wave that idle multiprocessors cost
+    "launch_by_clock": NormalDist(0.7, 0.15),  # not a logarithm: exponent of the clock
+    "cap": NormalDist(log(0.92), 0.05),  # share of the peak where power does not limit
+    "above_rated_clock": NormalDist(0.05, 0.1),  # of cards for games
+    "cap_shared_lanes": NormalDist(log(0.66), 0.1),  # fp32 where int32 takes lanes away
+    "attention_share": NormalDist(log(0.45), 0.3),  # of the peak of matrix units
+    "attention_start_s": NormalDist(log(3e-6), 0.7),  # of a wave of blocks
+    "bandwidth_share": NormalDist(log(0.87), 0.1),
+    "layer_norm_cache_share": NormalDist(log(0.2), 0.5),  # of the L2 cache that rows in flight may take
+    "softmax_cache_share": NormalDist(log(0.2), 0.5),
+    "layer_norm_second_pass": NormalDist(log(0.5), 0.3),  # of the bytes, beyond that
+    "softmax_second_pass": NormalDist(log(1.0), 0.3),
+    "cache_bytes_per_clock": NormalDist(log(10.7), 0.3),  # of the L2 cache and a multiprocessor
+    "cache_share": NormalDist(log(0.7), 0.3),  # of the L2 cache that data of the next call may take
+    "cache_edge": NormalDist(log(4.0), 0.3),
+    "long_rows": NormalDist(log(0.2), 0.7),  # of time, where rows are longer than 64 KiB and translation is slow
+    "winograd_copies": NormalDist(log(0.5), 0.7),  # how often what it transforms reaches memory
+    "winograd": NormalDist(0.2, 0.3),
+    "implicit_product": NormalDist(0.0, 0.3),
+    "searched": NormalDist(log(0.08), 0.5),  # what the best shape of a search saves
+}
+GROUPS: Mapping[str, tuple[tuple[str, ...], NormalDist]] = {
+    "launch_of_family": (("family",), NormalDist(0.0, 0.4)),  # in a graph
+    "launch_of_source": (("source",), NormalDist(0.0, 0.4)),  # of what its kind of calls adds
+    "launch_of_both": (("source", "family"), NormalDist(0.0, 0.4)),
+    "power": (("rate",), NormalDist(log(0.75), 0.4)),
+    "power_of_architecture": (("architecture", "rate"), NormalDist(0.0, 0.15)),
+    "power_of_family": (("family", "rate"), NormalDist(0.0, 0.15)),
+    "power_of_graphics_memory": (("rate",), NormalDist(-0.2, 0.2)),
+    "power_by_year": (("rate",), NormalDist(0.1, 0.1)),
+    "attention_of_architecture": (("architecture",), NormalDist(0.0, 0.15)),
+    "bandwidth_of_architecture": (("architecture",), NormalDist(0.0, 0.08)),
+    "bandwidth_of_family": (("family",), NormalDist(0.0, 0.05)),
+    "start_s": (("rate",), NormalDist(log(1e-6), 0.7)),  # of a wave of blocks of a product
+    "small_tiles": (("rate",), NormalDist(log(0.3), 0.5)),
+    "misaligned": (("rate",), NormalDist(log(0.1), 0.7)),
+}
+OF_ONE: Mapping[str, NormalDist] = {  # members of groups that are known better than the others
+    "launch_of_source:event_after_synchronize": NormalDist(log(4), 0.4),  # 12 to 45 us, as its authors say
+    "power:fp32": NormalDist(log(0.22), 0.4),
+    "power:fp64": NormalDist(log(0.4), 0.4),
+    "small_tiles:fp32": NormalDist(log(0.15), 0.5),
+    "small_tiles:fp64": NormalDist(log(0.15), 0.5),
+}
+
+
+def expected(name: str) -> NormalDist:
+    """Return what is expected of a coefficient: of one alone, or of a member of a group, ``group:member``."""
+    group, found, _ = name.partition(":")
+    return OF_ONE.get(name) or (GROUPS[group][1] if found else SINGLE[name])
+
+
+def names_for(batch: Batch) -> tuple[str, ...]:
+    """Return the coefficients that calls depend on."""
+    grouped = (f"{name}:{member}" for name, (by, _) in GROUPS.items() for member in batch.members(*by))
+    return (*SINGLE, *grouped)
+
+
+def coefficient(known: Coefficients, name: str) -> float:
+    """Return the value of one coefficient."""
+    return known.get(name, expected(name).mean)
+
+
+def exponential(known: Coefficients, name: str) -> float:
+    """Return what a coefficient is the logarithm of."""
+    return float(np.exp(coefficient(known, name)))
+
+
+def _of_members(known: Coefficients, name: str, batch: Batch) -> Numbers:
+    """Return the value of each call's member of a group."""
+    by, _ = GROUPS[name]
+    values = np.array([coefficient(known, f"{name}:{member}") for member in batch.members(*by)], dtype=np.float64)
+    return values[batch.member_of(*by)]
+
+
+@once
+def package_data() -> dict[str, object]:
+    """Return what `scripts/fit_prediction.py` wrote: coefficients, corrections and intervals."""
+    text = (files("gpuexplore.analysis") / "data" / FILE).read_text(encoding="utf-8")
+    loaded: dict[str, object] = json.loads(text)
+    return loaded
+
 
 TILE_ROWS = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
 TILE_COLUMNS = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
@@ -42,7 +143,7 @@ def terms(batch: Batch, known: Coefficients) -> Terms:
     each, once = _launch(batch, known)
     launch = each * batch.numbers("kernels") + once
     compute, memory = _compute(batch, known), _memory(batch, known)
-    power = known.exp("power_of_sum")
+    power = exponential(known, "power_of_sum")
     together = (compute**power + memory**power) ** (1 / power)
     quantised = batch.numbers("quantised_bytes")
     before = np.where(quantised > 0, each + quantised / _bandwidth(batch, known), 0.0)
@@ -54,27 +155,34 @@ def _launch(batch: Batch, known: Coefficients) -> tuple[Numbers, Numbers]:
 
     What a source's own way of timing adds is not asked for by others: it changes the last of these parts alone.
     """
-    by_clock = np.exp(known.one("launch_by_clock") * np.log(USUAL_CLOCK_HZ / batch.numbers("clock_hz")))
-    of_source = np.array([bool(name) for name in batch.group("source").names])[batch.group("source").places]
-    own = np.exp(of_source * (known.of("launch_of_source", batch) + known.of("launch_of_both", batch)))
-    kind = batch.group("calls")
-    single = (np.array(kind.names) == "single")[kind.places]
-    queued = (np.array(kind.names) != "graph")[kind.places]
-    in_graph = known.exp("launch_in_graph") * np.exp(known.of("launch_of_family", batch)) * np.where(queued, 1.0, own)
-    when_queued = known.exp("launch_when_queued") * queued * np.where(single, 1.0, own)
-    return (in_graph + when_queued) * by_clock, known.exp("launch_when_single") * single * own
+    by_clock = np.exp(coefficient(known, "launch_by_clock") * np.log(USUAL_CLOCK_HZ / batch.numbers("clock_hz")))
+    of_source = np.array([bool(name) for name in batch.members("source")])[batch.member_of("source")]
+    own = np.exp(
+        of_source * (_of_members(known, "launch_of_source", batch) + _of_members(known, "launch_of_both", batch))
+    )
+    kinds = np.array(batch.members("calls"))[batch.member_of("calls")]
+    single, queued = kinds == "single", kinds != "graph"
+    in_graph = (
+        exponential(known, "launch_in_graph")
+        * np.exp(_of_members(known, "launch_of_family", batch))
+        * np.where(queued, 1.0, own)
+    )
+    when_queued = exponential(known, "launch_when_queued") * queued * np.where(single, 1.0, own)
+    return (in_graph + when_queued) * by_clock, exponential(known, "launch_when_single") * single * own
 
 
 def _rate(batch: Batch, known: Coefficients) -> Numbers:
     """Return FLOP/s that power and lanes allow."""
     names = ("power", "power_of_architecture", "power_of_family")
-    by_power = sum((known.of(name, batch) for name in names), np.zeros(len(batch)))
-    by_power = by_power + known.of("power_of_graphics_memory", batch) * batch.numbers("graphics_memory")
-    by_power = by_power + known.of("power_by_year", batch) * (batch.numbers("year") - USUAL_YEAR) / 3
+    by_power = sum((_of_members(known, name, batch) for name in names), np.zeros(len(batch)))
+    by_power = by_power + _of_members(known, "power_of_graphics_memory", batch) * batch.numbers("graphics_memory")
+    by_power = by_power + _of_members(known, "power_by_year", batch) * (batch.numbers("year") - USUAL_YEAR) / 3
     fp32 = np.array([row.rate == "fp32" for row in batch.rows])
     shared = batch.numbers("shared_lanes").astype(bool) & fp32
-    cap = np.where(shared, known.exp("cap_shared_lanes"), known.exp("cap")) * np.exp(known.of("power_of_family", batch))
-    cap = cap * np.where(batch.numbers("gaming_clock"), known.exp("above_rated_clock"), 1.0)
+    cap = np.where(shared, exponential(known, "cap_shared_lanes"), exponential(known, "cap")) * np.exp(
+        _of_members(known, "power_of_family", batch)
+    )
+    cap = cap * np.where(batch.numbers("gaming_clock"), exponential(known, "above_rated_clock"), 1.0)
     share = np.fmin(cap, np.exp(by_power) * np.sqrt(batch.numbers("watts_per_teraflop")))  # unknown power: the cap
     found: Numbers = batch.numbers("peak") * share
     return found
@@ -88,11 +196,11 @@ def _compute(batch: Batch, known: Coefficients) -> Numbers:
         np.add.at(found, batch.product_of, seconds)
     if len(batch.winograd_of):
         at = batch.winograd_of
-        copied = _winograd_bytes(batch) * known.exp("winograd_copies") / batch.numbers("bandwidth")[at]
-        fast = (_tiled(batch, known, at, batch.winograd, rate=rate) + copied) * known.exp("winograd")
-        found[at] = np.minimum(found[at] * known.exp("implicit_product"), fast)
-    misaligned = np.exp(known.of("misaligned", batch)) * batch.numbers("misaligned")
-    rows = known.exp("long_rows") * batch.numbers("long_rows") ** 1.5
+        copied = _winograd_bytes(batch) * exponential(known, "winograd_copies") / batch.numbers("bandwidth")[at]
+        fast = (_tiled(batch, known, at, batch.winograd, rate=rate) + copied) * exponential(known, "winograd")
+        found[at] = np.minimum(found[at] * exponential(known, "implicit_product"), fast)
+    misaligned = np.exp(_of_members(known, "misaligned", batch)) * batch.numbers("misaligned")
+    rows = exponential(known, "long_rows") * batch.numbers("long_rows") ** 1.5
     found = found * (1 + misaligned) * (1 + rows)
     if len(batch.attention_of):
         found[batch.attention_of] = _attention(batch, known)
@@ -111,9 +219,9 @@ def _tiled(batch: Batch, known: Coefficients, places: Indices, products: Numbers
     multiprocessors = batch.numbers("multiprocessors")[places, None]
     each = rate[places, None] / multiprocessors
     by_clock = USUAL_CLOCK_HZ / batch.numbers("clock_hz")[places, None]
-    start = np.exp(known.of("start_s", batch))[places, None] * by_clock
+    start = np.exp(_of_members(known, "start_s", batch))[places, None] * by_clock
     reuse = TILE_ROWS * TILE_COLUMNS / (TILE_ROWS + TILE_COLUMNS)
-    small = np.exp(known.of("small_tiles", batch))[places, None]
+    small = np.exp(_of_members(known, "small_tiles", batch))[places, None]
     speed = each / (1 + 32 * small * (1 / reuse - 1 / LARGEST_REUSE))
     tiles = number * np.ceil(rows / TILE_ROWS) * np.ceil(columns / TILE_COLUMNS)
     best = np.full(len(products), np.inf)
@@ -127,7 +235,7 @@ def _tiled(batch: Batch, known: Coefficients, places: Indices, products: Numbers
 
 def _waves(blocks: Numbers, known: Coefficients) -> Numbers:
     """Return how many blocks one after the other a multiprocessor computes: a last wave costs a share of a whole."""
-    idle = 1 / (1 + np.exp(-known.one("wave")))
+    idle = 1 / (1 + np.exp(-coefficient(known, "wave")))
     found: Numbers = np.where(blocks > 1, blocks + idle * (np.ceil(blocks) - blocks), 1.0)
     return found
 
@@ -136,10 +244,10 @@ def _attention(batch: Batch, known: Coefficients) -> Numbers:
     heads, length, keys, depth = batch.attention.T
     at = batch.attention_of
     padded = np.where(depth <= 64, 64, np.where(depth <= 96, 96, np.ceil(depth / 128) * 128))
-    share = np.exp(known.one("attention_share") + known.of("attention_of_architecture", batch)[at])
+    share = np.exp(coefficient(known, "attention_share") + _of_members(known, "attention_of_architecture", batch)[at])
     multiprocessors = batch.numbers("multiprocessors")[at]
     each = batch.numbers("peak")[at] * share / multiprocessors
-    start = known.exp("attention_start_s") * USUAL_CLOCK_HZ / batch.numbers("clock_hz")[at]
+    start = exponential(known, "attention_start_s") * USUAL_CLOCK_HZ / batch.numbers("clock_hz")[at]
     waves = _waves(heads * np.ceil(length / QUERIES) / multiprocessors, known)
     found: Numbers = waves * (4 * QUERIES * np.maximum(keys, KEYS) * padded / each + start)
     return found
@@ -147,7 +255,7 @@ def _attention(batch: Batch, known: Coefficients) -> Numbers:
 
 def _bandwidth(batch: Batch, known: Coefficients) -> Numbers:
     names = ("bandwidth_of_architecture", "bandwidth_of_family")
-    share = np.exp(known.one("bandwidth_share") + sum(known.of(name, batch) for name in names))
+    share = np.exp(coefficient(known, "bandwidth_share") + sum(_of_members(known, name, batch) for name in names))
     found: Numbers = batch.numbers("bandwidth") * share
     return found
 
@@ -158,10 +266,10 @@ def _memory(batch: Batch, known: Coefficients) -> Numbers:
     moved = batch.numbers("bytes") * (1 + _second_pass(batch, known))
     rows = batch.numbers("rows")
     idle = np.where(rows > 0, np.clip(multiprocessors / np.maximum(rows, 1), 1, MOST_IDLE), 1.0)
-    edge = known.exp("cache_edge")
+    edge = exponential(known, "cache_edge")
     with np.errstate(over="ignore", divide="ignore"):
-        cached = 1 / (1 + (reused / (known.exp("cache_share") * cache)) ** edge)
-    by_cache = known.exp("cache_bytes_per_clock") * multiprocessors * batch.numbers("clock_hz")
+        cached = 1 / (1 + (reused / (exponential(known, "cache_share") * cache)) ** edge)
+    by_cache = exponential(known, "cache_bytes_per_clock") * multiprocessors * batch.numbers("clock_hz")
     found: Numbers = moved * idle * ((1 - cached) / bandwidth + cached / np.maximum(by_cache, bandwidth))
     return found
 
@@ -173,8 +281,8 @@ def _second_pass(batch: Batch, known: Coefficients) -> Numbers:
         of_family = np.array([row.family == family for row in batch.rows])
         if of_family.any():
             taken = batch.numbers("multiprocessors") * in_flight * batch.numbers("row_bytes")
-            full = taken / (known.exp(f"{family}_cache_share") * batch.numbers("cache_bytes") + 1)
+            full = taken / (exponential(known, f"{family}_cache_share") * batch.numbers("cache_bytes") + 1)
             long = (batch.numbers("row_bytes") > SHORT_ROW_BYTES) | (family == "layer_norm")
-            again = known.exp(f"{family}_second_pass") * full**4 / (1 + full**4)
+            again = exponential(known, f"{family}_second_pass") * full**4 / (1 + full**4)
             extra = np.where(of_family & long, again, extra)
     return extra

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.analysis.prediction.request import Question, calls_named
-from gpuexplore.analysis.what_if.user_claims import named_numbers
+from gpuexplore.analysis.prediction.request import PredictionRequest, calls_named
+from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.devices import ACCELERATORS, target_named
 from gpuexplore.dtypes import FORMATS, format_named
@@ -204,7 +204,12 @@ def points_asked(operation: str | None, gpus: str = "", dtypes: str = "", source
 
 
 def choices_asked(
-    question: Question, here: Iterable[Device], own: Sequence[Result] = (), *, by: str = "time", prices: str = ""
+    question: PredictionRequest,
+    here: Iterable[Device],
+    own: Sequence[Result] = (),
+    *,
+    by: str = "time",
+    prices: str = "",
 ) -> tuple[GpuChoice, ...]:
     """Return what one call takes on the GPUs that are asked for, from the best to the worst.
 
@@ -246,7 +251,7 @@ def _some(what: str, text: str, accepted: Iterable[str] | str) -> tuple[str, ...
     return words
 
 
-def _shape(question: Question) -> Shape:
+def _shape(question: PredictionRequest) -> Shape:
     if not question.sizes and not question.shapes:
         raise InvalidInput("no size and no shape: give a size like 4096, or exact axes")
     operation = operation_named(question.operation)

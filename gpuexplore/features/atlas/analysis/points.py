@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Literal
 
-from gpuexplore.analysis.prediction.arithmetic import arithmetic
 from gpuexplore.analysis.prediction.calls import Calls, Conditions, conditions_of
+from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from gpuexplore.analysis.prediction import Calls
-from gpuexplore.analysis.what_if.what_if import Known, Span, WhatIf, what_if
-from gpuexplore.analysis.what_if.workload import Layer, Workload, of_operation
+from gpuexplore.analysis.prediction import Calls, UncertainValue
+from gpuexplore.analysis.what_if.what_if import Known, WhatIf, what_if
+from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, of_operation
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
@@ -123,7 +123,7 @@ class GpuChoice:
         listed: where the price is from; None where it was entered, or no list has it.
     """
 
-    layer: Layer
+    layer: WorkloadLayer
     found: WhatIf
     point: AtlasPoint | None = None
     price_per_hour: float | None = None
@@ -135,7 +135,7 @@ class GpuChoice:
         return self.found.device
 
     @property
-    def time(self) -> Span | None:
+    def time(self) -> UncertainValue | None:
         """Seconds of a call; both ends of the interval of a published measurement are its time."""
         return self.found.time
 

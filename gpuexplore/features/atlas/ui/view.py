@@ -8,7 +8,7 @@ import streamlit as st
 
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.analysis.what_if.user_claims import named_numbers
+from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, GpuChoice, points, ranked, usual_devices, which_gpu

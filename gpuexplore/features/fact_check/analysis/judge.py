@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuexplore.analysis.utilization.best_results import Limits, exceeded_limit
+from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exceeded_peak
 from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
 from gpuexplore.features.fact_check.analysis.quantities import (
@@ -107,8 +107,10 @@ def _above_limit(claim: Claim, variant: Variant) -> str | None:
     flops, moved, time_s = flop_count(claim), byte_count(claim), interval_of(claim.time_s)
     if not (flops and moved and time_s):
         return None
-    limits = Limits(variant.peak_flop_per_s(claim.dtype), variant.bandwidth_bytes_per_s, variant.row.cache_bytes)
-    return exceeded_limit(flops.low, moved.low, time_s.high, limits)
+    above_peak = exceeded_peak(flops.low, time_s.high, variant.peak_flop_per_s(claim.dtype))
+    return above_peak or exceeded_bandwidth(
+        moved.low, time_s.high, variant.bandwidth_bytes_per_s, variant.row.cache_bytes
+    )
 
 
 def _done(claim: Claim) -> str:

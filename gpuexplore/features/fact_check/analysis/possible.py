@@ -8,9 +8,9 @@ from typing import Literal
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
-from gpuexplore.analysis.prediction.request import Question, predictions
-from gpuexplore.analysis.prediction.roof import Roof, boosts_further, roofs
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS
+from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
+from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device, Peak, Result
@@ -63,7 +63,7 @@ class Possibility:
 
 
 def is_possible(
-    question: Question,
+    question: PredictionRequest,
     time: float | str | None,
     here: Iterable[Device],
     own: Sequence[Result] = (),
@@ -101,7 +101,9 @@ def is_possible(
     return Possibility(prediction, time_s, verdict, reason)
 
 
-def _other_arithmetic(question: Question, prediction: Prediction, time_s: float, here: Iterable[Device]) -> str:
+def _other_arithmetic(
+    question: PredictionRequest, prediction: Prediction, time_s: float, here: Iterable[Device]
+) -> str:
     """Name the faster arithmetic on the same arrays in which the time is possible: tf32 on arrays of fp32."""
     ours, used = prediction.case.dtype, prediction.peak
     if used is None or ours not in DTYPES:
@@ -168,7 +170,7 @@ def _judged(prediction: Prediction, time_s: float) -> tuple[Verdict, str]:
     return "possible", said if above else f"faster than is known, and below every limit: {interval}"
 
 
-def _most(roof: Roof) -> str:
+def _most(roof: DeviceLimit) -> str:
     """Return what a device reaches at most, in words, with the source."""
     limit = _words(roof)
     if roof.headroom == 1.0 or roof.is_measured:
@@ -176,13 +178,13 @@ def _most(roof: Roof) -> str:
     return f"{limit}, and {format_percent(roof.headroom - 1)} more at its highest clock"
 
 
-def _words(roof: Roof) -> str:
+def _words(roof: DeviceLimit) -> str:
     if isinstance(roof.limit, Peak):
         return f"it computes at most {format_flop_per_s(roof.per_s)} ({roof.limit.dtype}, {roof.limit.source})"
     return f"its memory gives at most {format_bytes_per_s(roof.per_s)} (memory, {roof.limit.source})"
 
 
-def _above(roof: Roof, device: Device, time_s: float) -> str:
+def _above(roof: DeviceLimit, device: Device, time_s: float) -> str:
     """Return by how much a rate that no limit excludes is above a printed or measured one, and why it can be."""
     more = format_percent(roof.amount / time_s / roof.per_s - 1)
     if roof.is_measured:

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.model import Context
-from gpuexplore.analysis.prediction.request import Question, predictions
+from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput
@@ -152,14 +152,16 @@ def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[QuantityRow
 
 
 def _predicted_rows(block: PredictBlock, devices: Sequence[Device]) -> Iterable[QuantityRow]:
-    question = Question(
+    question = PredictionRequest(
         block.operation, block.gpu, block.size, block.shape, block.dtype, implementation=block.impl, calls=block.calls
     )
     return _predicted(question, tuple(devices), block.gpu, block.id)
 
 
 @lru_cache(maxsize=500)
-def _predicted(question: Question, devices: tuple[Device, ...], device: str, of: str) -> tuple[QuantityRow, ...]:
+def _predicted(
+    question: PredictionRequest, devices: tuple[Device, ...], device: str, of: str
+) -> tuple[QuantityRow, ...]:
     return tuple(prediction_row(prediction, device, of) for prediction in predictions(question, devices))
 
 
@@ -204,7 +206,7 @@ def stand_ins(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRo
         return
     vendor = operation_named(block.operation).vendor_library.name
     for name in split(block.impl) or (vendor,):
-        question = Question(block.operation, STAND_IN, block.size, block.shape, block.dtype, name)
+        question = PredictionRequest(block.operation, STAND_IN, block.size, block.shape, block.dtype, name)
         yield from _predicted(question, tuple(devices), block.device, block.id)
 
 

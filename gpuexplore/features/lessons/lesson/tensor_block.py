@@ -5,8 +5,7 @@ from math import hypot
 from typing import Any
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.analysis.verdict.estimate import Doubt
-from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
+from gpuexplore.analysis.verdict.times import Doubt, doubts_of, doubts_of_both
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import TensorBlock
 from gpuexplore.features.lessons.lesson.expression import QuantityRow

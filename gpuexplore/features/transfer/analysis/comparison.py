@@ -12,7 +12,7 @@ from math import ceil, exp, log, prod
 from operator import add
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, predict
-from gpuexplore.analysis.prediction.calls_of import calls_on
+from gpuexplore.analysis.prediction.calls import calls_on
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words
 from gpuexplore.analysis.verdict import compare as verdict_on
 from gpuexplore.analysis.verdict.times import quotient

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import altair as alt
 
 from gpuexplore.analysis.model import AnalyzedResult
-from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import shape_label, size_of
 from gpuexplore.features.workshop.chart import RoomPoint, results

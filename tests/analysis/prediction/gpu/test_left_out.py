@@ -10,9 +10,8 @@ from math import log
 import numpy as np
 import pytest
 
-from gpuexplore.analysis.prediction.gpu import fitted
-from gpuexplore.analysis.prediction.gpu.coefficients import package_data
-from gpuexplore.analysis.prediction.gpu.estimate import from_data, observations
+from gpuexplore.analysis.prediction.gpu import fitted, from_data, observations
+from gpuexplore.analysis.prediction.gpu.terms import package_data
 from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
 from tests.unchanged import heavy
 
@@ -59,7 +58,7 @@ def test_intervals_hold_for_devices_that_were_left_out(without):
 @heavy()
 @pytest.mark.long
 def test_what_ships_is_what_the_measurements_give():
-    shipped, found = fitted().coefficients.values, dict(coefficients_of(ALL))
+    shipped, found = fitted().coefficients, dict(coefficients_of(ALL))
     assert shipped.keys() == found.keys()
     assert {name for name in found if abs(found[name] - shipped[name]) > 0.02} == set()
 
@@ -88,7 +87,7 @@ def test_a_device_that_nobody_measured_is_less_sure_than_one_that_was_measured_a
 
 def test_no_coefficient_knows_a_device_by_its_name():
     keys = {one.facts.device for one in ALL}
-    assert not [name for name in fitted().coefficients.values if name.partition(":")[2] in keys]
+    assert not [name for name in fitted().coefficients if name.partition(":")[2] in keys]
 
 
 def test_intervals_are_twice_as_wide_where_errors_are_twice_as_large():

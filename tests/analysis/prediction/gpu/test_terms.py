@@ -5,17 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuexplore.analysis.prediction.arithmetic import arithmetic
 from gpuexplore.analysis.prediction.calls import CALLS, Conditions
-from gpuexplore.analysis.prediction.gpu.coefficients import GROUPS, SINGLE, Coefficients, expected, names_for
 from gpuexplore.analysis.prediction.gpu.facts import Batch, facts_of, family_of, is_of_library
-from gpuexplore.analysis.prediction.gpu.terms import terms
+from gpuexplore.analysis.prediction.gpu.terms import GROUPS, SINGLE, expected, names_for, terms
+from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Case, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 
-KNOWN = Coefficients()
+KNOWN = {}
 
 
 def asked(operation="matmul", key="h100-sxm5-80gb", dtype="fp32", conditions=None, cache=None, **axes):
@@ -143,7 +142,7 @@ def test_every_coefficient_has_an_expectation():
     names = names_for(batch)
     assert set(SINGLE) <= set(names)
     assert {name.partition(":")[0] for name in names} == {*SINGLE, *GROUPS}
-    assert all(expected(name).deviation > 0 for name in names)
+    assert all(expected(name).stdev > 0 for name in names)
 
 
 def test_many_calls_are_as_each_alone():

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.errors import InvalidInput
 from gpuexplore.features.fact_check.analysis.possible import is_possible, rate_words
 from gpuexplore.model import Device, Peak
 
 H100 = "NVIDIA H100 80GB HBM3"
-PRODUCT = Question("matmul", H100, sizes="4096", dtypes="bf16")  # 137 GFLOP: 139 µs at the peak
-ADDITION = Question("vector_add", H100, sizes="100000000", dtypes="fp32")  # 1.2 GB: 358 µs at 3.35 TB/s
+PRODUCT = PredictionRequest("matmul", H100, sizes="4096", dtypes="bf16")  # 137 GFLOP: 139 µs at the peak
+ADDITION = PredictionRequest("vector_add", H100, sizes="100000000", dtypes="fp32")  # 1.2 GB: 358 µs at 3.35 TB/s
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_time_is_judged_by_the_roofs_and_by_what_is_known(question, time, verd
 
 
 def test_what_is_faster_than_known_and_below_the_roof_is_possible():
-    found = is_possible(Question("matmul", "Tesla T4", sizes="4096", dtypes="fp16"), "2.2ms", ())
+    found = is_possible(PredictionRequest("matmul", "Tesla T4", sizes="4096", dtypes="fp16"), "2.2ms", ())
 
     assert 137e9 / 65e12 < found.time_s < found.prediction.low_s
 
@@ -45,7 +45,7 @@ def test_what_is_faster_than_known_and_below_the_roof_is_possible():
     [("matmul", "120TFLOP/s", True), ("matmul", "220TFLOP/s", False), ("vector_add", "120TFLOP/s", False)],
 )
 def test_a_rate_above_the_fp32_units_that_tf32_tensor_cores_reach_is_explained_by_them(name, rate, explained):
-    asked = Question(
+    asked = PredictionRequest(
         name, "a100", sizes="4096" if name == "matmul" else "1e8", dtypes="fp32"
     )  # 19.5 TFLOP/s in fp32, 156 TFLOP/s in tf32
 
@@ -77,7 +77,7 @@ def test_a_rate_above_the_fp32_units_that_tf32_tensor_cores_reach_is_explained_b
 )
 def test_what_is_above_a_limit_is_never_said_to_be_below_it(operation, gpu, dtype, rate, verdict, said):
     size = "4000000000" if operation == "copy" else "8192"
-    found = is_possible(Question(operation, gpu, sizes=size, dtypes=dtype), None, (), rate=rate)
+    found = is_possible(PredictionRequest(operation, gpu, sizes=size, dtypes=dtype), None, (), rate=rate)
 
     assert found.verdict == verdict
     assert said in found.reason
@@ -97,7 +97,7 @@ def test_what_is_above_a_limit_is_never_said_to_be_below_it(operation, gpu, dtyp
 )
 def test_no_time_of_a_prediction_is_above_the_roof(operation, gpu, dtype):
     size = "128" if operation == "conv2d" else "16384"
-    question = Question(operation, gpu, sizes=size, dtypes=dtype)
+    question = PredictionRequest(operation, gpu, sizes=size, dtypes=dtype)
     predicted = is_possible(question, "1s", ()).prediction
 
     assert predicted.mfu <= 1 or operation == "conv2d"
@@ -116,7 +116,7 @@ def test_rates_are_those_of_the_stated_time():
 def test_where_no_limit_is_known_nothing_is_told():
     bare = Device("cuda:0", "cuda", "a GPU of no table")
 
-    found = is_possible(Question("matmul", "cuda:0", sizes="64", dtypes="fp32"), "1ns", [bare])
+    found = is_possible(PredictionRequest("matmul", "cuda:0", sizes="64", dtypes="fp32"), "1ns", [bare])
 
     assert (found.verdict, bool(found)) == ("unknown", True)
 
@@ -125,7 +125,7 @@ def test_a_ceiling_that_was_measured_is_not_the_most_there_is():
     peak = Peak("fp32", "matrix", 1e12, "measured_ceiling", "a loop")
     here = Device("cpu", "cpu", "a CPU", peaks=(peak,), cache_bytes=10**9)
     rated = replace(here, peaks=(replace(peak, kind="datasheet"),))
-    question = Question("matmul", "cpu", sizes="1000", dtypes="fp32")  # 2 ms at the ceiling
+    question = PredictionRequest("matmul", "cpu", sizes="1000", dtypes="fp32")  # 2 ms at the ceiling
 
     assert is_possible(question, "1.63ms", [here])
     assert not is_possible(question, "1.63ms", [rated])
@@ -133,14 +133,14 @@ def test_a_ceiling_that_was_measured_is_not_the_most_there_is():
 
 
 def test_nothing_is_said_of_a_dtype_that_a_device_has_no_units_for():
-    found = is_possible(Question("matmul", "Tesla T4", sizes="4096", dtypes="fp8"), "1ms", ())
+    found = is_possible(PredictionRequest("matmul", "Tesla T4", sizes="4096", dtypes="fp8"), "1ms", ())
 
     assert (found.verdict, bool(found)) == ("unknown", True)
     assert "Tesla T4 has none for it" in found.reason
 
 
 def test_nothing_is_said_of_what_caches_of_unknown_size_may_have_given():
-    found = is_possible(Question("vector_add", "Apple M1", sizes="1000000000", dtypes="fp32"), "2ms", ())
+    found = is_possible(PredictionRequest("vector_add", "Apple M1", sizes="1000000000", dtypes="fp32"), "2ms", ())
 
     assert (found.verdict, bool(found)) == ("unknown", True)
     assert "its cache is unknown" in found.reason
@@ -157,4 +157,4 @@ def test_what_is_no_time_is_named(time):
 def test_one_time_is_of_one_case():
     advice = "give one shape, one dtype, one gpu and one kind of calls"
     with pytest.raises(InvalidInput, match=f"2 cases for one time: {advice}"):
-        is_possible(Question("matmul", H100, sizes="64,128", dtypes="bf16"), "1ms", ())
+        is_possible(PredictionRequest("matmul", H100, sizes="64,128", dtypes="bf16"), "1ms", ())

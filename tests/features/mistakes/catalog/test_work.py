@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.analysis.diagnosis.cpu import too_few_threads
+from gpuexplore.analysis.diagnosis.processors import too_few_threads
 from gpuexplore.features.mistakes.catalog import work
 from gpuexplore.features.mistakes.catalog.subject import flag_of
 from tests.analysis.made import alone, ok

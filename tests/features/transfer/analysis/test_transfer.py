@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction import calibrate, predict
-from gpuexplore.analysis.prediction.calls_of import calls_of
+from gpuexplore.analysis.prediction.calls import calls_of
 from gpuexplore.devices import target_named
 from gpuexplore.devices.nvml import Link
 from gpuexplore.errors import InvalidInput

@@ -1,15 +1,18 @@
-"""Results as points on a roofline: their intensity, their rate, and the roof that is above them."""
+"""Results as points on a roofline: their intensity, their rate, the roof above them, and what the picture shows."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from gpuexplore.analysis.model import AnalyzedResult, Bound
-from gpuexplore.analysis.roofline.roofs import Roof, attainable_flop_per_s, compute_roof, memory_roof
+from gpuexplore.analysis.roofs import Roof, attainable_flop_per_s, compute_roof, memory_ridges, memory_roof
 from gpuexplore.analysis.utilization.peak_sources import PublishedResult, best_results
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, flop_count, shape_label
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Device, Origin, Result, Shape
 from gpuexplore.operations import operation_named
+from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
 
 ONE_THREAD = "one thread"
 
@@ -170,3 +173,79 @@ def _bound(top: float | None, compute: Roof | None) -> Bound | None:
 def without_flops(results: Iterable[Result]) -> int:
     """Return how many measured results have no place, because they compute nothing."""
     return sum(result.measurement is not None and flop_count(result.case) == 0 for result in results)
+
+
+# What a roofline shows, in a few plain sentences made from its figures.
+
+
+DEFAULT_DTYPE = "fp32"
+
+
+def explain(roofs: Sequence[Roof], points: Sequence[Point]) -> tuple[str, ...]:
+    """Return what the ridge means here, what bounds the points, and how near to their roofs they come."""
+    sentences = (_ridge(roofs, points), _bounds(points), _nearest(points), _farthest(points))
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:
+    found = memory_ridges(roofs)
+    compute = _default_compute(found, points)
+    if compute is None:
+        return None
+    return (
+        f"In {compute.dtype} the ridge point is at **{format_intensity(found[compute])}**: work that computes less "
+        "with each byte it moves waits for memory, and only work right of it can reach "
+        f"{format_flop_per_s(compute.rate)}."
+    )
+
+
+def _default_compute(limits: Iterable[Roof], points: Sequence[Point]) -> Roof | None:
+    """Return the compute limit in the dtype most points have, else in the default one, else the first."""
+    counts = Counter(point.compute.dtype for point in points if point.compute)
+    return max(
+        limits,
+        key=lambda limit: (counts[limit.dtype], limit.dtype == DEFAULT_DTYPE, limit.rate),
+        default=None,
+    )
+
+
+BOUNDS: Mapping[Bound, str] = MappingProxyType(
+    {
+        "compute": "compute-bound",
+        "memory": "memory-bound",
+        "cache": "bound by the bandwidth of a cache",
+        "overhead": "bound by the cost of a call",
+    }
+)
+
+
+def _bounds(points: Sequence[Point]) -> str | None:
+    """Count the points by what bounds them."""
+    counts = Counter(point.bound for point in points if point.bound)
+    if not counts:
+        return None
+    listed = [
+        f"{counts[bound]} {'is' if counts[bound] == 1 else 'are'} {BOUNDS[bound]}" for bound in BOUNDS if counts[bound]
+    ]
+    unknown = len(points) - counts.total()
+    rest = [f"the limit of {unknown} is unknown"] if unknown else []
+    return f"Of {len(points)} result{'s'[: len(points) > 1]}, {', '.join([*listed, *rest])}."
+
+
+def _nearest(points: Sequence[Point]) -> str | None:
+    best = max(points, key=lambda point: point.fraction or 0.0, default=None)
+    if best is None or best.fraction is None:
+        return None
+    above = " (above it: its data come from a cache, or the roof is too low)" if best.fraction > 1 else ""
+    return f"Nearest to its roof is **{best.name}**, at {format_percent(best.fraction)}{above}."
+
+
+def _farthest(points: Sequence[Point]) -> str | None:
+    known = [point for point in points if point.fraction is not None]
+    if len(known) < 2:
+        return None
+    worst = min(known, key=lambda point: point.fraction or 0.0)
+    return (
+        f"Farthest below is **{worst.name}**, at {format_percent(worst.fraction)}; the usual reasons are the "
+        "cost of a call, data that move more than once, and instructions narrower than the unit."
+    )

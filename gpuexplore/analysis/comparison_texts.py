@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from gpuexplore.analysis.compare.compare import ComparedCase, RunComparison, Side
+from gpuexplore.analysis.compare import ComparedCase, RunComparison, Side
 from gpuexplore.analysis.run.json_report import strict
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.model import Case

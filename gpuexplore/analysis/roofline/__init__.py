@@ -1,1 +1,0 @@
-"""The roofs of a device and the results below them."""

@@ -1,0 +1,330 @@
+"""The roofs of a device, the ridge points where they meet, what a result can reach of them, and how to measure them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil, log2
+from typing import Literal
+
+from gpuexplore.analysis.model import Bound, ImplementationLimits
+from gpuexplore.analysis.utilization.best_results import best_of
+from gpuexplore.analysis.utilization.utilization import (
+    arithmetic_of,
+    best_rate,
+    byte_count,
+    case_and_date,
+    device_of,
+    flop_count,
+    has_nominal_flops,
+    is_cache_resident,
+    is_large_product,
+    smallest_cache,
+)
+from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.devices.identity import same_device
+from gpuexplore.model import (
+    Bandwidth,
+    CacheRoof,
+    Case,
+    Device,
+    Experiment,
+    Options,
+    Peak,
+    PeakKind,
+    Result,
+    ThreadRoofs,
+    Unit,
+)
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Operation
+
+PRODUCTS, TRIAD = "matmul", "triad"
+PRODUCT_DTYPES = ("fp32", "bf16", "fp16")
+LONGEST_PRODUCT_S = 0.1  # at the fp32 peak: a few seconds for everything
+SMALLEST_PRODUCT, LARGEST_PRODUCT = 1024, 8192
+SHORTEST_TRIAD_S = 2e-4  # a launch of some microseconds must not show
+MEMORY_SHARE = 1 / 16
+TRIAD_BYTES = 3 * 4  # of one element
+BUDGET_S = 0.3
+
+
+# The roofline: attainable FLOP/s = min(peak, intensity · bandwidth), and which side a result is on.
+#
+# S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+# multicore architectures", CACM 52(4), 2009, https://doi.org/10.1145/1498765.1498785.
+
+
+def intensity(case: Case) -> float:
+    """Return the arithmetic intensity in FLOP/byte, with each array moved once."""
+    return flop_count(case) / byte_count(case)
+
+
+def ridge_point(flop_per_s: float, bytes_per_s: float) -> float:
+    """Return the intensity in FLOP/byte from which a peak of `flop_per_s` can be reached."""
+    return flop_per_s / bytes_per_s
+
+
+def attainable_flop_per_s(flop_per_byte: float, flop_per_s: float, bytes_per_s: float) -> float:
+    """Return the roof in FLOP/s above an intensity of `flop_per_byte`."""
+    return min(flop_per_s, flop_per_byte * bytes_per_s)
+
+
+def bound_of(result: Result, limits: ImplementationLimits) -> Bound | None:
+    """Return what limits this result at best; None without a time, or when a peak that decides it is unknown.
+
+    That is so, too, where FLOPs that are a convention would make it `compute`.
+
+    Without FLOPs no peak decides. `overhead`: its time is near the cost of a call. `compute`: its intensity is at the
+    ridge or above, that of the cache its data stay in where its bandwidth is known, else that of memory. Below
+    `memory`, or `cache`.
+    """
+    if result.measurement is None:
+        return None
+    if any(flag.name == "launch_bound" for flag in result.flags):
+        return "overhead"
+    peak, slope = limits.peak, limits.serving or limits.memory
+    if slope is None or (peak is None and flop_count(result.case)):
+        return None
+    if peak and intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
+        return None if has_nominal_flops(result.case) else "compute"
+    return "cache" if is_cache_resident(result) else "memory"
+
+
+RoofKind = Literal["compute", "memory", "cache"]
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One rate that a device cannot pass, or the best that was reached on it so far.
+
+    Attributes:
+        label: what readers call it, e.g. ``fp32, matrix units``, ``Memory``, ``L2 cache``.
+        rate: FLOP/s of a compute roof, bytes/s of the others.
+        peak_kind: how it was found.
+        source: who says so, or which case reached it and when.
+        reached: the best result so far: a limit is above it.
+        dtype: of a compute roof, as its unit.
+        size_bytes: of a cache, for all threads together.
+    """
+
+    kind: RoofKind
+    label: str
+    rate: float
+    peak_kind: PeakKind
+    source: str
+    reached: bool = False
+    dtype: str | None = None
+    unit: Unit | None = None
+    size_bytes: int | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether it was measured on a device like this one, not printed or computed."""
+        return self.peak_kind == "measured_ceiling"
+
+
+def roofs(device: Device, measured: Iterable[Result] = (), recorded: Iterable[Result] = ()) -> tuple[Roof, ...]:
+    """Return the compute roofs of every dtype and unit, those of the caches and of memory, then what was reached.
+
+    Args:
+        measured: results of any devices; the best on this one become roofs with their case and date.
+        recorded: the same from elsewhere; a roof of theirs says so.
+    """
+    reached = [
+        (result, f"{prefix}{case_and_date(result)}")
+        for prefix, results in (("", measured), ("recorded: ", recorded))
+        for result in best_of(result for result in results if same_device(device_of(result), device))
+    ]
+    return (*_limits(device), *_best_by_kind(reached))
+
+
+def ridges(all_roofs: Sequence[Roof]) -> dict[tuple[Roof, Roof], float]:
+    """Return the intensity in FLOP/byte from which each compute limit decides, and not each bandwidth limit."""
+    limits = [roof for roof in all_roofs if not roof.reached]
+    compute = [limit for limit in limits if limit.kind == "compute"]
+    bandwidths = [limit for limit in limits if limit.kind != "compute"]
+    return {(high, slope): ridge_point(high.rate, slope.rate) for high, slope in product(compute, bandwidths)}
+
+
+def memory_ridges(all_roofs: Sequence[Roof]) -> dict[Roof, float]:
+    """Return the intensity in FLOP/byte from which each compute limit decides, and not memory."""
+    return {high: found for (high, slope), found in ridges(all_roofs).items() if slope.kind == "memory"}
+
+
+def compute_roof(all_roofs: Iterable[Roof], dtype: str, unit: Unit) -> Roof | None:
+    """Return the limit of one dtype on one unit; None where it is unknown."""
+    limits = (roof for roof in all_roofs if not roof.reached)
+    return next((limit for limit in limits if (limit.dtype, limit.unit) == (dtype, unit)), None)
+
+
+def memory_roof(all_roofs: Iterable[Roof]) -> Roof | None:
+    """Return the limit of memory; None where it is unknown."""
+    return next((roof for roof in all_roofs if roof.kind == "memory" and not roof.reached), None)
+
+
+def _limits(device: Device) -> tuple[Roof, ...]:
+    compute = [
+        Roof(
+            "compute",
+            _units(peak.dtype, peak.unit),
+            peak.flop_per_s,
+            peak.kind,
+            peak.source,
+            dtype=peak.dtype,
+            unit=peak.unit,
+        )
+        for peak in device.peaks
+    ]
+    caches = [
+        Roof(
+            "cache",
+            f"L{cache.level} cache",
+            size_bytes=cache.size_bytes,
+            rate=cache.bandwidth.bytes_per_s,
+            peak_kind=cache.bandwidth.kind,
+            source=cache.bandwidth.source,
+        )
+        for cache in device.caches
+    ]
+    memory = device.bandwidth
+    slope = [Roof("memory", "Memory", memory.bytes_per_s, memory.kind, memory.source)] if memory else []
+    return (*compute, *caches, *slope)
+
+
+def _units(dtype: str, unit: Unit) -> str:
+    return f"{dtype}, {unit} units"
+
+
+def _best_by_kind(reached: Iterable[tuple[Result, str]]) -> tuple[Roof, ...]:
+    """Return a roof for the best product in each dtype and unit, and for the best stream, each with its source."""
+    best: dict[tuple[str, Unit] | None, tuple[float, str]] = {}
+    for result, source in reached:
+        kind = arithmetic_of(result) if is_large_product(result) else None
+        best[kind] = max(best.get(kind, (0.0, "")), (best_rate(result), source))
+    return tuple(_reached(kind, rate, source) for kind, (rate, source) in best.items())
+
+
+def _reached(kind: tuple[str, Unit] | None, rate: float, source: str) -> Roof:
+    if kind is None:
+        return Roof("memory", "best memory rate", rate, "measured_ceiling", source, reached=True)
+    dtype, unit = kind
+    label = f"best matmul in {_units(dtype, unit)}"
+    return Roof("compute", label, rate, "measured_ceiling", source, reached=True, dtype=dtype, unit=unit)
+
+
+# What to run to measure the roofs of a device: large products, and a triad over more than its caches.
+
+
+def roof_experiments(device: Device) -> tuple[Experiment, Experiment]:
+    """Return the large products and the triad that show what `device` reaches, by what is usual on it."""
+    product, triad = operation_named(PRODUCTS), operation_named(TRIAD)
+    return (
+        _experiment(product, device, size=_product_size(device), dtypes=_dtypes(device)),
+        _experiment(triad, device, size=_triad_size(device), dtypes=("fp32",)),
+    )
+
+
+def _experiment(operation: Operation, device: Device, *, size: int, dtypes: tuple[str, ...]) -> Experiment:
+    fitting = tuple(implementation.name for implementation in operation.usual if implementation.runs_on(device))
+    shape = operation.shape_of_size(size)
+    return Experiment(operation.name, (shape,), dtypes, fitting, (device.id,), Options(budget_s=BUDGET_S))
+
+
+def _dtypes(device: Device) -> tuple[str, ...]:
+    """Return the usual dtypes that the device computes in its own units: others would show another dtype's roof."""
+    own = tuple(product_dtype for product_dtype in PRODUCT_DTYPES if product_dtype in device.native)
+    return own or PRODUCT_DTYPES[:1]
+
+
+def _product_size(device: Device) -> int:
+    """Return the largest power of two whose product takes about a tenth of a second at the fp32 peak."""
+    peak = device.peak("fp32", "matrix")
+    if peak is None:
+        return SMALLEST_PRODUCT
+    longest = log2(peak.flop_per_s * LONGEST_PRODUCT_S / 2) / 3
+    return max(SMALLEST_PRODUCT, min(LARGEST_PRODUCT, 1 << int(longest)))
+
+
+def _triad_size(device: Device) -> int:
+    """Return a power of two whose three fp32 arrays overflow the caches and take long enough, within the memory."""
+    least = CACHES_OVERFLOWN * (device.cache_bytes or ASSUMED_CACHE_BYTES)
+    wanted = max(least, SHORTEST_TRIAD_S * device.bandwidth.bytes_per_s if device.bandwidth else 0.0)
+    most = device.memory_bytes * MEMORY_SHARE if device.memory_bytes else wanted
+    return 1 << ceil(log2(min(wanted, most) / TRIAD_BYTES))
+
+
+# What an implementation can reach on a device: its limits, as far as the threads and stores it uses can use them.
+#
+# In the words of the roofline model these are the ceilings below the roof: one thread has the units, the caches and the
+# memory accesses of one core; an ordinary store reads its line before it writes it; additions alone are half a
+# multiply-add. MFU and bandwidth utilization stay relative to the device; a diagnosis compares with these.
+
+
+def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth | None) -> ImplementationLimits:
+    """Return what bounds this result; unknown where it ran on one of several cores and one was not measured.
+
+    Args:
+        peak: the default one of its arithmetic.
+        memory: the default bandwidth of the memory.
+    """
+    device = device_of(result)
+    if device is None:
+        return ImplementationLimits(peak, memory, memory)
+    if not runs_on_one_thread(result):
+        bandwidth = _with_its_stores(result, memory, device.ordinary_stores)
+        serving = _serving(result, device.caches, bandwidth)
+        return ImplementationLimits(_of_its_mix(result, peak), bandwidth, serving)
+    roofs = _roofs_of_one_thread(result, device)
+    if roofs is None:
+        return ImplementationLimits(None, None, None, one_thread=True)
+    bandwidth = _with_its_stores(result, roofs.bandwidth, roofs.ordinary_stores)
+    one_peak = _of_its_mix(result, roofs.peak(*arithmetic_of(result)))
+    return ImplementationLimits(one_peak, bandwidth, _serving(result, roofs.caches, bandwidth), one_thread=True)
+
+
+def runs_on_one_thread(result: Result) -> bool:
+    """Return whether its implementation uses one of several cores of a CPU, as it is declared."""
+    device, case = device_of(result), result.case
+    if device is None or device.kind != "cpu" or device.cores == 1:
+        return False
+    return operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
+
+
+def _roofs_of_one_thread(result: Result, device: Device) -> ThreadRoofs | Device | None:
+    threads = result.environment.threads if result.environment else None
+    return device.one_thread or (device if threads == 1 else None)
+
+
+def _of_its_mix(result: Result, peak: Peak | None) -> Peak | None:
+    """Return the peak of its mix of instructions: half where no addition comes with a multiplication."""
+    if peak is None or operation_named(result.case.operation).multiply_adds:
+        return peak
+    source = f"{peak.source}; half of it, as it counts multiply-adds"
+    return replace(peak, flop_per_s=peak.flop_per_s / 2, source=source)
+
+
+def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Bandwidth | None) -> Bandwidth | None:
+    """Return the bandwidth of its mix of reads and writes, by what both triads took for a byte read and one written.
+
+    A triad reads two bytes for one that it writes: 3 / streaming rate = 3 reads, 3 / ordinary rate = 2 reads + 1 write.
+    """
+    operation = operation_named(result.case.operation)
+    implementation = operation.implementation_named(result.case.implementation)
+    if streaming is None or ordinary is None or streaming.kind == "own" or implementation.streaming_stores:
+        return streaming
+    if ordinary.bytes_per_s >= streaming.bytes_per_s:
+        return ordinary
+    written, read_s = operation.written_share(result.case.shape), 1 / streaming.bytes_per_s
+    write_s = 3 / ordinary.bytes_per_s - 2 * read_s
+    return replace(ordinary, bytes_per_s=1 / ((1 - written) * read_s + written * write_s))
+
+
+def _serving(result: Result, caches: Iterable[CacheRoof], memory: Bandwidth | None) -> Bandwidth | None:
+    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
+
+    None where that is unknown.
+    """
+    if not is_cache_resident(result):
+        return memory
+    cache = smallest_cache(caches, byte_count(result.case))
+    return cache.bandwidth if cache else None
