@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.served import PACKAGE
+from gpuexplore.core.served import PACKAGE
 from gpuexplore.ui.server import MIDDLEWARE, ROUTES, lifespan, show_reference
 
 app = st.App(

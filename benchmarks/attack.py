@@ -36,7 +36,7 @@ import psutil
 from benchmarks.bias import busy_loop
 from benchmarks.strangers import ColdBrowser, Uploader, drawn, half_open
 from benchmarks.visitor import Visitor
-from gpuexplore.model import SCHEMA_VERSION
+from gpuexplore.core.model import SCHEMA_VERSION
 from gpuexplore.store import open_store
 from gpuexplore.ui.kernels.machine_code import FILE
 from scripts.app_server import streamlit_served

@@ -27,8 +27,8 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from gpuexplore.model import CacheMode, Case, Device, Options
-from gpuexplore.pools import go_first, shorten_spinning
+from gpuexplore.core.model import CacheMode, Case, Device, Options
+from gpuexplore.core.pools import go_first, shorten_spinning
 
 CASES: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("matmul", 64): ("numpy", "numba-cpu", "torch"),

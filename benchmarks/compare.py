@@ -20,8 +20,8 @@ from itertools import combinations, product
 from math import exp, log
 
 from gpuexplore.analysis.compare import CAREFUL, Side, compare_runs
+from gpuexplore.core.model import Case, Measurement, Result, Shape, Status
 from gpuexplore.jobs.run_sources import side_of
-from gpuexplore.model import Case, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
 
 SEED = 26

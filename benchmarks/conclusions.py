@@ -40,14 +40,14 @@ from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.analysis.verdict import time_of
+from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Options, Result
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.conditions.spread import NORMAL_95, with_spread
 from gpuexplore.measure.conditions.spread_log import note_results
-from gpuexplore.model import DEFAULT_BUDGET_S, Case, Options, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.serialization import decode, encode
 
 SIZES: Mapping[str, Sequence[int]] = {
     "matmul": (64, 128, 256, 512),

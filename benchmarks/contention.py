@@ -19,11 +19,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from statistics import median, quantiles
 
 from gpuexplore.cli.output import print_columns
+from gpuexplore.core.model import Case, Device, Experiment, Result, Shape
+from gpuexplore.core.units import format_percent
 from gpuexplore.devices import cpu_loss, discover, ensure_ceiling, read_cpu_times
 from gpuexplore.measure.flags import DRIFTED_BY
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.model import Case, Device, Experiment, Result, Shape
-from gpuexplore.units import format_percent
 
 PASSES = 6
 OFF = 0.10

@@ -22,8 +22,8 @@ from statistics import median, quantiles
 from uuid import uuid4
 
 from benchmarks.visitor import Visitor
-from gpuexplore.model import Case, Experiment, Options, Result, Run, Shape
-from gpuexplore.statistics import median_interval
+from gpuexplore.core.model import Case, Experiment, Options, Result, Run, Shape
+from gpuexplore.core.statistics import median_interval
 from gpuexplore.store import Store, open_store
 from scripts.app_server import database_of, served
 

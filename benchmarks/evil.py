@@ -28,7 +28,7 @@ from tests.measure.evil.plant import BUILD_S, ROUTES, Plant
 register(setattr, dict.__setitem__)
 
 from gpuexplore.cli.output import print_columns  # noqa: E402 what knows the plants is imported after them
-from gpuexplore.model import Experiment, Options, Result, RunState, Status  # noqa: E402
+from gpuexplore.core.model import Experiment, Options, Result, RunState, Status  # noqa: E402
 from gpuexplore.store import Store, open_store  # noqa: E402
 
 PROGRAM = (sys.executable, "-m", "tests.measure.evil.gpuexplore_with_plants")

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.model import Case, DataMode, Options, Shape
 from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import bound_of, judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Case, DataMode, Options, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.implementation import Implementation

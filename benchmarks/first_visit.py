@@ -28,9 +28,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.bias import busy_loop
-from gpuexplore.model import Case, Experiment, RunState
+from gpuexplore.core.model import Case, Experiment, RunState
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.operations import operation_named
-from gpuexplore.serialization import decode, encode
 from gpuexplore.store import Store, open_store
 from scripts.app_server import database_of, served
 

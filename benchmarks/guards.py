@@ -19,16 +19,16 @@ from pkgutil import resolve_name
 from typing import Any
 from unittest.mock import patch
 
-from gpuexplore.pools import shorten_spinning
+from gpuexplore.core.pools import shorten_spinning
 
 os.environ.pop("OPENBLAS_CORETYPE", None)
 shorten_spinning()  # as in a worker: what follows loads NumPy
 
+from gpuexplore.core.model import Case, Device, Options, Result, Status  # noqa: E402
 from gpuexplore.devices import discover  # noqa: E402
 from gpuexplore.measure import prepare_process  # noqa: E402
 from gpuexplore.measure.check.group import groups_of  # noqa: E402
 from gpuexplore.measure.runner import measure_group  # noqa: E402
-from gpuexplore.model import Case, Device, Options, Result, Status  # noqa: E402
 from gpuexplore.operations import operation_named  # noqa: E402
 from tests.measure.evil import lazy, meddling, wrong  # noqa: E402
 from tests.measure.evil.catalogue import PLANTS, register  # noqa: E402

@@ -20,11 +20,11 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import JSON, Dialect, Table, TypeDecorator, insert, select, text
 from sqlalchemy.sql.expression import TableClause, column, table
 
+from gpuexplore.core.model import Device, Experiment, Result, RunState, RunSummary, Shape, Status
+from gpuexplore.core.naming import default_title
+from gpuexplore.core.serialization import encode
 from gpuexplore.jobs.run_sources import listed_with_summaries
-from gpuexplore.model import Device, Experiment, Result, RunState, RunSummary, Shape, Status
-from gpuexplore.naming import default_title
 from gpuexplore.recorded import recordings
-from gpuexplore.serialization import encode
 from gpuexplore.store import Description, Store, Wanted, open_store
 from gpuexplore.store.run_rows import searched
 from gpuexplore.store.tables import ENVIRONMENTS, RESULTS, RUN_TAGS, RUNS

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, replace
 from benchmarks.measurement import pin_environment
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
 from gpuexplore.analysis.utilization.utilization import bytes_per_s, default_peak, flop_per_s, mfu
-from gpuexplore.model import Case, Device, Options, Result, Shape
+from gpuexplore.core.model import Case, Device, Options, Result, Shape
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
 
 CPU_SIZES, GPU_SIZES = (512, 1024, 2048, 4096), (4096, 8192)
 CPU_DTYPES, GPU_DTYPES = ("fp32", "bf16"), ("fp32", "tf32", "bf16", "fp16")

@@ -36,8 +36,8 @@ from random import Random
 from statistics import median
 from typing import Generic, TypeVar
 
-from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Options, Result, Shape
-from gpuexplore.pools import POOL_SETTINGS
+from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Options, Result, Shape
+from gpuexplore.core.pools import POOL_SETTINGS
 
 SIZES = (32, 128, 256, 512, 1024)
 IMPLEMENTATIONS = ("numpy", "torch")
@@ -170,7 +170,7 @@ def cases(budget_s: float = DEFAULT_BUDGET_S) -> list[Case]:
 
 def make_runs(chosen: Sequence[Case], device: Device) -> Runs:
     """Return the call of every case, e.g. `numpy.matmul(a, b, out=o)`, on gpuexplore's inputs."""
-    from gpuexplore.dtypes import dtype_named
+    from gpuexplore.core.dtypes import dtype_named
     from gpuexplore.measure.candidates.candidate import build_candidate
     from gpuexplore.measure.check.inputs import make_inputs
     from gpuexplore.operations import operation_named
@@ -330,8 +330,8 @@ def prepare_device() -> Device:
 
 def pin_environment() -> None:
     """Set threads, pool settings and priority as a worker of the app does; before NumPy is loaded."""
+    from gpuexplore.core.pools import go_first
     from gpuexplore.devices.cpu import affinity, physical_cores
-    from gpuexplore.pools import go_first
 
     threads = str(physical_cores(affinity()))
     for name, value in (dict.fromkeys(THREAD_VARIABLES, threads) | dict(POOL_SETTINGS)).items():

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 from benchmarks.server import Served, measuring, opened, serve
 from benchmarks.visitor import Visitor
+from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
-from gpuexplore.dtypes import FORMATS
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.memory.analysis.models import models
 from gpuexplore.operations import OPERATIONS

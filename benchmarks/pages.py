@@ -31,7 +31,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.bias import busy_loop
 from benchmarks.own_requests import measure
-from gpuexplore.model import Experiment, Result, Shape
+from gpuexplore.core.model import Experiment, Result, Shape
 from gpuexplore.recorded import recordings
 from gpuexplore.store import Description, open_store
 from gpuexplore.ui.identity import OWNER_COOKIE

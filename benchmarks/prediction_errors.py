@@ -11,9 +11,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Case, Device
 from gpuexplore.devices import row_of
-from gpuexplore.dtypes import format_named
-from gpuexplore.model import Case, Device
 from gpuexplore.operations import operation_named
 
 OURS = "gpuexplore"

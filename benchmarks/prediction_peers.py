@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
-from gpuexplore.dtypes import format_named
-from gpuexplore.model import Case, Device
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Case, Device
 from gpuexplore.operations import operation_named
 
 HEURISTICS = "nvMatmulHeuristics"

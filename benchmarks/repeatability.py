@@ -20,14 +20,14 @@ from statistics import median
 
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.cli.repeatability_command import measure as measure_table
+from gpuexplore.core.model import DISTURBED, Case, Device, Options, Result
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.statistics import median_interval, quantile
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.conditions.environment import utc_now
 from gpuexplore.measure.conditions.repeatability import Repeatability, save_repeatability, spreads_of
-from gpuexplore.model import DISTURBED, Case, Device, Options, Result
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.serialization import encode
-from gpuexplore.statistics import median_interval, quantile
 
 CASES = (("matmul", 128), ("matmul", 512), ("vector_add", 10_000), ("vector_add", 1_000_000), ("softmax", 512))
 IMPLEMENTATIONS = ("numpy", "torch")

@@ -27,10 +27,10 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks.visitor import LONGEST_S, Visitor
-from gpuexplore.model import Experiment, Options, Run, Shape
+from gpuexplore.core.model import Experiment, Options, Run, Shape
+from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.rooms import Room
 from gpuexplore.store import Store, open_store
-from gpuexplore.units import format_percent, format_seconds
 from scripts.app_server import ROOT, database_of, free_port, wait_until_served
 
 LEADER = "the leader of the benchmark"

@@ -26,10 +26,10 @@ import psutil
 
 from benchmarks.visitor import Visitor
 from gpuexplore import __version__
-from gpuexplore.model import Experiment, Result, RunState, Shape
+from gpuexplore.core.model import Experiment, Result, RunState, Shape
+from gpuexplore.core.units import format_seconds
 from gpuexplore.recorded import recorded_run, recordings, run_id_of
-from gpuexplore.store import Claim, Store, Supervisor, open_store
-from gpuexplore.units import format_seconds
+from gpuexplore.store import Store, Supervisor, WorkClaim, open_store
 from scripts.app_server import ROOT, database_of, free_port, wait_until_served
 
 PEER = "benchmarks/peer_app.py"
@@ -261,7 +261,7 @@ def _beat(store: Store) -> None:
 
 
 @asynccontextmanager
-async def measuring(store: Store, claim: Claim | None) -> AsyncIterator[None]:
+async def measuring(store: Store, claim: WorkClaim | None) -> AsyncIterator[None]:
     """Stand in for the measuring process: report it alive, and add a result of the claimed run each second."""
     task = asyncio.create_task(_measure(store, claim))
     try:
@@ -272,7 +272,7 @@ async def measuring(store: Store, claim: Claim | None) -> AsyncIterator[None]:
             store.finish(claim, RunState.CANCELLED)
 
 
-async def _measure(store: Store, claim: Claim | None) -> None:
+async def _measure(store: Store, claim: WorkClaim | None) -> None:
     left = list(_made_up(claim.work)) if claim else []
     while True:
         _beat(store)
@@ -281,7 +281,7 @@ async def _measure(store: Store, claim: Claim | None) -> None:
         await asyncio.sleep(BEAT_S)
 
 
-def submitted(store: Store) -> Claim:
+def submitted(store: Store) -> WorkClaim:
     """Queue a recorded experiment and start it; return the claim."""
     store.submit(_shipped(), OWNER)
     claim = store.claim(STAND_IN.name, ["cpu"])

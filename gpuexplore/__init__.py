@@ -12,8 +12,8 @@ library: each name below is loaded when it is first used.
 from importlib import import_module
 from typing import Any
 
-from gpuexplore.once import once
-from gpuexplore.pools import shorten_spinning
+from gpuexplore.core.once import once
+from gpuexplore.core.pools import shorten_spinning
 
 __version__ = "0.2.0"
 _API, _DECLARED = "gpuexplore.api", "gpuexplore.operations.declared"

@@ -7,7 +7,7 @@ second, and a library that is interrupted in the middle of it fills the screen.
 import signal
 import sys
 
-from gpuexplore.pools import shorten_spinning
+from gpuexplore.core.pools import shorten_spinning
 
 HANDLER = signal.getsignal(signal.SIGINT)
 SILENT = signal.SIG_DFL if HANDLER is signal.default_int_handler else signal.SIG_IGN  # as in a shell's background

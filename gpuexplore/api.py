@@ -12,19 +12,19 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.peak_choice import comparison_for
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Experiment, Result
+from gpuexplore.core.naming import default_title
+from gpuexplore.core.typed_text import Words, name_typed, text_typed
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json, readings
 from gpuexplore.devices.discovery import first_dtypes
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.naming import default_title
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.declared import shape_of_arrays
 from gpuexplore.request import Request, listed, resolve
 from gpuexplore.shapes import split
-from gpuexplore.typed_text import Words, name_typed, text_typed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-from gpuexplore.once import once
-from gpuexplore.served import PAGES
+from gpuexplore.core.once import once
+from gpuexplore.core.served import PAGES
 
 FEATURES: tuple[str, ...] = (
     "trace",

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from itertools import product, takewhile
 from math import prod
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Shape
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Shape
+from gpuexplore.core.units import read_length, read_whole
 from gpuexplore.operations.contract import Operation
-from gpuexplore.units import read_length, read_whole
 
 MOST_SHAPES = 64
 LONGEST_PREDICTED = 2**40

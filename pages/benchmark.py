@@ -5,9 +5,9 @@ from contextlib import suppress
 import streamlit as st
 
 from gpuexplore.charts import peaks
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import Run
 from gpuexplore.devices.discovery import first_dtypes
-from gpuexplore.errors import NotFound
-from gpuexplore.model import Run
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.asking import ask, show_askers, show_offers

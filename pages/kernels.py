@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.kernels.blocks import show_blocks
 from gpuexplore.ui.kernels.choice import choose

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices

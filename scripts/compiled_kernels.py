@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuexplore.operations
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_compile import toolkit_version
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.sass import LoopFacts, facts_of

@@ -19,7 +19,7 @@ PACKAGE = Path(gpuexplore.__file__).parent
 TOOLCHAIN = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "llvmlite")
 # what compiles, reads and runs every kernel
 ALWAYS = (
-    "dtypes.py",
+    "core/dtypes.py",
     "operations/kernel_targets.py",
     "kernels/cuda_compile.py",
     "kernels/sass/*.py",

@@ -13,7 +13,7 @@ from pathlib import Path
 from app_server import CHROMIUM_ARGUMENTS, LOOK_S, ROOT, database_of, served
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from gpuexplore.model import Experiment, Options, Shape
+from gpuexplore.core.model import Experiment, Options, Shape
 from gpuexplore.store import Description, Store, open_store
 
 IMAGES = ROOT / "docs" / "images"

@@ -6,10 +6,10 @@ Usage: python -m scripts.support_matrix. A test fails when the page is not what 
 from collections.abc import Iterable
 from pathlib import Path
 
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Device
 from gpuexplore.devices import accelerator_named, native_dtypes
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import support_matrix
-from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

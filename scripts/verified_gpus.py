@@ -5,7 +5,7 @@ Usage: python -m scripts.verified_gpus. A test fails when the table is not what 
 
 from pathlib import Path
 
-from gpuexplore.model import Device
+from gpuexplore.core.model import Device
 from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES
 from gpuexplore.recorded import recorded_results
 

@@ -9,10 +9,10 @@ import pytest
 import gpuexplore as gx
 from gpuexplore import api
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.core.model import Shape
 from gpuexplore.jobs.functions import add_functions, device_of, dtype_of
-from gpuexplore.model import Shape
 from gpuexplore.operations import of_users, operation_named
 from gpuexplore.operations.declared import operation_of_arrays, shape_of_arrays
 from gpuexplore.operations.returning import build_of_function

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from gpuexplore.backends import load_backend
 from gpuexplore.cli import _parser
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.devices.discovery import first_dtypes
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import (
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import (
     ALIGNMENTS,
     CACHE_MODES,
     DATA_MODES,
@@ -25,7 +24,9 @@ from gpuexplore.model import (
     Options,
     Shape,
 )
-from gpuexplore.naming import default_title
+from gpuexplore.core.naming import default_title
+from gpuexplore.core.serialization import decode, encode
+from gpuexplore.devices.discovery import first_dtypes
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import (
     SHORT_NAMES,
@@ -40,7 +41,6 @@ from gpuexplore.request import (
     to_query,
     with_defaults,
 )
-from gpuexplore.serialization import decode, encode
 from gpuexplore.shapes import MOST_SHAPES, parse_shape, parse_sizes, split
 from tests.operations.shapes import awkward_shapes
 

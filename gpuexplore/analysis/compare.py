@@ -13,11 +13,11 @@ from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import case_label, shape_label
 from gpuexplore.analysis.verdict import Estimate, Words, compare, ratio_of
+from gpuexplore.core.model import Case, Environment, Result
+from gpuexplore.core.statistics import median
+from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_si
 from gpuexplore.devices.identity import same_device
 from gpuexplore.measure.conditions.spread_log import length_of, prior
-from gpuexplore.model import Case, Environment, Result
-from gpuexplore.statistics import median
-from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_si
 
 # What is not the same in two runs beside their times, and could explain these.
 

@@ -7,9 +7,9 @@ from typing import Any
 from gpuexplore.analysis.compare import ComparedCase, RunComparison, Side
 from gpuexplore.analysis.run.json_report import strict
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.model import Case
-from gpuexplore.serialization import encode
-from gpuexplore.units import UNKNOWN, format_interval, format_ratio, format_seconds, in_one_unit
+from gpuexplore.core.model import Case
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.units import UNKNOWN, format_interval, format_ratio, format_seconds, in_one_unit
 
 UNTOLD = "cannot be told"
 EMPHASIZED = ("slower", "broken")

@@ -8,9 +8,21 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import (
+    Bandwidth,
+    Case,
+    Device,
+    Flag,
+    FlagName,
+    Measurement,
+    Origin,
+    Peak,
+    PeakKind,
+    Result,
+    Shape,
+)
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Case, Device, Flag, FlagName, Measurement, Origin, Peak, PeakKind, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

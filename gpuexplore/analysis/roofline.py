@@ -9,10 +9,10 @@ from gpuexplore.analysis.model import AnalyzedResult, Bound
 from gpuexplore.analysis.roofs import Roof, attainable_flop_per_s, compute_roof, memory_ridges, memory_roof
 from gpuexplore.analysis.utilization.peak_sources import PublishedResult, best_results
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, flop_count, shape_label
-from gpuexplore.dtypes import format_named
-from gpuexplore.model import Device, Origin, Result, Shape
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Device, Origin, Result, Shape
+from gpuexplore.core.units import format_flop_per_s, format_intensity, format_percent
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
 
 ONE_THREAD = "one thread"
 

@@ -20,9 +20,7 @@ from gpuexplore.analysis.utilization.utilization import (
     is_large_product,
     smallest_cache,
 )
-from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
-from gpuexplore.devices.identity import same_device
-from gpuexplore.model import (
+from gpuexplore.core.model import (
     Bandwidth,
     CacheRoof,
     Case,
@@ -35,6 +33,8 @@ from gpuexplore.model import (
     ThreadRoofs,
     Unit,
 )
+from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.devices.identity import same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.analysis.verdict.times import ratios_by_round
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Measurement, Result
+from gpuexplore.core.statistics import interval_of_few, median_interval, paired_median
 from gpuexplore.devices.identity import is_namesake, same_device
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Case, Measurement, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.statistics import interval_of_few, median_interval, paired_median
 
 TIE_WITHIN = 1.1  # medians further apart are never called a tie, however scattered their samples
 

@@ -8,8 +8,8 @@ import numpy as np
 from gpuexplore.backends import DriverFacts, host
 from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
 from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
-from gpuexplore.dtypes import DType, Stored
-from gpuexplore.model import Device
+from gpuexplore.core.dtypes import DType, Stored
+from gpuexplore.core.model import Device
 
 INSTALL = "pip install cupy-cuda13x"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import gpuexplore
 from gpuexplore.backends import DriverFacts
 from gpuexplore.backends.timer import Call, Clock, HostTimer
-from gpuexplore.dtypes import DType, Stored
-from gpuexplore.model import Environment
-from gpuexplore.timed import Alignment
+from gpuexplore.core.dtypes import DType, Stored
+from gpuexplore.core.model import Environment
+from gpuexplore.core.timed import Alignment
 
 AVX512_NAMES = frozenset({"X86_V4", "AVX512F", "AVX512_SKX"})  # what NumPy calls it, by version
 LIBRARIES = ("numpy", "numba", "llvmlite", "numba-cuda", "torch")  # what activities are done with

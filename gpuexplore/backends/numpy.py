@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import host
-from gpuexplore.dtypes import DType, Stored
-from gpuexplore.errors import Unsupported
-from gpuexplore.model import Device, Environment
+from gpuexplore.core.dtypes import DType, Stored
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import Device, Environment
 
 INSTALL = "pip install numpy"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)

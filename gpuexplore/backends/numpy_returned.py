@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from gpuexplore.backends import host, numba_cpu
 from gpuexplore.backends import numpy as plain
-from gpuexplore.dtypes import DType, Stored
-from gpuexplore.errors import WrongReturn
+from gpuexplore.core.dtypes import DType, Stored
+from gpuexplore.core.errors import WrongReturn
 
 VIEW = "it returns memory of its inputs: no output is made, and its time is not that of making one"
 INSTALL = plain.INSTALL

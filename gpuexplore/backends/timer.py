@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 
 Call = Callable[[], object]
 Clock = Callable[[], int]  # nanoseconds, monotonic

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from gpuexplore.backends import host
 from gpuexplore.backends import torch as torch_backend
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.model import Device
 from gpuexplore.devices.torch_devices import TORCH_KINDS
-from gpuexplore.dtypes import DType
-from gpuexplore.model import Device
 
 INSTALL = torch_backend.INSTALL
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda", *(name for name, row in TORCH_KINDS.items() if row.compiled_by_triton))

@@ -5,8 +5,8 @@ from typing import Any
 
 from gpuexplore.backends import host
 from gpuexplore.backends import torch as torch_backend
-from gpuexplore.dtypes import DType
-from gpuexplore.model import Device
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.model import Device
 
 INSTALL = "pip install triton"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)

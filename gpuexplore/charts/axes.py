@@ -7,8 +7,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from gpuexplore.core.units import COMPARABLE, common_unit
 from gpuexplore.operations.contract import Operation
-from gpuexplore.units import COMPARABLE, common_unit
 
 LABEL_LIMIT = 180
 MOST_TICKS = 9

@@ -12,8 +12,8 @@ from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, Spread, at_rate, drawn_in, ends_of, in_panel, points
 from gpuexplore.charts.reference_lines import PeakLine, peak_labels, peak_rules
 from gpuexplore.charts.series import owners_of, series_of
-from gpuexplore.model import Measurement
-from gpuexplore.units import format_bytes_per_s
+from gpuexplore.core.model import Measurement
+from gpuexplore.core.units import format_bytes_per_s
 
 
 def bandwidth(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:

@@ -8,7 +8,7 @@ import pandas as pd
 from gpuexplore.analysis.kernels.occupancy import BlockShape
 from gpuexplore.charts.palette import color_of
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.units import format_percent, format_seconds
+from gpuexplore.core.units import format_percent, format_seconds
 
 ROW_HEIGHT = 34
 TOOLTIPS = {"block": "Block", "said": "Value", "registers": "Registers", "limiter": "Limited by"}

@@ -7,7 +7,7 @@ from gpuexplore.analysis.compare import ComparedCase, RunComparison
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.axes import powers_of_two
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.units import format_interval, format_ratio, format_seconds
+from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 
 ROW = 25  # pixels of a case
 AROUND = 125  # pixels of legend, axis and title

@@ -6,7 +6,7 @@ import pandas as pd
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.json_report import rows
-from gpuexplore.model import Run
+from gpuexplore.core.model import Run
 
 
 class Analyzable(Protocol):

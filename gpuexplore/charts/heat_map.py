@@ -10,7 +10,7 @@ from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.points import Lines
 from gpuexplore.charts.series import series_name, series_of
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 FEWEST = 4  # shapes of a map
 HEIGHT = 440

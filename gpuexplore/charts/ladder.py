@@ -10,7 +10,7 @@ from gpuexplore.analysis.kernels.ladder import Published, Rung
 from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.units import format_flop_per_s, format_interval, format_percent, format_seconds
+from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_seconds
 
 LABEL_ROOM = 1.25  # beside the longest bar
 BOUND_TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}

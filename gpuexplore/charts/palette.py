@@ -12,7 +12,7 @@ from zlib import crc32
 
 import altair as alt
 
-from gpuexplore.dtypes import FORMATS
+from gpuexplore.core.dtypes import FORMATS
 
 COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {

@@ -7,9 +7,9 @@ import pandas as pd
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Device
-from gpuexplore.units import format_flop_per_s
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Device
+from gpuexplore.core.units import format_flop_per_s
 
 ROW_HEIGHT = 34
 

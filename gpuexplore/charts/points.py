@@ -16,10 +16,10 @@ from gpuexplore.analysis.run.summary_rules import CONDITIONS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label, shapes_by_work, size_of
 from gpuexplore.charts.series import series_name, series_of
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Contrast, Measurement, Origin
-from gpuexplore.timed import Condition
-from gpuexplore.units import (
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Contrast, Measurement, Origin
+from gpuexplore.core.timed import Condition
+from gpuexplore.core.units import (
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import altair as alt
 
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 
 NEAR = 1.05  # lines of devices that differ by less lie on each other: they share a label that gives every figure
 

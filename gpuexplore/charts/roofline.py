@@ -28,9 +28,9 @@ from gpuexplore.charts.roofline_frames import (
     window,
 )
 from gpuexplore.charts.series import NEUTRAL, POINTS, RING
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Origin
-from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.model import Origin
+from gpuexplore.core.units import format_flop_per_s, format_intensity, format_percent
 
 HEIGHT = 600  # with legends and axes
 POINT_SIZE = 75

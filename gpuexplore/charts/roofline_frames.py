@@ -11,10 +11,16 @@ from gpuexplore.analysis.roofline import Point
 from gpuexplore.analysis.roofs import Roof, memory_ridges, ridges
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Origin
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.model import Origin
+from gpuexplore.core.units import (
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_intensity,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
 
 BASES = ("datasheet or formula", "microbenchmark", "best result so far")
 LOWEST_INTENSITY = 1 / 16

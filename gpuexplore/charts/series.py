@@ -15,8 +15,8 @@ import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.charts.palette import color_of
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Origin
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Origin
 
 DASHES = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
 POINTS = ("square", "circle", "cross", "diamond", "triangle-up", "triangle-down")

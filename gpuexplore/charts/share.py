@@ -11,9 +11,9 @@ from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, Spread, at_rate, drawn_in, ends_of, in_panel, points
 from gpuexplore.charts.reference_lines import NEAR, rule
-from gpuexplore.model import Measurement
-from gpuexplore.statistics import median
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
+from gpuexplore.core.model import Measurement
+from gpuexplore.core.statistics import median
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent
 
 NEAR_FULL = 0.7  # from here up the line at 100 % says something and costs little room
 

@@ -10,8 +10,8 @@ from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, Spread, in_panel, points
 from gpuexplore.charts.reference_lines import rule
-from gpuexplore.model import Measurement
-from gpuexplore.units import format_ratio
+from gpuexplore.core.model import Measurement
+from gpuexplore.core.units import format_ratio
 
 
 def speedup(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:

@@ -10,7 +10,7 @@ from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, contrast_points, ends_of, in_panel, points, time_spread
-from gpuexplore.units import format_seconds
+from gpuexplore.core.units import format_seconds
 
 BARS = "Bars: 95 % interval of the median."
 FIRST_PASS = "Hollow points of this run: a first pass, being refined."

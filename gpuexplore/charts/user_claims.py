@@ -11,7 +11,7 @@ from gpuexplore.charts.axes import x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.charts.what_if import AXIS_HEIGHT, ROW_HEIGHT
-from gpuexplore.units import format_flop_per_s, format_percent
+from gpuexplore.core.units import format_flop_per_s, format_percent
 
 COLUMNS = ("row", "dtype", "against", "share", "said", "told")
 

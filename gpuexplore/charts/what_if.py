@@ -17,9 +17,9 @@ from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label, x_v
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Origin
-from gpuexplore.units import format_interval, format_ratio, format_seconds
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.model import Origin
+from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 
 ROW_HEIGHT = 46
 AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to hold a label above each mark

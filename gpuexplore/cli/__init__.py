@@ -13,7 +13,7 @@ from types import ModuleType
 
 import gpuexplore
 from gpuexplore.cli.streams import give_up_unwritable, prepare_streams, say
-from gpuexplore.errors import GpuExploreError, not_installed
+from gpuexplore.core.errors import GpuExploreError, not_installed
 from gpuexplore.measure import prepare_process
 from gpuexplore.registry import features
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from gpuexplore.activity import Activity, ActivityReport, Payload
 from gpuexplore.cli.turns import say_who_is_waited_for
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import discover
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, utc_before
 from gpuexplore.cli.streams import say
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import open_store
 from gpuexplore.store.audit import MOST_LISTED
 

@@ -8,13 +8,13 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json, read_age
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
+from gpuexplore.core.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.typed_text import check_characters, check_text
 from gpuexplore.devices import discover
-from gpuexplore.errors import InvalidInput, StoreUnavailable
 from gpuexplore.store import Store, open_store
 from gpuexplore.store.audit import ACCOUNT_PREFIX
 from gpuexplore.store.database import database_url
 from gpuexplore.store.holds import Hold, HoldKind
-from gpuexplore.typed_text import check_characters, check_text
 
 KINDS = {"pause": HoldKind.PAUSED, "drain": HoldKind.DRAINED, "reserve": HoldKind.RESERVED}
 

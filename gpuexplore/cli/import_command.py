@@ -7,7 +7,7 @@ from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.output import content_of
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs.run_sources import import_runs
 from gpuexplore.recorded.files import MOST_BYTES, SUFFIXES
 from gpuexplore.store import open_store

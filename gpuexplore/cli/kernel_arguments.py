@@ -1,7 +1,7 @@
 """Arguments that name a CUDA kernel of ours and its dtype."""
 
-from gpuexplore.dtypes import spelled
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import spelled
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation

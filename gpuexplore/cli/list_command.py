@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from gpuexplore.cli.output import print_json
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.devices import discover
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import support_matrix
 from gpuexplore.operations import OPERATIONS
 

@@ -9,13 +9,13 @@ from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, read_mul
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_named
 from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_bytes, format_percent, read_whole
 from gpuexplore.devices import Accelerator, gpu_named, readings
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.geometry import read_block
 from gpuexplore.shapes import parse_shape
-from gpuexplore.units import format_bytes, format_percent, read_whole
 
 NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
 MOST_ELEMENTS = 2**40

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gpuexplore.cli.streams import say
-from gpuexplore.errors import not_installed
-from gpuexplore.model import Device, Result
+from gpuexplore.core.errors import not_installed
+from gpuexplore.core.model import Device, Result
 
 
 def measured_here(devices: Sequence[Device]) -> tuple[Result, ...]:

@@ -12,11 +12,8 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.own_results import measured_here
-from gpuexplore.devices import discover, ensure_ceiling, readings
-from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.operations import operation_named
-from gpuexplore.shapes import split
-from gpuexplore.units import (
+from gpuexplore.core.dtypes import FORMATS, format_named
+from gpuexplore.core.units import (
     UNKNOWN,
     format_bytes,
     format_interval,
@@ -25,6 +22,9 @@ from gpuexplore.units import (
     format_seconds,
     format_work_rate,
 )
+from gpuexplore.devices import discover, ensure_ceiling, readings
+from gpuexplore.operations import operation_named
+from gpuexplore.shapes import split
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json, utc_before
 from gpuexplore.cli.run_command import OWNER
+from gpuexplore.core.units import format_bytes
 from gpuexplore.store import open_store
 from gpuexplore.store.prune import Pruned, Space, give_back, prunable, prune
-from gpuexplore.units import format_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

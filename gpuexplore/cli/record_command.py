@@ -21,15 +21,15 @@ from gpuexplore.cli.experiment_arguments import add_experiment_arguments, reques
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
 from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import turn
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Experiment, Result, Status
+from gpuexplore.core.serialization import encode
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.conditions.environment import describe_environment, git_commit, utc_now
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import Provenance, Recording, check_commit, header, missing_provenance, validate
 from gpuexplore.request import Request, resolve, to_query
-from gpuexplore.serialization import encode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

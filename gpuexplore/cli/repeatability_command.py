@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import DISTURBED, MOST_PROCESSES, Case, Device, Options, Result, Status
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.units import UNKNOWN, format_percent, read_whole
 from gpuexplore.devices import device_named, discover
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.conditions.environment import utc_now
 from gpuexplore.measure.conditions.repeatability import (
@@ -16,10 +19,7 @@ from gpuexplore.measure.conditions.repeatability import (
     save_repeatability,
     spreads_of,
 )
-from gpuexplore.model import DISTURBED, MOST_PROCESSES, Case, Device, Options, Result, Status
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.serialization import encode
-from gpuexplore.units import UNKNOWN, format_percent, read_whole
 
 PROCESSES = 12
 SIZES = {"vector_add": (1_000, 20_000, 200_000, 5_000_000), "matmul": (32, 128, 256, 512, 1024)}

@@ -25,8 +25,8 @@ from urllib.request import (
     Request,
 )
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices.directories import data_directory
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import user_name
 from gpuexplore.rooms import LONGEST_NAME, read_code, read_name
 

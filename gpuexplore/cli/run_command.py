@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, get_args
 
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, add_operation, operation_of, request_from
 from gpuexplore.cli.streams import say
+from gpuexplore.core.errors import InvalidInput, not_installed
+from gpuexplore.core.hardware import PeakKind
+from gpuexplore.core.model import Case, Device, Experiment, Result, Status
 from gpuexplore.devices import discover
-from gpuexplore.errors import InvalidInput, not_installed
-from gpuexplore.hardware import PeakKind
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.attempt import limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.request import resolve
 
 if TYPE_CHECKING:

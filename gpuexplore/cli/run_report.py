@@ -11,8 +11,8 @@ from gpuexplore.analysis.utilization.peak_choice import comparison_for
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli.output import print_columns, print_json, print_summary
 from gpuexplore.cli.streams import say
-from gpuexplore.model import Device, Experiment, Result
-from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
+from gpuexplore.core.model import Device, Experiment, Result
+from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
 
 __all__ = ["checked", "concluded", "say_what_takes_long", "show", "table_row"]
 

@@ -11,9 +11,9 @@ from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_name
 from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.cli.sass_file import is_file_named, print_file_kernel
 from gpuexplore.cli.sass_output import OF_A_RUN, bound_json, lines_json, loop_json, print_bound, print_code, print_mix
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import gpu_named, readings
 from gpuexplore.devices.capabilities import capability_of
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.files import SUFFIXES
 from gpuexplore.kernels.files.machine_code import CompiledKernel, lines_of_ours

@@ -24,15 +24,15 @@ from gpuexplore.cli.sass_output import (
     print_mix,
     print_run,
 )
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_bytes
 from gpuexplore.devices import Accelerator, readings
 from gpuexplore.devices.capabilities import ComputeCapability
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.kernel_files import machine_code_of
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, read_kernel_file
 from gpuexplore.kernels.files.machine_code import MachineCode
 from gpuexplore.kernels.geometry import read_block
 from gpuexplore.kernels.sass import Loop, Mix, main_loop, mix_of, most_live
-from gpuexplore.units import format_bytes
 
 
 def is_file_named(text: str) -> bool:

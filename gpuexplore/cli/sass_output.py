@@ -12,15 +12,15 @@ from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, form
 from gpuexplore.analysis.kernels.occupancy import Occupancy
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_json
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, read_whole
 from gpuexplore.devices.capabilities import ComputeCapability
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.kernel_files import run_kernel
 from gpuexplore.kernels.files import KernelFile, PtxText, kernel_chosen
 from gpuexplore.kernels.files.arguments import KernelArgument, read_argument
 from gpuexplore.kernels.geometry import AXES, Block, read_block
 from gpuexplore.kernels.ptx import Grid, LaunchReport
 from gpuexplore.kernels.sass import HEADER, LEGEND, UNKNOWN_LIVE, Line, Loop, Mix
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, read_whole
 
 OF_A_RUN = ("grid", "arg")
 MOST_BLOCKS = 65_535  # along each axis

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
-from gpuexplore.model import Device
+from gpuexplore.core.model import Device
 
 NEEDED = ("filelock", "psutil")
 

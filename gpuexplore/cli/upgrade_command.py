@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
-from gpuexplore.errors import StoreUnavailable
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.units import format_bytes
 from gpuexplore.store import open_store
 from gpuexplore.store.upgrade import Plan, plan_upgrade
-from gpuexplore.units import format_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Unit
+from gpuexplore.core.dtypes import FORMATS, format_named
+from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
 
 RATE_FIELDS = (
     "fp64",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices.accelerators import Accelerator, read_table
-from gpuexplore.errors import InvalidInput
 
 TEXTS = ("compute_capability", "source_url")
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+from gpuexplore.core.hardware import MachineKind
+from gpuexplore.core.model import Device, Identity
+from gpuexplore.core.statistics import quantile
 from gpuexplore.devices.accelerators import read_table
-from gpuexplore.hardware import MachineKind
-from gpuexplore.model import Device, Identity
-from gpuexplore.statistics import quantile
 
 STOLEN_ABOVE = 0.005  # of the time since the machine started
 FEWEST_PROBES = 128  # neighbours come and go: one probe in sixty met some on a shared machine

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
+from gpuexplore.core.units import format_seconds
 from gpuexplore.devices.cpu import ROOT, affinity, read_line
-from gpuexplore.units import format_seconds
 
 COARSEST = 0.25  # of the CPU time of a window: where a tick is more than that, the window is too short to be judged
 STANDS_STILL = 0.5  # of the time that passed: accounts that advance by less do not count here, as in some sandboxes

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 HOME_VARIABLE = "GPUEXPLORE_HOME"
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Identity
 from gpuexplore.devices.accelerators import with_row
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.devices.cpu_ceiling.cache import load_ceiling, with_ceiling
@@ -15,8 +17,6 @@ from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of, visible_uuids
 from gpuexplore.devices.nvml import load_nvml, read_gpus
 from gpuexplore.devices.torch_devices import torch_devices
 from gpuexplore.devices.variants import choose
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device, Identity
 
 USUAL_DTYPES = ("fp32", "bf16", "fp16")
 CONTRAST = "bf16"  # where no device computes in it: emulated, it costs conversions; fp16 in a loop costs seconds a call

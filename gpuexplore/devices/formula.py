@@ -8,8 +8,8 @@ used on which all classes of that compute capability agree.
 import re
 from dataclasses import dataclass
 
+from gpuexplore.core.model import Bandwidth, Peak
 from gpuexplore.devices.accelerators import RATE_FIELDS, Rate, peaks_from, read_table
-from gpuexplore.model import Bandwidth, Peak
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Mapping
 
-from gpuexplore.model import Device, Identity
-from gpuexplore.units import format_bytes, format_flop_per_s
+from gpuexplore.core.model import Device, Identity
+from gpuexplore.core.units import format_bytes, format_flop_per_s
 
 UnitKey = tuple[str, str | None, float | None]
 OTHER_PROCESSOR = "another processor of this name"

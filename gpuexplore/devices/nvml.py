@@ -15,9 +15,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from gpuexplore.core.hardware import Device
 from gpuexplore.devices.formula import multiprocessors_from_cores
 from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of, visible_uuids
-from gpuexplore.hardware import Device
 
 SOURCE = "https://en.wikipedia.org/wiki/PCI_Express#Comparison_table"
 LANE_BYTES_PER_S: Mapping[int, float] = MappingProxyType(

@@ -6,6 +6,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Peak
+from gpuexplore.core.typed_text import LONGEST_TEXT
 from gpuexplore.devices.accelerators import (
     ACCELERATORS,
     Accelerator,
@@ -14,9 +17,6 @@ from gpuexplore.devices.accelerators import (
     peaks_of,
     rows_named,
 )
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device, Peak
-from gpuexplore.typed_text import LONGEST_TEXT
 
 MOST_NEAR = 5
 _OF_ANY = frozenset({"gpu", "gpus", "card", "graphics", "accelerator", "generation", "edition", "tensor", "core"})

@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from gpuexplore.core.model import Device, Telemetry
 from gpuexplore.devices.cpu import ROOT, read_line
 from gpuexplore.devices.nvml import ask, handle_of, load_nvml
-from gpuexplore.model import Device, Telemetry
 
 # Bits of nvmlDeviceGetCurrentClocksEventReasons but idling (0x1), which no busy GPU does:
 # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html

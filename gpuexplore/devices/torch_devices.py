@@ -21,13 +21,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.core.model import Device
 from gpuexplore.devices.accelerators import with_row
 from gpuexplore.devices.cpu import ROOT, read_line
 from gpuexplore.devices.directories import cache_directory
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
-from gpuexplore.errors import InvalidInput, Unsupported
-from gpuexplore.model import Device
 
 INTEL = "0x8086"  # the PCI vendor
 

@@ -7,11 +7,11 @@ A100-PG509-200, or "Graphics Device": these are told by multiprocessors, compute
 
 import re
 
+from gpuexplore.core.units import format_bytes, format_bytes_per_s
 from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator, rows_named
 from gpuexplore.devices.formula import formula_bandwidth
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.identity import MEMORY_TOLERANCE
-from gpuexplore.units import format_bytes, format_bytes_per_s
 
 # What vendors print is up to 2.4 % below twice clock times width (H200); the RTX 4070 with slower memory lacks 4.8 %.
 BANDWIDTH_TOLERANCE = 0.035

@@ -11,11 +11,11 @@ from threading import Event
 from typing import Literal
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.errors import CANCELLED_BY_OWNER, GpuExploreError, StoreUnavailable
+from gpuexplore.core.errors import CANCELLED_BY_OWNER, GpuExploreError, StoreUnavailable
+from gpuexplore.core.model import Case, Result, RunState, Status
 from gpuexplore.jobs.engines import LEAVE_OFF
 from gpuexplore.measure.sample import slow_cases
-from gpuexplore.model import Case, Result, RunState, Status
-from gpuexplore.store import Claim, Store
+from gpuexplore.store import Store, WorkClaim
 
 DeviceIds = Callable[[], Collection[str]]
 
@@ -47,7 +47,7 @@ class ClaimedRun:
     def __init__(
         self,
         store: Store,
-        claim: Claim,
+        claim: WorkClaim,
         stop: Event,
         *,
         turn: Callable[[], None] = lambda: None,
@@ -99,7 +99,7 @@ class ClaimedRun:
             self.book()
             self.begin()
 
-    def _keep_for_later(self, claim: Claim, result: Result) -> None:
+    def _keep_for_later(self, claim: WorkClaim, result: Result) -> None:
         """Store what a measurement that was cut short has as provisional: whoever goes on measures the case again."""
         if result.status is Status.OK:
             self._write(lambda: self.store.add_result(claim, replace(result, provisional=True)))

@@ -17,8 +17,8 @@ import psutil
 from filelock import Timeout
 
 import gpuexplore
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices.directories import data_directory
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import LockHolder, starter_lock, supervisor_lock
 from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.store.database import URL_VARIABLE, database_url

@@ -23,14 +23,14 @@ from filelock import Timeout
 
 import gpuexplore
 from gpuexplore.backends import host
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import cache_directory
-from gpuexplore.errors import Unsupported
 from gpuexplore.jobs.locks import HostLock, compiler_lock, cpu_is_asked_for, device_lock
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.model import Device
-from gpuexplore.serialization import decode, encode
-from gpuexplore.units import format_seconds
 
 SLICE_S = 0.05  # so often it is looked whether somebody asks
 GIVE_UP_S = 600.0  # it stands still for so long at most

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.backends import torch_place
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Experiment, Result
+from gpuexplore.core.typed_text import name_typed
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.attempt import WorkerLimits, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.declared import check_count, operation_of_arrays
@@ -34,7 +35,6 @@ from gpuexplore.operations.of_users import (
     numbered,
     remove_source,
 )
-from gpuexplore.typed_text import name_typed
 
 Function = Callable[..., Any]
 OF_NUMPY = {"from_numpy", "numpy"}  # names in code that takes NumPy's arrays, or returns them

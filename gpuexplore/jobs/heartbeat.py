@@ -21,9 +21,9 @@ from typing import Self
 import psutil
 
 import gpuexplore
-from gpuexplore.errors import StoreUnavailable
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.model import Device
 from gpuexplore.jobs.locks import lock_directory
-from gpuexplore.model import Device
 from gpuexplore.store import Store, Supervisor, SupervisorState
 
 HOST_VARIABLE = "GPUEXPLORE_HOST"

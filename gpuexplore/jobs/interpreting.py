@@ -10,12 +10,12 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from gpuexplore.core.errors import GpuExploreError, TooSlow, Unsupported
+from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import cache_directory
-from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
 from gpuexplore.jobs.compiling import fingerprint, in_turn, run_beside
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.measure.check.interpreted import BlockRun, KernelLaunch
-from gpuexplore.units import format_seconds
 
 LIMIT_S = 60.0
 PROCESS = "gpuexplore.jobs.kernel_process"

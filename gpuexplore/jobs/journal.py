@@ -18,8 +18,8 @@ from struct import Struct
 from typing import IO, Any
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.model import Case, Device, Result
-from gpuexplore.serialization import decode, encode
+from gpuexplore.core.model import Case, Device, Result
+from gpuexplore.core.serialization import decode, encode
 
 TURN = "turn"
 _WORD = Struct("<qqd")

@@ -12,7 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpuexplore.backends import host
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.units import format_seconds
 from gpuexplore.jobs.compiling import in_turn, run_beside
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
@@ -28,8 +30,6 @@ from gpuexplore.kernels.files.machine_code import (
 from gpuexplore.kernels.ptx import Grid, LaunchOptions, LaunchReport, parse, run
 from gpuexplore.kernels.sass import Line
 from gpuexplore.kernels.sass.instruction import as_tf32
-from gpuexplore.serialization import decode
-from gpuexplore.units import format_seconds
 
 MOST_WORK = 100_000_000  # thread instructions: about a minute
 LIMIT_S = 60.0

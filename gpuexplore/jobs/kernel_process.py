@@ -12,8 +12,8 @@ import resource
 import sys
 from typing import Any
 
-from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.serialization import encode
 
 NICENESS = 10  # nobody who measures or serves pages shall wait for a compiler, or a picture
 MOST_BYTES = 8 * 2**30  # of addresses, of which most are never touched
@@ -27,7 +27,7 @@ def compile_targets() -> None:
 
 
 def _compiled(target: dict[str, Any]) -> dict[str, Any]:
-    from gpuexplore.dtypes import dtype_named
+    from gpuexplore.core.dtypes import dtype_named
     from gpuexplore.kernels.cuda_compile import compile_exhibit
     from gpuexplore.kernels.exhibits import EXHIBITS
     from gpuexplore.operations import operation_named

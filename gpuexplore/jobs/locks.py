@@ -23,8 +23,8 @@ import psutil
 from filelock import Timeout
 
 import gpuexplore
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
 
 DIRECTORY_VARIABLE = "GPUEXPLORE_LOCKS"
 SHARED_MEMORY = Path("/dev/shm")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gpuexplore.model import Accuracy, Contrast, Flag, Measurement, Phase, Result, Status
-from gpuexplore.statistics import median
+from gpuexplore.core.model import Accuracy, Contrast, Flag, Measurement, Phase, Result, Status
+from gpuexplore.core.statistics import median
 
 Series = TypeVar("Series", Contrast, Phase)
 

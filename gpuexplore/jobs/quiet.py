@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from struct import Struct
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs.locks import HostLock, first_free, lock_directory, open_shared
 
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round

@@ -16,8 +16,8 @@ from tempfile import TemporaryFile
 from threading import BoundedSemaphore
 from typing import Any
 
-from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.units import format_gigabytes
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.units import format_gigabytes
 
 LOG = logging.getLogger(__name__)
 NAME = "gpuexplore.jobs.reading"

@@ -11,11 +11,11 @@ from typing import Any
 from gpuexplore.analysis.compare import Side
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.summary import summary_of
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Device, Result, Run, RunSummary
+from gpuexplore.core.naming import default_title
 from gpuexplore.devices import accelerators
-from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.reading import read_apart
-from gpuexplore.model import Device, Result, Run, RunSummary
-from gpuexplore.naming import default_title
 from gpuexplore.recorded import RUN_PREFIX, recorded_run, validate
 from gpuexplore.recorded.files import SUFFIXES, ReadRun, read_runs
 from gpuexplore.store import Description, ListedRun, Store, Wanted

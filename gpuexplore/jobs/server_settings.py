@@ -4,7 +4,7 @@ import os
 import re
 from ipaddress import ip_network
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 SUPERVISOR = "GPUEXPLORE_SUPERVISOR"
 SCHEDULER = "GPUEXPLORE_SCHEDULER"

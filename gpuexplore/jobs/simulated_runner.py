@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import sleep
 
+from gpuexplore.core.model import Case, Device, Environment, Flag, Measurement, Result, Status
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, Device, Environment, Flag, Measurement, Result, Status
 from gpuexplore.operations import operation_named
 
 RATE_FLOP_PER_S = 1e12

@@ -33,9 +33,10 @@ from threading import Event, Thread
 from filelock import Timeout
 
 from gpuexplore.activity import Activity
+from gpuexplore.core.errors import DeviceLost, GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.model import Case, Device, Result, RunState
 from gpuexplore.devices import discover
 from gpuexplore.devices.identity import why_other_device
-from gpuexplore.errors import DeviceLost, GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.jobs import server_settings
 from gpuexplore.jobs.claimed_run import ClaimedRun, crash_limit
 from gpuexplore.jobs.engines import Engine, IsCancelled, batches_of
@@ -43,9 +44,8 @@ from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping, this_instance
 from gpuexplore.jobs.locks import HostLock, supervisor_lock
 from gpuexplore.measure.candidates.failure import describe_error
-from gpuexplore.model import Case, Device, Result, RunState
 from gpuexplore.registry import features
-from gpuexplore.store import Claim, Store, open_store
+from gpuexplore.store import Store, WorkClaim, open_store
 from gpuexplore.store.database import database_url
 from gpuexplore.store.leases import names_of
 
@@ -255,7 +255,7 @@ def _perform(engine: Engine, run: ClaimedRun, activity: Activity, heartbeat: Hea
         run.finish(RunState.DONE)
 
 
-def _measure_cases(engine: Engine, run: ClaimedRun, claim: Claim, heartbeat: Heartbeat) -> None:
+def _measure_cases(engine: Engine, run: ClaimedRun, claim: WorkClaim, heartbeat: Heartbeat) -> None:
     LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
     if (claim.done or claim.passed) and (reason := _begun_elsewhere(run.store, claim, heartbeat)):
         run.finish(RunState.FAILED, reason)
@@ -276,7 +276,7 @@ def _measure_cases(engine: Engine, run: ClaimedRun, claim: Claim, heartbeat: Hea
     run.finish(RunState.DONE)
 
 
-def _begun_elsewhere(store: Store, claim: Claim, heartbeat: Heartbeat) -> str | None:
+def _begun_elsewhere(store: Store, claim: WorkClaim, heartbeat: Heartbeat) -> str | None:
     """Return why a run cannot go on here: another processor began it, as where a home was copied; None where it can."""
     here = {device.id: device for device in heartbeat.devices}
     for before in store.devices_of_results(claim.run_id):

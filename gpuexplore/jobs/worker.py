@@ -32,9 +32,11 @@ import psutil
 
 from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.backends.host import installed_versions
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Case, Result, Status
+from gpuexplore.core.pools import PRIORITY, go_first
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.journal import (
     CANCEL,
     JOURNAL,
@@ -53,8 +55,6 @@ from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.measure.candidates.failure import breaks_context, describe_error, failed
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.watch import SPEEDS
-from gpuexplore.model import Case, Result, Status
-from gpuexplore.pools import PRIORITY, go_first
 
 LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")

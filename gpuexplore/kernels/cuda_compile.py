@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal
 
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.kernels.exhibits import Exhibit
 from gpuexplore.kernels.files.machine_code import Assembled, CompiledKernel
 from gpuexplore.kernels.files.ptx_text import PtxText

@@ -12,8 +12,8 @@ from typing import Any
 from numba import config
 
 from gpuexplore.backends.cuda_kernels import cuda
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.geometry import Block, Geometry
 
 Kernel = Callable[..., None]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, prod
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import read_whole
 from gpuexplore.devices.capabilities import ComputeCapability
-from gpuexplore.errors import InvalidInput
-from gpuexplore.units import read_whole
 
 Block = tuple[int, ...]  # threads along x, y, z
 Lengths = tuple[int, ...]

@@ -9,8 +9,8 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 import gpuexplore
+from gpuexplore.core.pools import POOL_SETTINGS
 from gpuexplore.devices import cache_directory
-from gpuexplore.pools import POOL_SETTINGS
 
 KERNEL_CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 

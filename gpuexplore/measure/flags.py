@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from gpuexplore.core.dtypes import DType, dtype_named
+from gpuexplore.core.model import ONE_SAMPLE, CacheRoof, Case, Device, Environment, Flag, Measurement
+from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 from gpuexplore.devices import CpuLoss, ensure_ceiling
-from gpuexplore.dtypes import DType, dtype_named
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes
 from gpuexplore.measure.check.guard import element_count
 from gpuexplore.measure.conditions.contention import SLOW_BELOW, contention, is_slow
-from gpuexplore.model import ONE_SAMPLE, CacheRoof, Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 ATTEMPTS = 3
 HOLDS = 2  # times its size: reading round and round in more leaves next to nothing in a cache

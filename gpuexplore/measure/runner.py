@@ -14,8 +14,9 @@ from functools import partial
 from itertools import product
 from random import Random
 
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import Cancelled
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import Cancelled
+from gpuexplore.core.model import Case, Device, Result, Status
 from gpuexplore.measure.candidates.candidate import Candidate, unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput, check_context, is_broken
 from gpuexplore.measure.check.group import Group, groups_of, open_group
@@ -31,7 +32,6 @@ from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, ta
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
 from gpuexplore.measure.sample.prepare import prepare
 from gpuexplore.measure.sample.timing import Sampling, check_seals, plan_rounds, sealed, take_turn
-from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.operations.first_visit import first_kernels
 
 Report = Callable[[Case | Result], None]

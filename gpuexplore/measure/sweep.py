@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Experiment, Result
 from gpuexplore.devices import device_named
-from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.runner import Report, measure_cases
-from gpuexplore.model import Case, Device, Experiment, Result
 
 
 def sweep(

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.devices.directories import data_directory
-from gpuexplore.errors import GpuExploreError, InvalidInput
 
 # Where a notebook runs: what its browser can reach and how files leave it differ.
 

@@ -8,7 +8,7 @@ from typing import Any
 from gpuexplore.api import Outcome
 from gpuexplore.cli import EXIT_OK, execute_command, main, run_command
 from gpuexplore.cli.streams import say
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 NAME = "gpuexplore"
 HOLDING: Mapping[str, str] = {  # commands that would keep the cell until they are interrupted, and what to do instead

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Lengths
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
 
 AWKWARD: Mapping[int, tuple[Lengths, ...]] = MappingProxyType(

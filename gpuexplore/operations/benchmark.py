@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 

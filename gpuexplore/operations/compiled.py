@@ -6,8 +6,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from gpuexplore.core.serialization import decode
 from gpuexplore.kernels.sass import LoopFacts
-from gpuexplore.serialization import decode
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import LAYOUTS, Layout, Shape
+from gpuexplore.core.timed import PhaseName
 from gpuexplore.kernels.geometry import Lengths
-from gpuexplore.model import LAYOUTS, Layout, Shape
 from gpuexplore.operations.implementation import OF_USERS, Implementation, row_of_user
-from gpuexplore.timed import PhaseName
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Shape
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.of_users import add_operation, free_name

@@ -3,7 +3,7 @@
 from math import prod
 from typing import Any
 
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Cut, Operation
 from gpuexplore.operations.scales import of_rows, own_size
 

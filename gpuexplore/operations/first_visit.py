@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import product
 
+from gpuexplore.core.model import Device
 from gpuexplore.devices.discovery import USUAL_DTYPES, first_dtypes
-from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

@@ -6,11 +6,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuexplore.backends import load_backend
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Layout, Peak, Shape, Unit
 from gpuexplore.devices import TORCH_KINDS
-from gpuexplore.dtypes import DType
-from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
-from gpuexplore.model import Device, Layout, Peak, Shape, Unit
 
 # By how much roundings of sums are larger in an implementation than where terms are added one by one.
 

@@ -6,7 +6,7 @@ Each takes the file in the operation's folder and a sentence about it; whatever 
 from collections.abc import Mapping
 from typing import Any
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations.implementation import WIDENED, Implementation
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import BACKEND_OF_USERS, OF_USERS
 

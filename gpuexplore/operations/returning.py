@@ -13,8 +13,8 @@ import numpy as np
 
 from gpuexplore.backends.numpy_returned import VIEW
 from gpuexplore.backends.torch import take_over
-from gpuexplore.dtypes import DType
-from gpuexplore.errors import Unsupported, WrongReturn
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.errors import Unsupported, WrongReturn
 
 Function = Callable[..., Any]
 Call = Callable[[], object]

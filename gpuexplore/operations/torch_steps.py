@@ -16,7 +16,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.operations.contract import Phased
 from gpuexplore.operations.training import RATE, loss_scale, views
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.model import Shape
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Phased, Product
 from gpuexplore.operations.scales import of_gradients
 

@@ -20,9 +20,9 @@ from math import sqrt
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.model import Device, Shape
 from gpuexplore.devices import GPU_KINDS
-from gpuexplore.dtypes import DType
-from gpuexplore.model import Device, Shape
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
 Matrix = npt.NDArray[np.float64]

@@ -6,9 +6,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Result, Run
-from gpuexplore.once import once
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Result, Run
+from gpuexplore.core.once import once
 from gpuexplore.recorded.recording import (
     RUN_PREFIX,
     Provenance,

@@ -14,9 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Options, Result
-from gpuexplore.naming import LONGEST_TITLE, default_title
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Options, Result
+from gpuexplore.core.naming import LONGEST_TITLE, default_title
+from gpuexplore.core.serialization import decode_strictly
+from gpuexplore.core.typed_text import check_characters
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
 from gpuexplore.recorded.validation import (
@@ -30,8 +32,6 @@ from gpuexplore.recorded.validation import (
     validate,
     whole,
 )
-from gpuexplore.serialization import decode_strictly
-from gpuexplore.typed_text import check_characters
 
 MOST_BYTES = 20_000_000
 MOST_ROWS = 5000

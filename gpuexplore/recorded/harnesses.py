@@ -14,9 +14,9 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.dtypes import UNKNOWN_DTYPE
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import (
+from gpuexplore.core.dtypes import UNKNOWN_DTYPE
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import (
     Accuracy,
     Case,
     Contrast,
@@ -29,10 +29,10 @@ from gpuexplore.model import (
     Shape,
     Status,
 )
+from gpuexplore.core.serialization import decode_strictly
+from gpuexplore.core.typed_text import LONGEST_TEXT, check_characters
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.recorded.validation import check_device, check_names, check_result, named
-from gpuexplore.serialization import decode_strictly
-from gpuexplore.typed_text import LONGEST_TEXT, check_characters
 
 Object = Mapping[str, Any]
 UNKNOWN = "unknown"

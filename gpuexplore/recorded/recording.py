@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpuexplore.model import SCHEMA_VERSION, Case, Device, Experiment, Progress, Result, Run, RunState
-from gpuexplore.serialization import encode
+from gpuexplore.core.model import SCHEMA_VERSION, Case, Device, Experiment, Progress, Result, Run, RunState
+from gpuexplore.core.serialization import encode
 
 DRIVERLESS_KINDS = ("cpu",)  # what runs without a driver of its own
 

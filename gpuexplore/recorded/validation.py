@@ -9,19 +9,29 @@ from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.dtypes import FORMATS, dtype_named
-from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.dtypes import FORMATS, dtype_named
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.model import (
+    SCHEMA_VERSION,
+    Case,
+    Device,
+    Environment,
+    Experiment,
+    Result,
+    Shape,
+    Status,
+    ThreadRoofs,
+)
+from gpuexplore.core.serialization import decode_strictly
 from gpuexplore.measure.check.correctness import tolerance
 from gpuexplore.measure.check.elements import widest_tolerance
 from gpuexplore.measure.check.guard import work
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import SCHEMA_VERSION, Case, Device, Environment, Experiment, Result, Shape, Status, ThreadRoofs
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 from gpuexplore.recorded.recording import Provenance, Recording, missing_provenance
-from gpuexplore.serialization import decode_strictly
 
 ROUNDING = 1e-9  # of a tolerance that was written as text
 MOST_WORK = 2**28  # FLOPs and elements of all inputs and references that are made again for one file

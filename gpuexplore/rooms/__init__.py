@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from threading import Lock
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.rooms.typed import (
     HOURS,
     LONGEST_MESSAGE,
@@ -22,7 +23,6 @@ from gpuexplore.rooms.typed import (
     read_title,
     read_weight,
 )
-from gpuexplore.units import format_whole_seconds
 
 # A room and who is in it; times are UTC in ISO 8601, of one width, so that they sort as text.
 

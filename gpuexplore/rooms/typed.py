@@ -4,9 +4,9 @@ import unicodedata
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.typed_text import check_characters
-from gpuexplore.units import read_whole
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import check_characters
+from gpuexplore.core.units import read_whole
 
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80

@@ -7,7 +7,7 @@ from typing import Self
 
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import (
     activities,
     answers,
@@ -26,7 +26,7 @@ from gpuexplore.store import (
     runs,
     turns,
 )
-from gpuexplore.store.claims import Claim
+from gpuexplore.store.claims import WorkClaim
 from gpuexplore.store.database import Database, connect, database_url, unavailable, url_is_given, utc_now
 from gpuexplore.store.leases import Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, Wanted
@@ -34,7 +34,6 @@ from gpuexplore.store.places import WaitingRun
 from gpuexplore.store.upgrade import upgrade
 
 __all__ = [
-    "Claim",
     "Description",
     "ListedRun",
     "Store",
@@ -42,6 +41,7 @@ __all__ = [
     "SupervisorState",
     "WaitingRun",
     "Wanted",
+    "WorkClaim",
     "open_store",
 ]
 

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Row, select
 
 from gpuexplore.activity import Activity, ActivityRun, Payload
-from gpuexplore.errors import NotFound
-from gpuexplore.model import RunState
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import RunState
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.run_rows import check, insert_run, limits, new_row

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, func, insert, select, update
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import ANSWERS
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, or_, select, text, update
 
 from gpuexplore.activity import Activity
-from gpuexplore.model import Experiment
+from gpuexplore.core.model import Experiment
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import SOON_S, Database, epoch_s, insertion, upsert

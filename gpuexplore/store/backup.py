@@ -11,11 +11,11 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.units import format_bytes
 from gpuexplore.store.database import because, unavailable
 from gpuexplore.store.sqlite_connection import OWNER_ONLY, size_of
 from gpuexplore.store.upgrade import revisions
-from gpuexplore.units import format_bytes
 
 FILES = "backup_files"  # the table of what else of the home is in a copy
 COUNTED = ("runs", "results", "observations", "answers", "rooms")

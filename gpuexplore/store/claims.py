@@ -20,9 +20,9 @@ from sqlalchemy import case as choose
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Case, Experiment, Result, RunState
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Case, Experiment, Result, RunState
+from gpuexplore.core.serialization import encode
 from gpuexplore.store.database import Database, insertion, upsert
 from gpuexplore.store.holds import Hold, free_of, holds_now
 from gpuexplore.store.run_rows import note_device, settle
@@ -60,7 +60,7 @@ CLAIM_RESERVED = _claim_of(NEXT.where(RUNS.c.owner == bindparam("whose")))
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WorkClaim:
     """A run that one supervisor may measure, or an activity that it may do.
 
     Attributes:
@@ -96,7 +96,7 @@ class Claim:
         return self.cases.index(case)
 
 
-def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> Claim | None:
+def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> WorkClaim | None:
     """Take the run whose turn it is on these devices; None when none waits for them.
 
     Args:
@@ -125,12 +125,12 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> C
             connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.run_id == row.id))  # it begins anew
     try:
         if row.kind != EXPERIMENT:
-            return Claim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
+            return WorkClaim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
         experiment = experiment_of(row.id, row.experiment)
     except NotFound as error:  # another version queued it: its owner is told, and the queue goes on
         _fail(database, row.id, str(error))
         return None
-    return Claim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
+    return WorkClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
 
 
 def _offers(
@@ -157,14 +157,14 @@ def _fail(database: Database, run_id: str, reason: str) -> None:
         settle(connection)
 
 
-def set_current(database: Database, claim: Claim, case: Case | None) -> bool:
+def set_current(database: Database, claim: WorkClaim, case: Case | None) -> bool:
     """Note which case is being measured; return False when the claim no longer holds."""
     current = None if case is None else claim.index(case)
     with database.writing() as connection:
         return connection.execute(_held(claim).values(current=current)).rowcount == 1
 
 
-def add_result(database: Database, claim: Claim, result: Result) -> bool:
+def add_result(database: Database, claim: WorkClaim, result: Result) -> bool:
     """Store what became of a case, in place of its provisional result; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.scalar(_locked(claim)) is not None
@@ -173,7 +173,7 @@ def add_result(database: Database, claim: Claim, result: Result) -> bool:
         return held
 
 
-def add_observation(database: Database, claim: Claim, observation: ActivityReport) -> bool:
+def add_observation(database: Database, claim: WorkClaim, observation: ActivityReport) -> bool:
     """Store what an activity reports; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.scalar(_locked(claim)) is not None
@@ -199,7 +199,7 @@ def add_row(connection: Connection, run_id: str, case_index: int, result: Result
         note_device(connection, run_id, result.environment.device.title)
 
 
-def add_device_seconds(database: Database, claim: Claim, device_s: float) -> bool:
+def add_device_seconds(database: Database, claim: WorkClaim, device_s: float) -> bool:
     """Book what a device has worked for this run; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.execute(_held(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
@@ -210,7 +210,7 @@ def add_device_seconds(database: Database, claim: Claim, device_s: float) -> boo
         return held
 
 
-def finish(database: Database, claim: Claim, state: RunState, *, reason: str | None = None) -> bool:
+def finish(database: Database, claim: WorkClaim, state: RunState, *, reason: str | None = None) -> bool:
     """End a run as done, cancelled or failed; return False when the claim no longer holds.
 
     Raises:
@@ -228,7 +228,7 @@ def finish(database: Database, claim: Claim, state: RunState, *, reason: str | N
         return held
 
 
-def release(database: Database, claim: Claim) -> bool:
+def release(database: Database, claim: WorkClaim) -> bool:
     """Give a run back to the queue with the results it has; return False when the claim no longer holds.
 
     One that was to be cancelled ends instead.
@@ -245,16 +245,16 @@ def release(database: Database, claim: Claim) -> bool:
         return held
 
 
-def _held(claim: Claim, *into: RunState) -> Update:
+def _held(claim: WorkClaim, *into: RunState) -> Update:
     """Return the update of the run while the claim holds, which may change it into each of these states."""
     return update(RUNS).where(*_holds(claim, *into))
 
 
-def _locked(claim: Claim) -> Select[tuple[int]]:
+def _locked(claim: WorkClaim) -> Select[tuple[int]]:
     """Return the query that holds the run's row until the result is in."""
     return select(RUNS.c.number).where(*_holds(claim)).with_for_update()
 
 
-def _holds(claim: Claim, *into: RunState) -> tuple[ColumnElement[bool], ...]:
+def _holds(claim: WorkClaim, *into: RunState) -> tuple[ColumnElement[bool], ...]:
     running = changeable("supervisor", RunState.RUNNING, *into)
     return RUNS.c.id == claim.run_id, RUNS.c.attempt == claim.attempt, running

@@ -18,9 +18,9 @@ from typing import Literal
 from sqlalchemy import ColumnElement, Connection, Update, and_, delete, func, select, update
 from sqlalchemy import case as choose
 
-from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
-from gpuexplore.model import Device, RunState
-from gpuexplore.serialization import decode, encode
+from gpuexplore.core.errors import CANCELLED_BY_OWNER, StoreUnavailable
+from gpuexplore.core.model import Device, RunState
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.run_rows import settle
 from gpuexplore.store.run_states import changeable

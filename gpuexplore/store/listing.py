@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, insert, select, true, union_all, update
 
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import RunState, RunSummary
-from gpuexplore.naming import checked_note, checked_tags, checked_title, default_title
-from gpuexplore.serialization import decode, encode
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import RunState, RunSummary
+from gpuexplore.core.naming import checked_note, checked_tags, checked_title, default_title
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.store.askers import askers_in, was_asked_for_by
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database

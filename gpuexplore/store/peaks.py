@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Table, and_, delete, insert, select
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
+from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.typed_text import check_text
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Unit
-from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, warn
-from gpuexplore.typed_text import check_text
 
 P = TypeVar("P", Peak, Bandwidth)
 BY_NAME = "entered earlier, for any processor of this name"

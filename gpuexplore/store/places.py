@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Float, Integer, Row, String, and_, bindparam, cast, exists, func, select, tuple_
 
-from gpuexplore.model import RunState
+from gpuexplore.core.model import RunState
 from gpuexplore.store.database import Database
 from gpuexplore.store.holds import Hold, HoldKind, applies, free_of, holds_now
 from gpuexplore.store.leases import is_alive, names_of

@@ -15,7 +15,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, or_, select, update
 
-from gpuexplore.errors import StoreUnavailable
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.units import format_bytes
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.backup import alone
 from gpuexplore.store.database import Database, seconds_since_1970
@@ -23,7 +24,6 @@ from gpuexplore.store.run_states import FINAL
 from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.tables import AUDIT, DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUN_TAGS, RUNS
 from gpuexplore.store.turns import MINUTES
-from gpuexplore.units import format_bytes
 
 ROWS = 200  # of a transaction, to begin with
 FEWEST, MOST = 10, 1000

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
 
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Result
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Result
 from gpuexplore.rooms import Room, RoomGuess, RoomTask
 from gpuexplore.store.answers import Answer, answer_from
 from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970

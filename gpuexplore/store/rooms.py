@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.rooms import MOST_EVER, MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970

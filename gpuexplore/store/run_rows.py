@@ -14,14 +14,14 @@ from sqlalchemy import Connection, Row, func, insert, select, text, update
 from sqlalchemy import case as choose
 
 from gpuexplore.activity import Activity
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Experiment, RunState
-from gpuexplore.naming import default_title
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Experiment, RunState
+from gpuexplore.core.naming import default_title
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.units import format_seconds
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import EXPERIMENT, PROVISIONAL, RESULTS, RUNS, storable
 from gpuexplore.store.turns import QUEUED, next_turn_s
-from gpuexplore.units import format_seconds
 
 PREFIX = "GPUEXPLORE_LIMIT_"
 FEW, ROOM = 5, 2  # an address with fewer waiting runs may queue one until so many times the limit of all wait

@@ -27,14 +27,14 @@ from typing import Literal
 from sqlalchemy import ColumnElement, select, update
 from sqlalchemy import case as choose
 
-from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput
-from gpuexplore.model import RunState
+from gpuexplore.core.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput
+from gpuexplore.core.model import RunState
+from gpuexplore.core.units import format_seconds
 from gpuexplore.store.askers import hand_over
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s
 from gpuexplore.store.run_rows import ACTIVE, run_row, settle
 from gpuexplore.store.tables import OWNERS, RUN_ASKERS, RUNS
-from gpuexplore.units import format_seconds
 
 Who = Literal["submitter", "supervisor", "worker", "user's cancel", "prune"]
 # Into which states each may change a run, by the state that it is in; None: there is no run.

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, or_, select
 
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Device, Experiment, Progress, Result, Run, RunState, Status
+from gpuexplore.core.serialization import decode
 from gpuexplore.devices.identity import same_device
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
-from gpuexplore.serialization import decode
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.claims import add_row
 from gpuexplore.store.database import Database, epoch_s, upsert

@@ -28,7 +28,7 @@ from sqlalchemy import (
     text,
 )
 
-from gpuexplore.model import RunState
+from gpuexplore.core.model import RunState
 
 REPLACEMENT = "\ufffd"
 # PostgreSQL refuses NUL, and no encoding has half of a surrogate pair

@@ -17,13 +17,13 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from gpuexplore.activity import Activity, kind_named
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import GpuExploreError, NotFound
+from gpuexplore.core.model import Device, Environment, Experiment, Result, Telemetry
+from gpuexplore.core.serialization import decode
 from gpuexplore.devices.identity import same_device
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import GpuExploreError, NotFound
-from gpuexplore.model import Device, Environment, Experiment, Result, Telemetry
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import check_device, check_names, check_shape
-from gpuexplore.serialization import decode
 from gpuexplore.store.database import upsert
 from gpuexplore.store.tables import ENVIRONMENTS
 

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy import case as choose
 
-from gpuexplore.model import RunState
+from gpuexplore.core.model import RunState
 from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_now
 from gpuexplore.store.holds import free_of, holds_now
 from gpuexplore.store.tables import (

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
+from gpuexplore.core.units import format_bytes
 from gpuexplore.store.database import FULL, because, connect, database_url, unavailable
 from gpuexplore.store.sqlite_connection import create, size_of
-from gpuexplore.units import format_bytes
 
 if TYPE_CHECKING:
     from alembic.config import Config

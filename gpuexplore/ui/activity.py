@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import streamlit as st
 
 from gpuexplore.activity import Activity, ActivityRun, kind_named
+from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
+from gpuexplore.core.model import Device, Run, RunState
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.model import Device, Run, RunState
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may_cancel
@@ -20,7 +21,6 @@ from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.pace import PACE, SHORTEST_S, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_whole_seconds
 
 LOOKS = 3
 NEWEST: Shared[ActivityRun | None] = Shared(500)

@@ -7,9 +7,9 @@ import streamlit as st
 from gpuexplore.analysis.compare import RunComparison, compare_runs
 from gpuexplore.analysis.comparison_texts import UNTOLD, as_markdown
 from gpuexplore.charts.comparison import comparison
-from gpuexplore.errors import NotFound
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import Run
 from gpuexplore.jobs.run_sources import side_of
-from gpuexplore.model import Run
 from gpuexplore.recorded import recordings
 from gpuexplore.store import ListedRun, Wanted
 from gpuexplore.ui import link

@@ -6,16 +6,16 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
+from gpuexplore.core.typed_text import check_text
+from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, read_number
 from gpuexplore.devices import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Unit
-from gpuexplore.typed_text import check_text
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.session import OWN_PEAKS, own_peaks, owner, store
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, read_number
 
 GIGA, TERA = 1e9, 1e12
 MOST_TYPED = 1e6  # TFLOP/s or GB/s: beyond any machine

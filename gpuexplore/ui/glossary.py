@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gpuexplore.once import once
-from gpuexplore.served import GLOSSARY
+from gpuexplore.core.once import once
+from gpuexplore.core.served import GLOSSARY
 from gpuexplore.ui.navigation import pages
 
 ENTRY = re.compile(r"^- \*\*([^*\n]+)\*\*(?: \([^()\n]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)

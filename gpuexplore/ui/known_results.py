@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
-from gpuexplore.model import Device, Result
+from gpuexplore.core.model import Device, Result
 from gpuexplore.ui.session import newest_result, store
 from gpuexplore.ui.shared import Shared
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.navigation import FIRST_PAGE, pages
 from gpuexplore.ui.present import is_presented

@@ -14,9 +14,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 import gpuexplore
-from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.model import RunState
 from gpuexplore.jobs.server_settings import metrics
-from gpuexplore.model import RunState
 from gpuexplore.store.figures import Figures, figures
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment

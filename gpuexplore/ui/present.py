@@ -15,8 +15,9 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.charts import has_share
 from gpuexplore.charts.points import Lines, panels, shown_lines
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Run
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Run
+from gpuexplore.core.units import read_whole
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run_head import facts_of, title_of
@@ -24,7 +25,6 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import read_whole
 
 ChartName = Literal["time", "speedup", "share", "rate"]
 VIEW, PRESENT, WALL, SLIDE = "view", "present", "wall", "slide"

@@ -8,9 +8,10 @@ import streamlit as st
 
 import gpuexplore
 from gpuexplore.activity import ActivityRun, kind_named, kinds
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Run
+from gpuexplore.core.units import format_seconds, format_whole_seconds
 from gpuexplore.jobs.server_settings import is_external
-from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
 from gpuexplore.store import Supervisor, WaitingRun
 from gpuexplore.store.holds import Hold, HoldKind
@@ -23,7 +24,6 @@ from gpuexplore.ui.session import note_visit, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_seconds, format_whole_seconds
 
 STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
 

@@ -12,8 +12,8 @@ from types import MappingProxyType
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Run
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Run
 from gpuexplore.ui.environment import LEADERS, MEMBERS, admins, leader_key, leaders, members
 from gpuexplore.ui.identity import account, owner
 

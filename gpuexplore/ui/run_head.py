@@ -12,9 +12,10 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.summary import quality_of
 from gpuexplore.charts.exports import EXPORTS, Exported, export
-from gpuexplore.errors import GpuExploreError, NotFound, StoreUnavailable
-from gpuexplore.model import Run
-from gpuexplore.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
+from gpuexplore.core.errors import GpuExploreError, NotFound, StoreUnavailable
+from gpuexplore.core.model import Run
+from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.store import Description, ListedRun, Wanted
@@ -28,7 +29,6 @@ from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
 from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
-from gpuexplore.units import format_whole_seconds
 
 MOST_RECENT = 5
 LONGEST = 34  # characters that the sidebar has room for

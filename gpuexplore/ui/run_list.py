@@ -6,10 +6,11 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.core.model import RunSummary
+from gpuexplore.core.naming import LONGEST_TITLE
+from gpuexplore.core.units import UNKNOWN, format_si, read_whole
 from gpuexplore.jobs.run_sources import import_runs, listed_with_summaries
-from gpuexplore.model import RunSummary
-from gpuexplore.naming import LONGEST_TITLE
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded.files import GZIPPED, SUFFIXES
 from gpuexplore.store import Description, ListedRun, Wanted
@@ -22,7 +23,6 @@ from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
-from gpuexplore.units import UNKNOWN, format_si, read_whole
 
 IMPORT_KEY = "runs.import"
 TAKEN = "runs.imported"  # the session's key of the files that were taken, by Streamlit's id

@@ -8,11 +8,11 @@ from dataclasses import replace
 import streamlit as st
 
 from gpuexplore.analysis.model import CustomPeaks
+from gpuexplore.core.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.model import Device
+from gpuexplore.core.once import once
 from gpuexplore.devices import discover
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import InvalidInput, StoreUnavailable
-from gpuexplore.model import Device
-from gpuexplore.once import once
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain

@@ -17,7 +17,7 @@ from typing import Any
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.session import live_supervisor
 

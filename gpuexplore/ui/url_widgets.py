@@ -9,16 +9,16 @@ from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
+from gpuexplore.core.dtypes import spelled
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.model import Device
+from gpuexplore.core.typed_text import in_any_case
+from gpuexplore.core.units import read_whole
 from gpuexplore.devices import accelerator_named, near_names, readings
-from gpuexplore.dtypes import spelled
-from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
-from gpuexplore.typed_text import in_any_case
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
-from gpuexplore.units import read_whole
 
 LONGEST_LIST = 40  # of accepted names in a message
 ON, OFF = "yes", ""  # of a switch

@@ -4,8 +4,19 @@ from dataclasses import replace
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, CustomPeaks, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze, analyze_alone
+from gpuexplore.core.model import (
+    Bandwidth,
+    Case,
+    Device,
+    Environment,
+    Measurement,
+    Options,
+    Peak,
+    Result,
+    Shape,
+    Status,
+)
 from gpuexplore.devices.identity import device_key
-from gpuexplore.model import Bandwidth, Case, Device, Environment, Measurement, Options, Peak, Result, Shape, Status
 
 NAME = "a made-up processor"
 PEAKS = (

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.analysis.compare import Difference, Side, compare_runs
 from gpuexplore.analysis.comparison_texts import as_json, as_markdown
-from gpuexplore.model import Flag, Options, Status
+from gpuexplore.core.model import Flag, Options, Status
 from tests.analysis.made import failed, ok
 
 STEADY = 0.004  # half width from process to process

@@ -13,7 +13,7 @@ from gpuexplore.analysis.speedup import (
     speedup,
     speedups,
 )
-from gpuexplore.model import Measurement
+from gpuexplore.core.model import Measurement
 from tests.analysis.made import case, failed, ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 

@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 import pytest
 from packaging.requirements import Requirement
 
-from gpuexplore.errors import EXTRAS
+from gpuexplore.core.errors import EXTRAS
 from scripts.lock import locked, requirements
 from tests.architecture.imports import libraries_named_in
 

@@ -14,9 +14,9 @@ import torch
 
 from gpuexplore.backends import BACKENDS, Backend, host, inductor, load_backend, numba_cpu
 from gpuexplore.backends.cuda_driver import index_in_this_process
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.devices import GPU_KINDS
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import environment
@@ -313,7 +313,7 @@ SIMULATED = """
 import json
 import numpy as np
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 backend, found = load_backend("numba_cuda"), {}
 values = np.array([[0.0, 1.0, -2.5], [1 / 3, 7.0, 65504.0]])
 for dtype in (row for row in DTYPES.values() if not row.matrix_only):

@@ -9,7 +9,7 @@ import numba
 import pytest
 
 from gpuexplore.backends import BACKENDS, DriverFacts, cuda_driver, load_backend
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from tests.backends import fake_cuda
 
 ON_CUDA = [name for name in BACKENDS if "cuda" in load_backend(name).DEVICE_KINDS]

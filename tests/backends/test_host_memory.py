@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.backends import host, load_backend
 from gpuexplore.backends.host import HUGE_PAGE_BYTES, aligned
-from gpuexplore.dtypes import dtype_named
+from gpuexplore.core.dtypes import dtype_named
 
 
 @pytest.mark.parametrize("shape", [(1,), (100,), (3, 5, 7), (1 << 20,), ((1 << 19) + 1,)])

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from gpuexplore.backends import torch as backend
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Shape
 from gpuexplore.measure.candidates import candidate as candidates
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.spot_checks import check_single_calls, checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, Shape
 from tests.measure.fakes import CPU, FakeClock
 
 LENGTH = 1000

@@ -9,13 +9,13 @@ import torch
 
 from gpuexplore.backends import host, load_backend, torch_place
 from gpuexplore.backends.timer import EventTimer, HostTimer
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import TooLarge, Unsupported
+from gpuexplore.core.model import Device, Status
 from gpuexplore.devices.torch_devices import TORCH_KINDS
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import TooLarge, Unsupported
 from gpuexplore.measure.candidates.candidate import device_for, flush_bytes, unsupported
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import free_bytes
-from gpuexplore.model import Device, Status
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.conv2d import torch_convolution
 from gpuexplore.operations.triad import torch_elementwise

@@ -1,7 +1,7 @@
 """What the benchmark of conclusions counts as told, as the same and as held."""
 
 from benchmarks.conclusions import EQUAL, _agreement, _conclusions, _coverage_of_ratios, _coverage_of_times, cases
-from gpuexplore.model import Case, Measurement, Result, Shape, Status
+from gpuexplore.core.model import Case, Measurement, Result, Shape, Status
 
 
 def process(numpy_s, torch_s, between=0.1):

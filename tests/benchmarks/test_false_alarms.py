@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.false_alarms import ORDERS, cut_off, in_pairs, one_by_one, power, rate, trials_of
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Shape
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.operations import OPERATIONS
 
 

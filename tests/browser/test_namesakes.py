@@ -9,10 +9,10 @@ from playwright.sync_api import expect
 
 from gpuexplore.analysis.prediction import predict
 from gpuexplore.analysis.prediction.calibration import calibrate, from_noted, from_published
-from gpuexplore.model import Bandwidth, Case, Shape
+from gpuexplore.core.model import Bandwidth, Case, Shape
+from gpuexplore.core.units import format_seconds
 from gpuexplore.recorded import recorded_results
 from gpuexplore.store import Supervisor, open_store
-from gpuexplore.units import format_seconds
 from scripts.app_server import database_of, served
 from tests.browser.test_roofline import points
 from tests.browser.test_what_if import headline

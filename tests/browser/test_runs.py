@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
-from gpuexplore.model import Accuracy, Experiment, Shape
+from gpuexplore.core.model import Accuracy, Experiment, Shape
 from gpuexplore.store import Description, open_store
 from scripts.app_server import database_of
 from tests.analysis.made import ok

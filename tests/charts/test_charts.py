@@ -11,7 +11,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.api import Outcome
 from gpuexplore.charts.points import panels_of
 from gpuexplore.charts.series import RING, series_order
-from gpuexplore.model import Contrast, Experiment, Measurement, Origin, Shape, Status
+from gpuexplore.core.model import Contrast, Experiment, Measurement, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
 pytestmark = pytest.mark.long  # Altair checks every specification against its schema

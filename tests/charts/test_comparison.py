@@ -5,7 +5,7 @@ import pytest
 import gpuexplore.charts as chart
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.model import Bandwidth, Peak
+from gpuexplore.core.model import Bandwidth, Peak
 from tests.analysis.made import custom, ok
 from tests.analysis.utilization.test_peak_choice import LARGE, on_gpu
 from tests.charts.test_charts import data_of, layers, points_of, rules_of

@@ -16,8 +16,8 @@ from PIL import Image
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.exports import EXPORTS, Exported, export, format_of
 from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Experiment, Options, Progress, Run, RunState, Shape
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Experiment, Options, Progress, Run, RunState, Shape
 from tests.analysis.made import failed, ok
 from tests.devices.torch_answers import found_on
 

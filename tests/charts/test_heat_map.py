@@ -4,7 +4,7 @@ import pytest
 
 import gpuexplore.charts as chart
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from tests.analysis.made import failed, ok
 
 LENGTHS = (64, 128, 256)

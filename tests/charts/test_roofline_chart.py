@@ -22,8 +22,8 @@ from gpuexplore.charts.roofline_frames import (
     units_said,
     window,
 )
+from gpuexplore.core.model import Bandwidth, CacheRoof, Origin, Peak
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.model import Bandwidth, CacheRoof, Origin, Peak
 from tests.analysis.made import device, ok
 
 L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))

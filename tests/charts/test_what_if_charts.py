@@ -8,11 +8,11 @@ from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.charts.user_claims import claim_shares, describe_claims
 from gpuexplore.charts.what_if import ComparedQuantity, across_devices, trade_off, what_if_speedups, what_if_times
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.model import Origin
+from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Origin
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.units import format_seconds
 from tests.analysis.what_if.test_user_claims import PROMISED, T4, TIMES, WORKLOAD
 
 H100 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb")

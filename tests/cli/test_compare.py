@@ -7,7 +7,7 @@ import pytest
 import gpuexplore as gx
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.model import Experiment
+from gpuexplore.core.model import Experiment
 from gpuexplore.recorded import recordings
 from gpuexplore.store import open_store
 from tests.analysis.made import ok

@@ -14,8 +14,8 @@ from gpuexplore import __main__ as entry
 from gpuexplore import cli
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
 from gpuexplore.cli.run_command import INTERRUPTED, Interrupted
-from gpuexplore.errors import EXTRAS
-from gpuexplore.model import Experiment, Measurement, Result, Shape, Status
+from gpuexplore.core.errors import EXTRAS
+from gpuexplore.core.model import Experiment, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
 from tests.features.trace.analysis.made import DATA

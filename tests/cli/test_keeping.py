@@ -7,10 +7,10 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.cli.output import read_age, utc_before
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Experiment
 from gpuexplore.devices import lessons_directory
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import supervisor_lock
-from gpuexplore.model import Experiment
 from gpuexplore.store import Description, open_store
 from gpuexplore.store.database import database_url
 from tests.analysis.made import failed

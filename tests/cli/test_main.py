@@ -10,8 +10,8 @@ import gpuexplore
 from gpuexplore import cli
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, app_command, devices_command, main, run_command
 from gpuexplore.cli.output import FAILED, ProgressLine, exit_code, print_columns
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Result, Status
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Result, Status
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import failed
 from tests.devices.torch_answers import found_on

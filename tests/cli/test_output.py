@@ -1,7 +1,7 @@
 """What a run prints, on made-up results."""
 
 from gpuexplore.cli.output import print_summary
-from gpuexplore.model import Flag
+from gpuexplore.core.model import Flag
 from tests.analysis.made import analyzed, ok
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, record_command
-from gpuexplore.model import Result, Status
+from gpuexplore.core.model import Result, Status
 from tests.recorded import made
 
 WORDS = ("record", "vector_add", "--size", "8", "--impl", "numpy", "--dtype", "fp32", "--device", "cpu")

@@ -3,9 +3,9 @@
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, repeatability_command
+from gpuexplore.core.model import Case, Flag, Measurement, Options, Result, Shape, Status
 from gpuexplore.devices import discover
 from gpuexplore.measure.conditions.repeatability import load_repeatability
-from gpuexplore.model import Case, Flag, Measurement, Options, Result, Shape, Status
 
 CASE = Case("vector_add", Shape.of(n=1000), "fp32", "numpy", "cpu", Options())
 CONTENDED = Flag("contended", "other work took 50 % of the CPU meanwhile")

@@ -9,7 +9,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, room_sending
 from gpuexplore.cli.room_sending import destination, keep
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.rooms import WrongCodes
 from gpuexplore.ui import session
 from gpuexplore.ui.server import sending

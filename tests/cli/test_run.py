@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
+from gpuexplore.core.model import SCHEMA_VERSION, PeakKind, Result, Status
 from gpuexplore.measure.conditions.environment import git_commit
-from gpuexplore.model import SCHEMA_VERSION, PeakKind, Result, Status
 from gpuexplore.recorded import Provenance, validate
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok

@@ -7,9 +7,9 @@ import pytest
 import gpuexplore as gx
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.jobs.run_sources import row_of
-from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import open_store
 from tests.analysis.made import ok
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, sass_command
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.sass import Control, Line

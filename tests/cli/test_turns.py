@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from gpuexplore.cli import turns
+from gpuexplore.core.model import Device
 from gpuexplore.jobs.locks import device_lock
-from gpuexplore.model import Device
 from tests.waiting import wait_until
 
 CPU = Device("cpu", "cpu", "a CPU")

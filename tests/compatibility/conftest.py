@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuexplore.model import Device
-from gpuexplore.serialization import decode
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode
 from gpuexplore.ui import session
 from tests.pages.conftest import compiler, home, page
 

@@ -13,9 +13,9 @@ from alembic.runtime.migration import MigrationContext
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.charts.frame import to_frame
-from gpuexplore.errors import NotFound
-from gpuexplore.model import Bandwidth, Identity, Peak, RunState, Status
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import Bandwidth, Identity, Peak, RunState, Status
+from gpuexplore.core.serialization import encode
 from gpuexplore.store import Supervisor
 from gpuexplore.store.peaks import BY_NAME
 from gpuexplore.store.tables import METADATA

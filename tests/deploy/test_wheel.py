@@ -14,7 +14,7 @@ import zipfile
 import pytest
 
 from benchmarks.visitor import LONGEST_S, Visitor
-from gpuexplore.served import COMMIT, LAUNCHER, PAGES
+from gpuexplore.core.served import COMMIT, LAUNCHER, PAGES
 from scripts.app_server import free_port, wait_until_served
 from tests.docs.markdown import ROOT
 from tests.waiting import DEADLINE_S

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuexplore.model import Bandwidth, Device, Identity, Peak
+from gpuexplore.core.model import Bandwidth, Device, Identity, Peak
 
 
 def ceilings(fp32_flop_per_s):

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from dataclasses import fields
 from itertools import pairwise
 
+from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.devices.accelerators import (
     BANDWIDTH_FIELD,
     DERIVATIONS,
@@ -16,7 +17,6 @@ from gpuexplore.devices.accelerators import (
     read_table,
 )
 from gpuexplore.devices.formula import RATE_CLASSES, SLOWED_FIELDS, classes_of, formula_peaks
-from gpuexplore.dtypes import FORMATS
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
 NUMBERS = [field.name for field in fields(Accelerator) if field.type in (int | None, float | None)]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import ACCELERATORS, accelerator_named
 from gpuexplore.devices.capabilities import CAPABILITIES, capability_named, capability_of
-from gpuexplore.errors import InvalidInput
 from tests.devices.nvidia_headers import ask, build, header
 
 SOURCE = Path(__file__).with_name("arch_traits.cpp")

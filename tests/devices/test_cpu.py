@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuexplore.core.model import Identity
 from gpuexplore.devices.cpu import (
     CacheLevel,
     cache_bytes,
@@ -12,7 +13,6 @@ from gpuexplore.devices.cpu import (
     native_dtypes,
     physical_cores,
 )
-from gpuexplore.model import Identity
 
 
 @pytest.fixture

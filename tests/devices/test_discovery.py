@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Identity
 from gpuexplore.devices import device_named, discover, discover_with
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device, Identity
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
 CPU = Device("cpu", "cpu", "a CPU")

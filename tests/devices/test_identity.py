@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.model import Device, Identity
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.devices.identity import device_key, is_namesake, same_device, same_unit, unit_key, why_other_device
-from gpuexplore.model import Device, Identity
-from gpuexplore.serialization import decode, encode
 from tests.analysis.made import device
 from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, ceilings
 

@@ -5,12 +5,12 @@ from itertools import combinations
 
 import pytest
 
+from gpuexplore.core.hardware import CAN_HAVE, FIRST_WITH
+from gpuexplore.core.model import Device, Identity
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.devices.accelerators import read_table
 from gpuexplore.devices.cpu import INSTRUCTION_SETS, MICROARCHITECTURES, cpu_identity, microarchitecture_of
 from gpuexplore.devices.identity import same_device, why_other_device
-from gpuexplore.hardware import CAN_HAVE, FIRST_WITH
-from gpuexplore.model import Device, Identity
-from gpuexplore.serialization import decode, encode
 
 
 @pytest.mark.parametrize(

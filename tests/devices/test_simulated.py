@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import discover
 from gpuexplore.devices.discovery import MOST, VARIABLE, simulated_devices
-from gpuexplore.errors import InvalidInput
 
 
 def test_there_are_none_unless_asked_for(monkeypatch):

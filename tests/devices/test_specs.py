@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import ACCELERATORS, gpu_named, match, peaks_json, readings, search, target_named
-from gpuexplore.errors import InvalidInput
 from tests.devices.processors import ZEN_4, ZEN_5
 from tests.devices.variants import HELD, NAMED, NEVER_HELD, SOMETIMES_HELD, typed_names
 

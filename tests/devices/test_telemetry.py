@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from gpuexplore.core.model import Device, Telemetry
 from gpuexplore.devices import governor, nvml, read
 from gpuexplore.devices.telemetry import read_cpu, read_gpu
-from gpuexplore.model import Device, Telemetry
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import Telemetry
 from gpuexplore.devices import read, torch_devices, torch_probe
 from gpuexplore.devices.torch_devices import AGAIN_S, TORCH_KINDS, Host, ask_torch, check_measured_on, installed_build
-from gpuexplore.errors import Unsupported
-from gpuexplore.model import Telemetry
 from tests.devices.torch_answers import ANSWERS, ARC, EVERY_BUILD, M3_MAX, MI300X, add, found_on, host_with
 
 find = torch_devices.torch_devices

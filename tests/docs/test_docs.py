@@ -11,17 +11,17 @@ import pytest
 
 import gpuexplore
 import gpuexplore.analysis.model
-import gpuexplore.dtypes
-import gpuexplore.model
+import gpuexplore.core.dtypes
+import gpuexplore.core.model
 import gpuexplore.operations.contract
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS, EXIT_OK, main, module_of
-from gpuexplore.dtypes import DTYPES, FORMATS
+from gpuexplore.core.dtypes import DTYPES, FORMATS
+from gpuexplore.core.model import Experiment, FlagName, PeakKind, Result, Status
+from gpuexplore.core.pools import POOL_SETTINGS
 from gpuexplore.features.atlas.analysis import citations, points
-from gpuexplore.model import Experiment, FlagName, PeakKind, Result, Status
-from gpuexplore.pools import POOL_SETTINGS
 from gpuexplore.recorded import recorded_run, recordings
 from gpuexplore.ui.navigation import pages
 from tests.analysis.made import analyzed, ok
@@ -146,7 +146,7 @@ def test_every_entry_of_the_glossary_is_told_by_names_that_exist():
 
 
 @pytest.mark.parametrize(
-    "module", [gpuexplore.model, gpuexplore.dtypes, gpuexplore.operations.contract, gpuexplore.analysis.model]
+    "module", [gpuexplore.core.model, gpuexplore.core.dtypes, gpuexplore.operations.contract, gpuexplore.analysis.model]
 )
 def test_every_value_that_is_passed_around_has_its_entry_in_the_glossary(module):
     values = {name for name, kind in vars(module).items() if is_dataclass(kind) and kind.__module__ == module.__name__}

@@ -13,9 +13,9 @@ import time
 
 import pytest
 
+from gpuexplore.core.model import Experiment, Options, RunState, Shape
 from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.locks import supervisor_lock
-from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
 from gpuexplore.store.database import database_url
 

@@ -19,8 +19,8 @@ import pytest
 
 from benchmarks.bias import busy_loop
 from benchmarks.strangers import Uploader
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Result, RunState, Status
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.model import Result, RunState, Status
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.prune import prune
 from scripts.app_server import streamlit_served

@@ -9,9 +9,9 @@ import psutil
 import pytest
 from sqlalchemy import update
 
+from gpuexplore.core.model import RunState, Status
 from gpuexplore.jobs.compiling import CPU
 from gpuexplore.jobs.locks import device_lock
-from gpuexplore.model import RunState, Status
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import SUPERVISORS
 from tests.faults.conftest import (

@@ -14,7 +14,7 @@ from contextlib import suppress
 import pytest
 
 import gpuexplore
-from gpuexplore.model import RunState
+from gpuexplore.core.model import RunState
 from tests.faults.conftest import ends, experiment, holder, is_measuring, next_run_starts, wait_until
 
 START_S = 40.0

@@ -2,13 +2,13 @@
 
 import sys
 
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Case
 from gpuexplore.devices import device_named, discover
-from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure import prepare_process
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.awkward import awkward_shapes
 

@@ -6,11 +6,11 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.cli import EXIT_OK, main
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Options, Result, Shape, Status
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import validate
 from tests.operations.shapes import awkward_shapes

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.model import Case, Device, Experiment, Shape
 from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.model import Case, Device, Experiment, Shape
 from tests.waiting import DEADLINE_S
 
 DEVICE = Device("fake", "fake", "a device for tests")

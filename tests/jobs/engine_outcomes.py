@@ -9,10 +9,10 @@ import psutil
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Device, Result, Status
+from gpuexplore.core.serialization import encode
 from gpuexplore.jobs.engines.process import PASSWORDS
-from gpuexplore.model import Device, Result, Status
-from gpuexplore.serialization import encode
 from gpuexplore.store.database import URL_VARIABLE
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import sleep
 
-from gpuexplore.model import Contrast, Measurement, Result, Status
+from gpuexplore.core.model import Contrast, Measurement, Result, Status
 
 HEAVY = {"numpy", "sqlalchemy", "streamlit", "torch"}
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"

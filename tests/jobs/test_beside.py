@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.jobs import compiling
 from gpuexplore.jobs.compiling import CPU, run_beside
 from gpuexplore.jobs.locks import asking_for_cpu, device_lock

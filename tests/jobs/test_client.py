@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 import gpuexplore
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs import client
 from gpuexplore.jobs.client import SupervisorKeeper, watch
 from gpuexplore.jobs.locks import supervisor_lock

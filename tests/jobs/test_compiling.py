@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import Device
 from gpuexplore.jobs import compiling
 from gpuexplore.jobs.compiling import Target, compiled_kernel, compiled_kernels
 from gpuexplore.jobs.locks import compiler_lock, device_lock
-from gpuexplore.model import Device
 
 TARGET = Target("matmul", "numba-cuda-shared", "fp32", "8.0", (16, 16))
 OTHER = Target("matmul", "numba-cuda-shared", "fp32", "9.0", (16, 16))

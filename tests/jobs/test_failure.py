@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpuexplore.core.model import Status
 from gpuexplore.jobs.engines import attempt
 from gpuexplore.jobs.engines.attempt import failure_of_exit, oom_kills
-from gpuexplore.model import Status
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuexplore.model import Result, Status
+from gpuexplore.core.model import Result, Status
 from tests.waiting import DEADLINE_S
 
 pytestmark = pytest.mark.faults
@@ -17,7 +17,7 @@ REUSED_NUMBER = """
 import os, subprocess, sys, time
 from pathlib import Path
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.model import Case, Device, Result, Shape
+from gpuexplore.core.model import Case, Device, Result, Shape
 
 def measured():
     events = []

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.model import Options, Result, Status
 from gpuexplore.jobs.engines import local
-from gpuexplore.model import Options, Result, Status
 
 pytestmark = pytest.mark.long
 

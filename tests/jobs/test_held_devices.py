@@ -4,10 +4,10 @@ from threading import Event
 
 import pytest
 
+from gpuexplore.core.model import RunState
 from gpuexplore.jobs import claimed_run
 from gpuexplore.jobs.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor import serve
-from gpuexplore.model import RunState
 from gpuexplore.store import open_store
 from gpuexplore.store.holds import Hold, HoldKind
 from tests.jobs.test_supervisor import CPU, ME, FakeEngine

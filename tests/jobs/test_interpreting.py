@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.errors import TooLarge, TooSlow, Unsupported
+from gpuexplore.core.errors import TooLarge, TooSlow, Unsupported
 from gpuexplore.jobs import compiling, interpreting
 from gpuexplore.jobs.compiling import COMPILER_BUSY, CPU, CPU_BUSY
 from gpuexplore.jobs.interpreting import interpret

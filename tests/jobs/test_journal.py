@@ -1,7 +1,7 @@
 """The journal tells what a worker did, up to the moment it died."""
 
+from gpuexplore.core.model import Result, Status
 from gpuexplore.jobs.journal import JOURNAL, Begun, journal_reader, write_event
-from gpuexplore.model import Result, Status
 
 
 def test_events_are_read_once_and_in_order(tmp_path, cases_of):

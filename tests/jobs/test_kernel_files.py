@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.jobs import compiling, kernel_files
 from gpuexplore.jobs.compiling import COMPILER_BUSY
 from gpuexplore.jobs.locks import compiler_lock

@@ -11,12 +11,12 @@ from threading import Event, Thread
 import psutil
 import pytest
 
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.model import Case, Device, Options, Result, Shape, Status
 from gpuexplore.devices.discovery import VARIABLE, simulated_devices
-from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines import LEAVE_OFF, local
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
-from gpuexplore.model import Case, Device, Options, Result, Shape, Status
 from tests.jobs.conftest import DEVICE
 from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import Later, measured
@@ -69,7 +69,7 @@ def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
 
 SUPERVISE = """
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.model import Case, Device, Shape
+from gpuexplore.core.model import Case, Device, Shape
 engine = LocalEngine([Device("fake", "fake", "x")], runner="tests.jobs.fake_runner")
 for name in ("fine", "patient"):
     case = Case("matmul", Shape.of(n=1), "fp32", name, "fake")

@@ -11,9 +11,9 @@ import psutil
 import pytest
 from filelock import Timeout
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
 from gpuexplore.jobs.locks import LockHolder, device_lock, lock_directory, start_of, supervisor_lock
-from gpuexplore.model import Device
 from tests.waiting import DEADLINE_S, wait_until
 
 CPU, GPU, ANOTHER = (
@@ -24,7 +24,7 @@ CPU, GPU, ANOTHER = (
 HOLD = """
 import sys
 from gpuexplore.jobs.locks import device_lock
-from gpuexplore.model import Device
+from gpuexplore.core.model import Device
 with device_lock(Device("cuda:0", "cuda", "a GPU", uuid="GPU-1")):
     print("held", flush=True)
     sys.stdin.read()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs.client import SupervisorKeeper
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, HostLock, LockHolder, lock_directory, start_of, supervisor_lock
 from gpuexplore.jobs.quiet import Rounds

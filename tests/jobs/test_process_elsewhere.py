@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.jobs.engines import process
 from gpuexplore.jobs.engines.local import LocalEngine
 from tests.measure.fakes import CPU

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.jobs import reading
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.jobs.run_sources import runs_in

@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import select, update
 
 from gpuexplore.activity import ActivityReport, of_kind
-from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
+from gpuexplore.core.errors import DeviceLost, GpuExploreError, StoreUnavailable
+from gpuexplore.core.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.jobs import claimed_run
 from gpuexplore.jobs import heartbeat as module
 from gpuexplore.jobs import supervisor as loop
@@ -23,7 +24,6 @@ from gpuexplore.jobs.engines import LEAVE_OFF
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
 from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, serve, warm_all
 from gpuexplore.measure.sample import slow_cases
-from gpuexplore.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
 from tests.analysis.made import ok

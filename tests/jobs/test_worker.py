@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from gpuexplore import pools
+from gpuexplore.core import pools
+from gpuexplore.core.model import Device, Result, Status
 from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.process import THREAD_VARIABLES, worker_environment
 from gpuexplore.jobs.journal import Begun, Ended, WorkerTask, journal_reader, turn_word, write_task
 from gpuexplore.jobs.worker import perform
-from gpuexplore.model import Device, Result, Status
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.operations import OPERATIONS
 
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")

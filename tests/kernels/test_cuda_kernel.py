@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.operations import OPERATIONS, load_build
 from tests.measure.fakes import GPU
 from tests.operations.shapes import awkward_shapes

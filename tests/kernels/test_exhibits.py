@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.jobs.compiling import Target, compiled_kernels
 from gpuexplore.kernels.exhibits import EXHIBITS, exhibits_of
 from gpuexplore.operations import OPERATIONS

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.sass import SassInstruction, disassembler, loops, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.kernels.sass.instruction import as_tf32

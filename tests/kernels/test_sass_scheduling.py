@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.kernels.files import read_cubin
 from gpuexplore.kernels.files.machine_code import lines_of_ours
 from gpuexplore.kernels.sass import Control, Line, as_text, control_of, controls_of, disassembler, main_loop, most_live

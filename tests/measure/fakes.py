@@ -7,9 +7,9 @@ import numpy as np
 
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.timer import HostTimer
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Device, Environment, Measurement, Options, Peak, Shape
 from gpuexplore.measure.candidates.candidate import Candidate
-from gpuexplore.model import Case, Device, Environment, Measurement, Options, Peak, Shape
 
 CPU = Device(
     "cpu",

@@ -4,9 +4,9 @@ from itertools import accumulate
 
 from torch.profiler import ProfilerActivity, profile
 
+from gpuexplore.core.model import Result
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.model import Result
 from tests.measure.fakes import FakeClock
 
 

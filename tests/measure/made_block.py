@@ -2,8 +2,8 @@
 
 from functools import cache
 
+from gpuexplore.core.model import Shape
 from gpuexplore.measure.check.interpreted import KernelLaunch, interpreted
-from gpuexplore.model import Shape
 from tests.kernels.ptx.snippets import PARTS, kernel
 
 THREADS = 64

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, Shape, ThreadRoofs
 from gpuexplore.measure import flags
-from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Shape, ThreadRoofs
 from tests.measure.fakes import CPU, case, measurement
 
 CASE = case("torch", operation="matmul", shape=Shape.of(m=10, k=10, n=10))  # 2000 FLOP/s in one second

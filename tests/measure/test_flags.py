@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry, ThreadRoofs
 from gpuexplore.devices import CpuLoss
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.flags import MeasuredCase, find_flags
-from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry, ThreadRoofs
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, case, environment, measurement
 

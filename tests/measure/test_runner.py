@@ -7,7 +7,9 @@ from typing import get_args
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.hardware import MachineKind
+from gpuexplore.core.hardware import MachineKind
+from gpuexplore.core.model import Case, Measurement, Options, Result, Shape, Status, Telemetry
+from gpuexplore.core.units import format_seconds
 from gpuexplore.measure import runner
 from gpuexplore.measure.check import guard
 from gpuexplore.measure.check.group import open_group
@@ -18,9 +20,7 @@ from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import contrast, prepare, slow_cases, timing
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
-from gpuexplore.model import Case, Measurement, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS, first_visit
-from gpuexplore.units import format_seconds
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, FakeClock
 

@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Experiment, Measurement, Options, Result, Shape, Status
 from gpuexplore.measure import sweep as module
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.model import Experiment, Measurement, Options, Result, Shape, Status
 from tests.measure.fakes import CPU, GPU
 
 SHAPES = (Shape.of(n=1), Shape.of(n=2))

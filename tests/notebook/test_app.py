@@ -9,7 +9,7 @@ import pytest
 
 from gpuexplore import notebook
 from gpuexplore import notebook as module
-from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.notebook import show_app
 
 PROXY = "https://8501-gpu-t4-s-1.us-east1-0.prod.colab.dev"

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.notebook import hand_over, new_folder
 
 

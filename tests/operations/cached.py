@@ -7,11 +7,11 @@ import gc
 import json
 import sys
 
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Options
 from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.model import Case, Options
 from gpuexplore.operations import OPERATIONS
 from tests.operations.shapes import awkward_shapes
 

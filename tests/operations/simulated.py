@@ -12,7 +12,7 @@ import sys
 from math import prod
 
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.operations import OPERATIONS, load_build

@@ -4,15 +4,15 @@ from itertools import product
 
 import pytest
 
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Options, Shape
 from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import open_group
-from gpuexplore.model import Case, Options, Shape
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import FakeClock

@@ -7,8 +7,8 @@ import pytest
 
 import gpuexplore.operations
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.measure.candidates.candidate import support_matrix
 from gpuexplore.operations import NAMES, OPERATIONS, implementation_names, load_build, operation_named
 from tests.measure.fakes import CPU, GPU

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.cpu_micro_kernel import packed_dtype, tile_for
 from gpuexplore.measure.check.correctness import check, tolerance
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.matmul import numba_cpu_vector as vector
 from tests.unchanged import heavy_with

@@ -5,10 +5,10 @@ from math import prod
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Shape
 from gpuexplore.kernels.geometry import Geometry
-from gpuexplore.model import Device, Shape
 from gpuexplore.operations import OPERATIONS
 from tests.operations.simulated import MANY_THREADS, expect_right, is_simulated, simulate
 

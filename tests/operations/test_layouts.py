@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import LAYOUTS, Case, Options
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import open_group
-from gpuexplore.model import LAYOUTS, Case, Options
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, FakeClock
 from tests.operations.shapes import awkward_shapes

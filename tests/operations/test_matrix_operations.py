@@ -9,13 +9,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import gpuexplore as gx
 from gpuexplore.analysis.utilization.utilization import size_of
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Shape
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.correctness import tolerance
 from gpuexplore.measure.check.guard import CHEAP_WORK, probe_shapes, work
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.attention import attended_pairs
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults

@@ -14,13 +14,13 @@ from gpuexplore.analysis.roofs import intensity
 from gpuexplore.analysis.utilization.utilization import bytes_per_s
 from gpuexplore.backends import load_backend
 from gpuexplore.charts.share import mfu_left_out
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Peak, Shape
 from gpuexplore.devices import CpuLoss
 from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.flags import MeasuredCase, find_flags
-from gpuexplore.model import Peak, Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.request import Request, resolve
 from tests.analysis.made import alone, analyzed, ok
@@ -197,7 +197,7 @@ STRIDED = """
 import json
 import numpy as np
 from numba import cuda
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.operations.copy.numba_cuda_strides import KERNEL as COPY
 from gpuexplore.operations.triad.numba_cuda_strides import KERNEL as TRIAD
 a, b = np.arange(1.0, 258.0), np.full(257, 2.0)

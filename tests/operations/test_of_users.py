@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.operations import load_build, of_users, operation_named
 from gpuexplore.operations.of_users import VARIABLE, add_file, build_of_user, is_source, remove_source, split_source
 

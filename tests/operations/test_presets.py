@@ -2,11 +2,11 @@
 
 import pytest
 
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Options, Result, Status
 from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.model import Case, Options, Result, Status
 from gpuexplore.operations import OPERATIONS
 
 CPU = cpu_device()

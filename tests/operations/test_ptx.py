@@ -9,13 +9,14 @@ import shutil
 
 import pytest
 
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.operations import OPERATIONS
 
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
+from gpuexplore.core.serialization import decode
 from gpuexplore.kernels.sass import LoopFacts, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations.kernel_targets import (
@@ -26,7 +27,6 @@ from gpuexplore.operations.kernel_targets import (
     kernel_of,
 )
 from gpuexplore.operations.matmul import numba_cuda_best
-from gpuexplore.serialization import decode
 from scripts import kernel_sources
 from scripts.compiled_kernels import differences as differing
 from scripts.compiled_kernels import elsewhere, facts, kernels, key
@@ -138,7 +138,7 @@ def test_every_kernel_has_a_digest_in_the_record_and_others_than_its_neighbours(
         ("kernels/intrinsics/warps.py", set()),
         ("kernels/cuda_formats.py", set()),
         ("kernels/intrinsics/addresses.py", {"copy"}),  # what those call
-        ("dtypes.py", {"copy"}),
+        ("core/dtypes.py", {"copy"}),
         ("kernels/cuda_compile.py", {"copy"}),
         ("kernels/ptx/machine.py", {"copy"}),  # what runs it
         ("kernels/sass/__init__.py", {"copy"}),

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.scales import of_gradients, of_products, of_rows, of_sums, own_size
 from gpuexplore.operations.training import flat

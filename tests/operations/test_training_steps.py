@@ -12,11 +12,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, ideal
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.backends import load_backend
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Shape
 from gpuexplore.devices import accelerator_named, as_device
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.check.correctness import check, tolerance
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS, cnn_step, load_build, torch_steps, training
 from gpuexplore.operations.optimizer_step import DECAY, EPSILON, FIRST, MOMENTUM, SECOND
 from gpuexplore.operations.training import RATE, cross_entropy, flat, loss_scale, weight_scale

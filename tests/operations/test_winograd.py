@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Case, Shape
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.implementation import AS_SUMMED
 from gpuexplore.operations.winograd import growth_in_fp32, growth_of, transforms

@@ -10,10 +10,10 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from gpuexplore.activity import DEVICE, ActivityReport
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.devices.identity import device_key
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.sass import Control, Line
-from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Supervisor
 from gpuexplore.ui import roles, session, shared
 from gpuexplore.ui.kernels import facts, machine_code

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.typed_text import LONGEST_LIST, LONGEST_TEXT
+from gpuexplore.core.typed_text import LONGEST_LIST, LONGEST_TEXT
 from gpuexplore.ui.link import BOUND, LISTS, MOST_RUNS, PARAMETERS
 from tests.pages.conftest import texts
 

@@ -5,7 +5,7 @@ from sqlalchemy import text
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.model import Experiment, Phase, Result, RunState, Shape, Status
+from gpuexplore.core.model import Experiment, Phase, Result, RunState, Shape, Status
 from gpuexplore.request import Request, from_query, resolve
 from gpuexplore.ui.run import view
 from gpuexplore.ui.server import OWNER_COOKIE
@@ -331,7 +331,7 @@ def test_another_operation_brings_its_own_sizes(page):
 
 
 def test_a_memory_bound_operation_shows_bandwidth_instead_of_compute_rate(page, store):
-    from gpuexplore.model import Experiment
+    from gpuexplore.core.model import Experiment
     from tests.analysis.made import ok
 
     sizes = (10_000, 100_000)

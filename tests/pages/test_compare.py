@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.model import Experiment, Shape
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.recorded import recordings
 from gpuexplore.store import Description
 from tests.analysis.made import ok

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
+from gpuexplore.core.model import Bandwidth, Experiment, Peak, Shape
 from tests.analysis.made import ok
 from tests.analysis.utilization.test_peak_choice import on_gpu
 from tests.pages.conftest import OWNER, texts

@@ -9,10 +9,10 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak
 from gpuexplore.charts.exports import Exported, export
+from gpuexplore.core.model import Accuracy, Experiment, Shape
 from gpuexplore.devices.accelerators import peaks_of
 from gpuexplore.devices.specs import accelerator_named
 from gpuexplore.jobs.run_sources import keep_run
-from gpuexplore.model import Accuracy, Experiment, Shape
 from gpuexplore.recorded.files import ReadRun, read_runs
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.files.machine_code import MachineCode
 from gpuexplore.ui.kernels import machine_code
 from tests.kernels.files.kept import CUBIN, MATMUL, SAXPY_CUBIN, TRITON, TWO

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
-from gpuexplore.errors import TooSlow, Unsupported
+from gpuexplore.core.errors import TooSlow, Unsupported
+from gpuexplore.core.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.measure.check.interpreted import interpreted
-from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere
 from gpuexplore.ui import session, shared

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.model import Experiment, Shape
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.ui.link import PARAMETERS
 from tests.pages.conftest import OWNER, texts
 

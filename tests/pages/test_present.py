@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.model import Experiment, Shape
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.ui.present import for_the_back_row, steps_of
 from tests.analysis.made import analyzed, failed, ok
 from tests.pages.conftest import OWNER, texts
@@ -138,7 +138,7 @@ def test_what_is_hidden_in_charts_is_in_the_link_and_the_rest_is_drawn(page, run
 
 
 def test_emulated_formats_can_be_hidden(page, store):
-    from gpuexplore.model import Flag
+    from gpuexplore.core.model import Flag
 
     emulated = [
         replace(result, case=replace(result.case, dtype="bf16"), flags=(Flag("emulated", "widened to fp32"),))

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.model import RunState
+from gpuexplore.core.model import RunState
 from gpuexplore.store.holds import Hold, HoldKind
 from gpuexplore.ui import roles
 from gpuexplore.ui.run.state import waiting_words

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from gpuexplore.model import Experiment, Peak
+from gpuexplore.core.model import Experiment, Peak
 from tests.analysis.made import device
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts

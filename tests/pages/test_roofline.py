@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.model import Experiment, Shape
 from gpuexplore.ui import known_results, roofline, session
 from gpuexplore.ui.roofline import LEFT, run_of
 from tests.analysis.made import device, ok

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from streamlit.runtime.context import ContextProxy
 
-from gpuexplore.model import Experiment, Flag, Shape
+from gpuexplore.core.model import Experiment, Flag, Shape
 from gpuexplore.store import Description
 from gpuexplore.ui import run_head
 from tests.analysis.made import ok

@@ -1,7 +1,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.model import Experiment, Shape
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.store import Description
 from gpuexplore.ui import roles
 from gpuexplore.ui.run_list import DELETED, DRAWN, TICKED

@@ -5,8 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Experiment, Peak, RunState, Shape
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.model import Experiment, Peak, RunState, Shape
 from gpuexplore.ui import session
 from gpuexplore.ui.run import comparison, live_charts, state, view
 from tests.analysis.made import device, ok

@@ -4,8 +4,8 @@ import pytest
 
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Accuracy, Experiment, Result, Shape, Status
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.model import Accuracy, Experiment, Result, Shape, Status
 from gpuexplore.ui import session, shared
 from gpuexplore.ui.what_if.choice import CALL_TITLES, NOTEBOOK
 from tests.analysis.made import device, ok

@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
-from gpuexplore.model import Accuracy, Device, Experiment, Shape
+from gpuexplore.core.model import Accuracy, Device, Experiment, Shape
+from gpuexplore.core.serialization import encode
 from gpuexplore.recorded import Provenance, header
-from gpuexplore.serialization import encode
 from tests.analysis.made import PEAKS, device, ok
 
 BEGAN, MEASURED, COMMIT = "2026-01-02T03:04:05+00:00", "2026-01-02T03:05:00+00:00", "0123456789ab"

@@ -3,8 +3,8 @@
 import pytest
 
 from gpuexplore import recorded
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import RunState
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import RunState
 from tests.recorded import made
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.exports import Exported, export
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Accuracy, Contrast, Experiment, Flag, Progress, Run, RunState, Shape, Status
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Accuracy, Contrast, Experiment, Flag, Progress, Run, RunState, Shape, Status
 from gpuexplore.recorded import recordings
 from gpuexplore.recorded.files import MOST_BYTES, read_runs
 from tests.analysis.made import failed, ok, with_contrasts

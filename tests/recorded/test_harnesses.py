@@ -11,8 +11,8 @@ import pytest
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.exports import EXPORTS, Exported, export
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Accuracy, Experiment, Options, Shape, Status
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Accuracy, Experiment, Options, Shape, Status
 from gpuexplore.recorded.files import read_runs
 from gpuexplore.store import open_store
 from tests.analysis.made import ok

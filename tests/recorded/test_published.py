@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded.published import TIMINGS, published_measurements, read_measurements, sources
 

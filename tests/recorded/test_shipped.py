@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gpuexplore.analysis.utilization.best_results import is_plausible
-from gpuexplore.model import DISTURBED, Status
+from gpuexplore.core.model import DISTURBED, Status
 from gpuexplore.recorded import FOLDER, refusals, validate
 
 FILES = sorted(FOLDER.glob("*.jsonl"))

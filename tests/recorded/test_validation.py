@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Accuracy, Shape
+from gpuexplore.core.serialization import encode
 from gpuexplore.measure.check.correctness import tolerance
-from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Provenance, validate
 from gpuexplore.recorded.validation import check_result
-from gpuexplore.serialization import encode
 from tests.analysis.made import ok
 from tests.devices.processors import ZEN_4, ZEN_5
 from tests.recorded import made

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text, update
 
-from gpuexplore.model import Device, Experiment, Result, Shape, Status
+from gpuexplore.core.model import Device, Experiment, Result, Shape, Status
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import SUPERVISORS
 from tests import postgresql

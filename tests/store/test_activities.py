@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from gpuexplore.activity import DEVICE, ActivityReport, kinds, of_kind
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import RunState
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import RunState
 from tests.devices.processors import ZEN_4, ZEN_5
 
 MISTAKE = of_kind("mistake", {"name": "first-call"}, expected_s=3.0)

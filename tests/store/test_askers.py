@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import func, select, update
 
 from gpuexplore.activity import of_kind
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import RunState
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import RunState
 from gpuexplore.store import Wanted, open_store
 from gpuexplore.store.run_states import ABANDONED_AFTER_S
 from gpuexplore.store.tables import OWNERS, RUN_ASKERS, RUNS

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.activity import Activity
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import open_store
 from gpuexplore.store.audit import Action, shown
 from gpuexplore.store.prune import prune

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.store import backup, open_store
 from gpuexplore.store.backup import back_up, contents_of, files_of, restore
 from gpuexplore.store.upgrade import newest_revision

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.model import Device
+from gpuexplore.core.model import Device
 from gpuexplore.store import open_store
 from gpuexplore.store.audit import Action
 from gpuexplore.store.holds import Hold, HoldKind, applies, free_of

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Device
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.model import Device
 
 CPU = Device("cpu", "cpu", "a processor", cores=2)
 

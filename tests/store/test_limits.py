@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store.run_rows import QueueLimits, limits
 
 

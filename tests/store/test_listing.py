@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import func, select
 
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Experiment, RunState, RunSummary, Shape
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Experiment, RunState, RunSummary, Shape
 from gpuexplore.store import Description, Wanted
 from gpuexplore.store.listing import MOST_LISTED
 from gpuexplore.store.tables import RESULTS, RUN_TAGS

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select, update
 
+from gpuexplore.core.model import Experiment
 from gpuexplore.devices.discovery import VARIABLE, simulated_devices
-from gpuexplore.model import Experiment
 from gpuexplore.store import runs
 from gpuexplore.store.tables import ENVIRONMENTS
 from tests.analysis.made import device, failed, ok

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import insert
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Device, Peak
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Bandwidth, Device, Peak
+from gpuexplore.core.serialization import encode
 from gpuexplore.store.peaks import BY_NAME
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 from tests.devices.processors import ZEN_4, ZEN_5

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import event
 
-from gpuexplore.model import RunState
+from gpuexplore.core.model import RunState
 from gpuexplore.store import Wanted, open_store
 from tests.analysis.made import device
 

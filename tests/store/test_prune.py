@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from sqlalchemy import func, select
 
-from gpuexplore.errors import NotFound
-from gpuexplore.model import RunState
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import RunState
 from gpuexplore.store import Description, open_store
 from gpuexplore.store.prune import Pruned, give_back, prunable, prune
 from gpuexplore.store.tables import DEVICE_SECONDS, RESULTS, RUNS

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import event, func, select
 
 from gpuexplore.activity import of_kind
-from gpuexplore.errors import NotFound
-from gpuexplore.model import RunState
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import RunState
 from gpuexplore.store.tables import OBSERVATIONS, RESULTS, RUNS
 from tests.analysis.made import ok
 from tests.pages.conftest import told

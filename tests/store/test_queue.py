@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import RunState
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import RunState
+from gpuexplore.core.serialization import encode
 from gpuexplore.store import claims, open_store
 from gpuexplore.store.tables import OWNERS, RUNS
 

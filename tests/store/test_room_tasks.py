@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.rooms import ALL_STEPS, LESSON
 from gpuexplore.store import answers, room_tasks
 

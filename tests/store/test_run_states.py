@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import update
 
-from gpuexplore.model import RunState
+from gpuexplore.core.model import RunState
 from gpuexplore.store import open_store, run_states
 from gpuexplore.store.leases import MOST_LOST
 from gpuexplore.store.prune import prune

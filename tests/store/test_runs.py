@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import func, select
 
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Experiment, Progress, Result, RunState, Status
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Experiment, Progress, Result, RunState, Status
 from gpuexplore.store.tables import ENVIRONMENTS, RESULTS, RUNS
 from tests.analysis.made import ok
 

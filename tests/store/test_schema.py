@@ -15,9 +15,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Bandwidth, Device, Experiment
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.model import Bandwidth, Device, Experiment
+from gpuexplore.core.serialization import encode
 from gpuexplore.store import Description, Store, Wanted, open_store
 from gpuexplore.store.database import connect, database_url
 from gpuexplore.store.sqlite_connection import create

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select, update
 
-from gpuexplore.errors import NotFound
-from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
-from gpuexplore.serialization import encode
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import Bandwidth, Experiment, Peak, Shape
+from gpuexplore.core.serialization import encode
 from gpuexplore.store.tables import ENVIRONMENTS, OWN_BANDWIDTHS, OWN_PEAKS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import check_known, keep, take_out
 from tests.analysis.made import device, ok

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from gpuexplore.model import Device, RunState
+from gpuexplore.core.model import Device, RunState
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import DEVICE_SECONDS
 from gpuexplore.store.turns import LEADER_S

@@ -6,7 +6,7 @@ import pytest
 from alembic import command
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.errors import StoreUnavailable
+from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.store import open_store
 from gpuexplore.store.database import connect
 from gpuexplore.store.sqlite_connection import create

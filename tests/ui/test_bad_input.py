@@ -8,7 +8,7 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import ConnectionClosed
 
-from gpuexplore.model import Experiment, Shape
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.store import open_store
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.link import PARAMETERS

@@ -5,7 +5,7 @@ from threading import Event
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.ui import turns
 from gpuexplore.ui.turns import Desk
 from tests.waiting import DEADLINE_S

@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.ui.shared import later
 from gpuexplore.ui.shared.later import ABANDONED_S, KEPT_S, PENDING, Later
 from tests.waiting import DEADLINE_S

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.errors import StoreUnavailable
+from gpuexplore.core.errors import StoreUnavailable
 from tests.waiting import DEADLINE_S
 
 lifespan = import_module("gpuexplore.ui.server.lifespan")  # its package calls the function so

@@ -4,8 +4,8 @@ import pytest
 from starlette.requests import Request
 
 import gpuexplore
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Device, Experiment, Shape
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.model import Device, Experiment, Shape
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.ui import monitoring
 from gpuexplore.ui.monitoring import METRICS_ROUTE, count_error, exposition, metric

@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 import pytest
 
-from gpuexplore.errors import StoreUnavailable
+from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.ui import turns
 from gpuexplore.ui.turns import ALL_S, FREE_S, HOLD_S, LONGEST_S, ONE_S, Debts, FewAtOnce
 from tests.waiting import DEADLINE_S, wait_until

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.model import Flag
+from gpuexplore.core.model import Flag
 from gpuexplore.ui.run.table import shown_row
 from tests.analysis.made import ok
 

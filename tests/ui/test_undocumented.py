@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from gpuexplore.served import PACKAGE
+from gpuexplore.core.served import PACKAGE
 from gpuexplore.ui.navigation import pages
 from scripts.app_server import served
 from tests.docs.markdown import ROOT

@@ -6,7 +6,7 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from gpuexplore.model import Experiment, Shape
+from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.store import open_store
 from gpuexplore.ui.identity import OWNER_COOKIE
 from tests.ui.visitor import visiting

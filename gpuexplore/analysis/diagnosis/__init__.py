@@ -25,8 +25,8 @@ from gpuexplore.analysis.utilization.best_results import (
     why_above_peak,
 )
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.model import Status
-from gpuexplore.units import alike, format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
+from gpuexplore.core.model import Status
+from gpuexplore.core.units import alike, format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
 
 # The diagnosis of a case without a time: what its status means, and what to do next.
 

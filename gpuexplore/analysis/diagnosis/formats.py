@@ -6,9 +6,9 @@ from dataclasses import replace
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.utilization.utilization import arithmetic_of
 from gpuexplore.analysis.verdict import Estimate, compare, ratio_of
-from gpuexplore.dtypes import DTYPES, DType, dtype_named
-from gpuexplore.model import Device, Result
-from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
+from gpuexplore.core.dtypes import DTYPES, DType, dtype_named
+from gpuexplore.core.model import Device, Result
+from gpuexplore.core.units import format_flop_per_s, format_percent, format_ratio, format_seconds
 
 MUCH_FASTER = 1.4
 WORTH_A_SENTENCE = 1.2

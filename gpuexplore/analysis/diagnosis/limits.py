@@ -19,14 +19,14 @@ from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, has_nominal_flops
 from gpuexplore.analysis.verdict import Estimate
-from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
-from gpuexplore.units import (
+from gpuexplore.core.units import (
     format_bytes_per_s,
     format_flop_per_s,
     format_intensity,
     format_percent,
     format_seconds,
 )
+from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 
 BOUND_FROM = 0.6
 FAR_FROM_A_LIMIT = 0.25

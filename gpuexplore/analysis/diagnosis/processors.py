@@ -9,12 +9,12 @@ from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.verdict import compare
 from gpuexplore.backends import load_backend
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Device, Peak
+from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 from gpuexplore.devices import row_of
 from gpuexplore.devices.capabilities import CAPABILITIES
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.model import Device, Peak
 from gpuexplore.operations.compiled import recorded
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 CPU = "cpu"
 SLOW_BELOW = 0.6  # a good library reaches more of the ceiling in a large product

@@ -14,12 +14,12 @@ from gpuexplore.analysis.kernels.memory_access import (
     unpadded_wavefronts,
     wanted_words,
 )
+from gpuexplore.core.model import Shape
+from gpuexplore.core.units import format_percent
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
 from gpuexplore.kernels.ptx import Access, TraceStep, remembering_wavefronts
 from gpuexplore.measure.check.interpreted import BlockRun, RunArray
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
-from gpuexplore.units import format_percent
 
 SIZE = WARP  # to begin with
 MOST_BLOCKS = 4

@@ -6,13 +6,13 @@ from typing import Literal
 
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, code_bound
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import read_whole
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import ComputeCapability
-from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.files.machine_code import MachineCode
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.sass import LoopFacts, facts_of
-from gpuexplore.units import read_whole
 
 USUAL_BLOCK: Block = (256,)
 BlockOrigin = Literal["asked", "file", "default"]

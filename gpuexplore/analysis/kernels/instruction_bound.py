@@ -23,15 +23,15 @@ from typing import Literal
 
 from gpuexplore.analysis.kernels.occupancy import Occupancy
 from gpuexplore.analysis.roofs import attainable_flop_per_s
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
+from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity, format_si
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import capability_named
 from gpuexplore.devices.formula import RATE_CLASSES
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.sass import LoopFacts
 from gpuexplore.kernels.sass.instruction import SPARSE
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity, format_si
 
 Bottleneck = Literal[
     "tensor_cores", "multiply_adds", "special_functions", "issue", "shared_memory", "latency", "global_memory"

@@ -14,13 +14,13 @@ from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop
 from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
+from gpuexplore.core.model import Experiment, Result, Shape
+from gpuexplore.core.serialization import decode
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import capability_of
-from gpuexplore.model import Experiment, Result, Shape
 from gpuexplore.operations.compiled import Recorded, recorded
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
-from gpuexplore.serialization import decode
 
 
 @dataclass(frozen=True, slots=True)

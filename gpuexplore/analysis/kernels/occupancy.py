@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Literal
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Result
+from gpuexplore.core.units import read_whole
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import ComputeCapability, capability_named
-from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
-from gpuexplore.model import Result
-from gpuexplore.units import read_whole
 
 Limiter = Literal["threads", "blocks", "registers", "shared"]
 LIMITERS: dict[Limiter, str] = {

@@ -35,8 +35,8 @@ from gpuexplore.analysis.prediction.gpu.terms import exponential
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Support, arithmetic, ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, Posterior
 from gpuexplore.analysis.prediction.roof import roofs
-from gpuexplore.dtypes import format_named
-from gpuexplore.model import Case, Device, Peak, Result
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 

@@ -10,8 +10,8 @@ from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
 from gpuexplore.analysis.prediction.gpu import CallEstimate
 from gpuexplore.analysis.prediction.ideal_time import CALL_S
 from gpuexplore.analysis.prediction.priors import PRIORS, Posterior, Regime
-from gpuexplore.model import Case, Device
-from gpuexplore.units import format_percent, format_seconds
+from gpuexplore.core.model import Case, Device
+from gpuexplore.core.units import format_percent, format_seconds
 
 RELEVANT = 0.5  # share of a case's variance that an observation shares
 MOST_NAMED = 3

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
+from gpuexplore.core.model import CacheState, Device, Flag, Measurement, Result
 from gpuexplore.devices.torch_devices import TORCH_KINDS
-from gpuexplore.model import CacheState, Device, Flag, Measurement, Result
 from gpuexplore.recorded.published import PublishedMeasurement, Timing
 
 Calls = Literal["graph", "queued", "single"]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions, Prediction, calibrate, predict_each
+from gpuexplore.core.dtypes import FORMATS, format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Result
 from gpuexplore.devices import target_named
-from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Case, Device, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

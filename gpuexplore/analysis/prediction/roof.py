@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.gpu.facts import family_of
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, rated_clock_hz
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Bandwidth, Case, Device, Peak
 from gpuexplore.devices import row_of
-from gpuexplore.dtypes import format_named
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
-from gpuexplore.model import Bandwidth, Case, Device, Peak
 from gpuexplore.operations import operation_named
 
 BOOSTS_FURTHER = re.compile(r"GeForce|GTX|RTX|TITAN|Quadro|Radeon|GB10|Apple")  # in names: clocks are no maximum

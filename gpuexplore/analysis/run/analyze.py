@@ -42,9 +42,9 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.analysis.verdict import Estimate, ratio_of, time_of
 from gpuexplore.analysis.verdict.times import SAMPLES
-from gpuexplore.model import Case, Flag, FlagName, Origin, Result
-from gpuexplore.statistics import median
-from gpuexplore.units import format_percent
+from gpuexplore.core.model import Case, Flag, FlagName, Origin, Result
+from gpuexplore.core.statistics import median
+from gpuexplore.core.units import format_percent
 
 FEWEST = 3  # results that can tell what is usual
 MOST = 0.5  # of the results

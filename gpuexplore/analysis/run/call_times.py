@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log
 
-from gpuexplore.dtypes import dtype_named
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Case, Device, Result
+from gpuexplore.core.once import once
+from gpuexplore.core.statistics import median
 from gpuexplore.measure.check.guard import work
-from gpuexplore.model import Case, Device, Result
-from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recordings
-from gpuexplore.statistics import median
 
 Key = tuple[str, str, str, str]  # operation, implementation, dtype of the arrays and of the arithmetic
 Points = tuple[tuple[float, float], ...]  # work and seconds, ascending

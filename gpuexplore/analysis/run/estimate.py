@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from gpuexplore.analysis.run.call_times import call_times
 from gpuexplore.analysis.utilization.utilization import flop_count
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
+from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
-from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.first_visit import first_kernels
-from gpuexplore.units import format_bytes, format_seconds
 
 START_S = 1.2  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Speedup
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.model import (
+from gpuexplore.core.model import (
     SCHEMA_VERSION,
     Accuracy,
     Case,
@@ -22,8 +22,8 @@ from gpuexplore.model import (
     Run,
     Shape,
 )
-from gpuexplore.serialization import encode
-from gpuexplore.timed import Condition, PhaseName
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.timed import Condition, PhaseName
 
 ABOUT = ("id", "title", "note", "tags", "created_utc", "origin")  # of a run
 _OF_ONE_CASE = ("device", "before", "after")

@@ -10,10 +10,9 @@ from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import has_nominal_flops, shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
-from gpuexplore.model import FlagName, Result, RunSummary
-from gpuexplore.operations.benchmark import BENCHMARK
-from gpuexplore.run_summary import Quality
-from gpuexplore.units import (
+from gpuexplore.core.model import FlagName, Result, RunSummary
+from gpuexplore.core.run_summary import Quality
+from gpuexplore.core.units import (
     alike,
     format_bytes_per_s,
     format_flop_per_s,
@@ -21,6 +20,7 @@ from gpuexplore.units import (
     format_percent,
     format_seconds,
 )
+from gpuexplore.operations.benchmark import BENCHMARK
 
 FEW = 0.1  # of the results may carry a flag in a clean run
 FLAGS: Mapping[Quality, tuple[FlagName, ...]] = MappingProxyType(

@@ -13,10 +13,10 @@ from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Measurement, Phase, Result, Status
-from gpuexplore.timed import Condition
-from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Measurement, Phase, Result, Status
+from gpuexplore.core.timed import Condition
+from gpuexplore.core.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
 MOST_NAMED = 3  # in a sentence
 SummaryRule = Callable[[RunAnalysis], str | None]

@@ -4,8 +4,8 @@ from gpuexplore.analysis.model import Comparison, Context, PeakChoice
 from gpuexplore.analysis.speedup import default_baseline
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, PeakSource
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, default_bandwidth, default_peak, device_of
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Experiment, Peak, PeakKind, Result
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Bandwidth, Experiment, Peak, PeakKind, Result
 
 NO_DEVICE = "the result does not name its device"
 NO_BANDWIDTH = "no memory bandwidth is known for this device: enter one on the page Devices"

@@ -23,13 +23,13 @@ from gpuexplore.analysis.utilization.utilization import (
     measured_peak,
     same_units,
 )
+from gpuexplore.core.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
+from gpuexplore.core.units import format_percent, format_si
 from gpuexplore.devices import Accelerator, formula_peaks, row_of
 from gpuexplore.devices.accelerators import PEAK_FIELDS
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
-from gpuexplore.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_percent, format_si
 
 NOTED_NOISE = 0.1  # of a result in the notes of the table, a standard deviation of its logarithm
 NOTED_SIZE = 8192  # of products whose shape they do not state

@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
+from gpuexplore.core.dtypes import UNKNOWN_DTYPE, dtype_named
+from gpuexplore.core.model import Bandwidth, CacheRoof, CacheState, Case, Device, Peak, Result, Shape, ThreadRoofs, Unit
+from gpuexplore.core.units import UNKNOWN, format_bytes
 from gpuexplore.devices.identity import same_unit
-from gpuexplore.dtypes import UNKNOWN_DTYPE, dtype_named
-from gpuexplore.model import Bandwidth, CacheRoof, CacheState, Case, Device, Peak, Result, Shape, ThreadRoofs, Unit
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.benchmark import BENCHMARK
-from gpuexplore.units import UNKNOWN, format_bytes
 
 MOST_UNNAMED_AXES = 3
 MOST_COUNTS = 4096  # that are kept: every rule about a result asks for its counts again

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, isfinite, log, log1p
 from types import MappingProxyType
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Flag, FlagName, Measurement, Result
-from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, ratios_of_turns, widened
-from gpuexplore.units import (
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Flag, FlagName, Measurement, Result
+from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, ratios_of_turns, widened
+from gpuexplore.core.units import (
     format_bytes,
     format_bytes_per_s,
     format_flop_per_s,

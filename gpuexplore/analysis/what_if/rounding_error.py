@@ -17,9 +17,9 @@ from math import erf, sqrt
 
 import numpy as np
 
-from gpuexplore.dtypes import DType, format_named
-from gpuexplore.model import Accuracy, Shape
-from gpuexplore.once import once
+from gpuexplore.core.dtypes import DType, format_named
+from gpuexplore.core.model import Accuracy, Shape
+from gpuexplore.core.once import once
 from gpuexplore.operations import operation_named
 
 REFERENCE = "fp64"

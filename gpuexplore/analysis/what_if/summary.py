@@ -9,11 +9,10 @@ from gpuexplore.analysis.utilization.peak_sources import best_published
 from gpuexplore.analysis.verdict import Estimate, compare
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import MOST_NAMED, Workload
-from gpuexplore.devices import accelerator_named, near_names
-from gpuexplore.dtypes import format_named
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Origin, Peak
-from gpuexplore.units import (
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Origin, Peak
+from gpuexplore.core.units import (
     format_bytes,
     format_flop_per_s,
     format_interval,
@@ -21,6 +20,7 @@ from gpuexplore.units import (
     format_seconds,
     read_number,
 )
+from gpuexplore.devices import accelerator_named, near_names
 
 # What a visitor knows from elsewhere: times, promised peaks and prices, and the MFU that follows from each peak.
 

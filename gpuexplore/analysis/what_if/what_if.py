@@ -31,10 +31,10 @@ from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.verdict import time_of
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, why_impossible
+from gpuexplore.core.dtypes import DType, format_named
+from gpuexplore.core.model import Case, Device, Origin, Peak, Result
 from gpuexplore.devices import row_of
 from gpuexplore.devices.identity import same_device
-from gpuexplore.dtypes import DType, format_named
-from gpuexplore.model import Case, Device, Origin, Peak, Result
 
 SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
 SECONDS_PER_HOUR = 3600

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exceeded_peak
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.dtypes import DType
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device, Peak, Run, Shape
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Peak, Run, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.shapes import parse_shape

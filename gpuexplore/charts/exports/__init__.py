@@ -13,7 +13,7 @@ from gpuexplore.charts.exports.harnesses import pyperf, pytest_benchmark
 from gpuexplore.charts.exports.html_report import html_report
 from gpuexplore.charts.exports.texts import latex, markdown
 from gpuexplore.charts.frame import to_frame
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 __all__ = ["EXPORTS", "ExportFormat", "Exported", "export", "format_of"]
 

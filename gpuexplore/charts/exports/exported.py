@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.model import Environment, Experiment, Run
-from gpuexplore.naming import default_title, said_of_arrays
+from gpuexplore.core.model import Environment, Experiment, Run
+from gpuexplore.core.naming import default_title, said_of_arrays
 
 
 @dataclass(frozen=True, slots=True)

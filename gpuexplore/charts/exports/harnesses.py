@@ -11,10 +11,10 @@ from typing import Any
 
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.charts.exports.exported import Exported
-from gpuexplore.model import Environment, Measurement
+from gpuexplore.core.model import Environment, Measurement
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.statistics import quantile
 from gpuexplore.recorded.harnesses import CASE
-from gpuexplore.serialization import encode
-from gpuexplore.statistics import quantile
 
 PYPERF_VERSION, PYTEST_BENCHMARK_VERSION = "1.0", "5.2.3"
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
 
 PictureType = Literal["svg", "png"]
 WIDTH, HEIGHT = 820, 400

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.exports.exported import Exported
-from gpuexplore.request import as_command, from_experiment
-from gpuexplore.units import (
+from gpuexplore.core.units import (
     UNKNOWN,
     format_interval,
     format_percent,
@@ -17,6 +16,7 @@ from gpuexplore.units import (
     format_work_rate,
     in_one_unit,
 )
+from gpuexplore.request import as_command, from_experiment
 
 HEADING = ("size", "dtype", "implementation", "device", "time", "95 % interval", "speedup", "rate", "MFU", "status")
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~$])")

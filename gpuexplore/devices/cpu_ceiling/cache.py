@@ -10,14 +10,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.devices.cpu import UNWATCHED
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.cpu_ceiling.loops import TILES_PER_FMA
 from gpuexplore.devices.directories import cache_directory
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
-from gpuexplore.serialization import decode, encode
 
 CEILING_VERSION = 4  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # on a machine that is never quiet, and on later occasions

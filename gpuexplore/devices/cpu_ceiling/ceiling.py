@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import CacheRoof
 from gpuexplore.devices.cpu import CacheLevel
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import CacheRoof
 
 FILLED = 0.5  # of a thread's share: other data, the code and the stack have room beside the arrays
 PASSES_BY = 2  # cyclic reading of twice a cache leaves next to nothing in it, so the level behind it delivers

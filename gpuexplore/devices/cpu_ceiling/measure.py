@@ -18,6 +18,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Bandwidth, CacheRoof
+from gpuexplore.core.units import format_bytes
 from gpuexplore.devices.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
 from gpuexplore.devices.cpu_ceiling.ceiling import (
     ASSUMED_CACHE_BYTES,
@@ -39,9 +42,6 @@ from gpuexplore.devices.cpu_ceiling.loops import (
     unreached_dtypes,
 )
 from gpuexplore.devices.cpu_times import cpu_lost_share, read_cpu_times
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.model import Bandwidth, CacheRoof
-from gpuexplore.units import format_bytes
 
 TRIALS = 60
 TRIALS_ALONE = 15  # of one thread, which nothing but the others of this machine disturbs

@@ -10,9 +10,21 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.streams import say
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import (
+    UNKNOWN,
+    format_bytes,
+    format_bytes_per_s,
+    format_energy,
+    format_flop_per_s,
+    format_interval,
+    format_money,
+    format_percent,
+    format_seconds,
+    format_work_rate,
+)
 from gpuexplore.devices import discover, ensure_ceiling, readings
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, Citation, GpuChoice, Price, citations
 from gpuexplore.features.atlas.analysis.answers import (
     EXAMPLE,
@@ -27,18 +39,6 @@ from gpuexplore.features.atlas.analysis.answers import (
 )
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
-from gpuexplore.units import (
-    UNKNOWN,
-    format_bytes,
-    format_bytes_per_s,
-    format_energy,
-    format_flop_per_s,
-    format_interval,
-    format_money,
-    format_percent,
-    format_seconds,
-    format_work_rate,
-)
 
 MOST_ROWS = 40  # of a table for people
 LONGEST_CELL = 44

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import Words, name_typed, text_typed
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choices_asked, points_asked
 from gpuexplore.shapes import split
-from gpuexplore.typed_text import Words, name_typed, text_typed
 
 
 def atlas(operation: str | None = None, gpus: Words = (), dtypes: Words = (), source: str = "") -> Atlas:

@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from gpuexplore.backends.host import version_of
-from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.core.errors import Cancelled, InvalidInput
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.typed_text import readable
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Device
-from gpuexplore.serialization import encode
-from gpuexplore.typed_text import readable
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun, of_kind
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode
 from gpuexplore.features.errors.measure import ERRORS, CommonError, Message, Provoked
-from gpuexplore.model import Device
-from gpuexplore.serialization import decode
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices

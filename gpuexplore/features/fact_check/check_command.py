@@ -10,10 +10,10 @@ from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.predict_command import add_calls, prediction_json
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import discover, ensure_ceiling, readings
-from gpuexplore.dtypes import FORMATS
 from gpuexplore.features.fact_check.analysis.possible import Possibility, is_possible, rate_words
-from gpuexplore.units import format_seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,11 @@ from numbers import Real
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import Words, name_typed
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.fact_check.analysis.possible import Possibility
 from gpuexplore.features.fact_check.analysis.possible import is_possible as judged_time
-from gpuexplore.typed_text import Words, name_typed
 
 
 def is_possible(

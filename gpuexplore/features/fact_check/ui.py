@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from gpuexplore.core.model import Device, Result, Run
 from gpuexplore.features.fact_check.analysis.claim import Claim
 from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judgements
 from gpuexplore.features.fact_check.analysis.measured import experiments
-from gpuexplore.model import Device, Result, Run
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.submit import show_what_ended, start, started

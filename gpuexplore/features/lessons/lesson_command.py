@@ -17,6 +17,7 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
+from gpuexplore.core.model import Case, Device, Experiment, Origin, Result
 from gpuexplore.devices import discover, lessons_directory
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, with_colon
 from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog, lesson_at
@@ -28,7 +29,6 @@ from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.model import Case, Device, Experiment, Origin, Result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 TEMPLATE = FOLDER / "sheet.html.jinja"

@@ -9,9 +9,9 @@ import pandas as pd
 from gpuexplore.charts.axes import si_label, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
-from gpuexplore.units import format_gigabytes
 
 HEIGHT = 360
 MOST_MOMENTS = 240  # more would be narrower than a pixel

@@ -9,8 +9,9 @@ from typing import Any
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import UNKNOWN, format_gigabytes
 from gpuexplore.devices import readings
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.memory.analysis import own_module
 from gpuexplore.features.memory.analysis.fits import (
     WELL_KNOWN,
@@ -30,7 +31,6 @@ from gpuexplore.features.memory.analysis.training import MemoryTimeline, Timelin
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.operations.of_users import module_of, split_source
 from gpuexplore.shapes import split
-from gpuexplore.units import UNKNOWN, format_gigabytes
 
 FORM = "FILE.py[:FUNCTION]"
 OF_A_MODULE = "--optimizer, --gpu and --json"

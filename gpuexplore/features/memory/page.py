@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.ui.choice import choose, reset
 from gpuexplore.features.memory.ui.view import show_countings, show_kinds, show_memory
 from gpuexplore.ui.glossary import page_help

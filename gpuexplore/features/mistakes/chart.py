@@ -7,8 +7,8 @@ import pandas as pd
 
 from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core.units import format_interval
 from gpuexplore.features.mistakes.catalog.contract import UNITS, MistakeObservation, Quantity, WayReading
-from gpuexplore.units import format_interval
 
 ROW_HEIGHT, AXIS_HEIGHT = 58, 56
 MOST_TICKS = 7

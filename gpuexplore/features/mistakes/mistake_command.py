@@ -7,10 +7,10 @@ from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.units import format_interval, format_multiple
 from gpuexplore.features.mistakes.catalog import MISTAKES, activity_of, mistake_named
 from gpuexplore.features.mistakes.catalog.contract import UNITS, Mistake, MistakeObservation
-from gpuexplore.serialization import decode, encode
-from gpuexplore.units import format_interval, format_multiple
 
 WRONG = Words(below="too small", above="too large", question="whether it differs on this machine")
 

@@ -6,12 +6,13 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.units import format_multiple
 from gpuexplore.features.mistakes.catalog import KIND, MISTAKES, activity_of
 from gpuexplore.features.mistakes.catalog.contract import Mistake, MistakeObservation
 from gpuexplore.features.mistakes.chart import wrong_and_right
 from gpuexplore.features.mistakes.mistake_command import difference
-from gpuexplore.model import Device
-from gpuexplore.serialization import decode
 from gpuexplore.ui import link
 from gpuexplore.ui.activity import PARAMETER as ACTIVITY
 from gpuexplore.ui.activity import newest_done, show_activity, start_activity, started_activity
@@ -20,7 +21,6 @@ from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
-from gpuexplore.units import format_multiple
 
 NAME = "name"
 WITHIN = timedelta(hours=1)

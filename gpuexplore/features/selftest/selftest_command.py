@@ -19,8 +19,11 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import check_writable, print_json
 from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import say_who_is_waited_for
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.devices import GPU_KINDS, device_named, discover
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (
@@ -39,9 +42,6 @@ from gpuexplore.features.selftest.suite.contract import (
 )
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.conditions.environment import git_commit, utc_now
-from gpuexplore.model import Device
-from gpuexplore.serialization import encode
-from gpuexplore.units import format_whole_seconds
 
 RESERVE_S = 8.0  # to end what runs, and to write the report
 NOT_QUICK = "not part of the quick test"

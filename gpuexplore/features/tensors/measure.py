@@ -15,10 +15,14 @@ import numpy.typing as npt
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Accuracy, Case, Device, Measurement, Options, Shape
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.statistics import ratio_of_turns
+from gpuexplore.core.units import read_whole
 from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, device_for, new_flush
@@ -28,10 +32,6 @@ from gpuexplore.measure.conditions.environment import describe_environment, free
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
-from gpuexplore.model import Accuracy, Case, Device, Measurement, Options, Shape
-from gpuexplore.serialization import encode
-from gpuexplore.statistics import ratio_of_turns
-from gpuexplore.units import read_whole
 
 # The ways to read a strided tensor that are timed beside each other, each with what it has to give.
 #

@@ -8,7 +8,8 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_bytes, format_interval, format_ratio
 from gpuexplore.features.tensors.analysis import Chain, ChainStep, StepRefused, Storage, TensorView, evaluate
 from gpuexplore.features.tensors.analysis.explain import (
     reading_sentences,
@@ -27,7 +28,6 @@ from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select, show_problem
-from gpuexplore.units import format_bytes, format_interval, format_ratio
 
 _SIX = "x = tensor([[1, 2, 3], [4, 5, 6]])"
 EXAMPLES: Mapping[str, str] = MappingProxyType(

@@ -8,8 +8,8 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.features.trace.analysis import TraceRow, TraceTable
-from gpuexplore.units import format_percent, format_seconds
 
 MOST_BARS = 12  # the others are one bar
 OTHERS, OF_NO_KIND = "all others", "other"

@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from gpuexplore.analysis.prediction import USUAL_CALLS
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.trace.analysis import TraceRow, TraceTable, headline, notes
 from gpuexplore.features.trace.analysis.file import MOST_BYTES as MOST_COMMAND_BYTES
 from gpuexplore.features.trace.analysis.file import SUFFIXES
@@ -17,7 +18,6 @@ from gpuexplore.features.trace.analysis.headline import dtype_words, kind_of_cal
 from gpuexplore.features.trace.analysis.roof import CPU
 from gpuexplore.features.trace.chart import time_by_operation
 from gpuexplore.jobs.reading import read_apart
-from gpuexplore.model import Device
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared

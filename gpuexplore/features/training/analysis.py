@@ -6,10 +6,10 @@ from math import hypot
 
 from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare
 from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
+from gpuexplore.core.model import Flag
+from gpuexplore.core.statistics import widened
+from gpuexplore.core.units import format_ratio
 from gpuexplore.features.training.measure.contract import Timing, TrainingReport
-from gpuexplore.model import Flag
-from gpuexplore.statistics import widened
-from gpuexplore.units import format_ratio
 
 
 def time_doubts(report: TrainingReport) -> tuple[Doubt, ...]:

@@ -7,8 +7,8 @@ import pandas as pd
 
 from gpuexplore.charts.axes import powers_of_two, si_label
 from gpuexplore.charts.reference_lines import labelled_rule
+from gpuexplore.core.units import UNKNOWN, format_seconds
 from gpuexplore.features.training.measure.contract import PHASES, ModeReport, TrainingReport
-from gpuexplore.units import UNKNOWN, format_seconds
 
 LOSS_HEIGHT, PHASES_HEIGHT, ROW_HEIGHT, SCALE_HEIGHT = 360, 130, 40, 240
 MOST_POINTS = 400  # of a line: more are narrower than a pixel

@@ -6,7 +6,9 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Device
+from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.features.training.analysis import conclusions
 from gpuexplore.features.training.chart import losses, phases, scales
 from gpuexplore.features.training.measure import (
@@ -20,14 +22,12 @@ from gpuexplore.features.training.measure import (
 )
 from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing
 from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
-from gpuexplore.model import Device
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import device, segments, select, several, show_problem, text
-from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
 
 OWN = "own widths"
 DEFAULT_WIDTHS = "784-256-10"

@@ -8,10 +8,10 @@ import pandas as pd
 from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label, x_value, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_seconds
 from gpuexplore.features.transfer.analysis.comparison import BreakEven, SizePoint
 from gpuexplore.features.transfer.analysis.link import TimeSpan
 from gpuexplore.features.transfer.measure.contract import TransferReading
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_seconds
 
 HEIGHT, STACK_HEIGHT = 320, 260
 BYTES_LABEL = (

@@ -9,8 +9,11 @@ from gpuexplore.analysis.verdict import Relation
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.units import format_bytes_per_s, format_interval, format_seconds
 from gpuexplore.devices import check_measured_on, device_named, discover, ensure_ceiling, readings, target_named
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.transfer.analysis import (
     BreakEven,
     ComparedSide,
@@ -27,10 +30,7 @@ from gpuexplore.features.transfer.analysis import (
 )
 from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Path
 from gpuexplore.features.transfer.measure.contract import PARTS, TransferReadings, activity_of
-from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.serialization import decode, encode
-from gpuexplore.units import format_bytes_per_s, format_interval, format_seconds
 
 FASTER: Mapping[Relation | None, str] = {"below": "this CPU", "above": "the GPU", None: "cannot be told"}
 

@@ -13,7 +13,7 @@ import pandas as pd
 from gpuexplore.charts.axes import MOST_TICKS, log_axis, log_ticks
 from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.statistics import median
+from gpuexplore.core.statistics import median
 
 FEW_BINS = 4
 FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade, where guesses are close together

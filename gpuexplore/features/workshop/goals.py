@@ -11,11 +11,11 @@ from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization.best_results import is_plausible, is_ranked
 from gpuexplore.analysis.utilization.utilization import size_of
-from gpuexplore.dtypes import DTYPES, dtype_named
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES, dtype_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import check_characters
+from gpuexplore.core.units import format_percent, format_seconds, read_number, read_seconds, read_whole
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.typed_text import check_characters
-from gpuexplore.units import format_percent, format_seconds, read_number, read_seconds, read_whole
 
 LONGEST = 40  # characters of a setting
 GPU = "gpu"  # a side of a comparison that is any GPU

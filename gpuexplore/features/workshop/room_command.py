@@ -7,7 +7,7 @@ from pathlib import Path
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.workshop.goals import KINDS, goal_of
 from gpuexplore.features.workshop.report.export import FORMATS, names_of

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final, Literal, Protocol
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.model import Case, Device, Result
+from gpuexplore.core.model import Case, Device, Result
 
 LEAVE_OFF: Final = "leave off"  # others go first: what has a provisional result is finished another time
 IsCancelled = Callable[[], bool | Literal["leave off"]]

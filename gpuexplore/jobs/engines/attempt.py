@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuexplore.activity import ActivityReport
-from gpuexplore.errors import CANCELLED, InvalidInput
+from gpuexplore.core.errors import CANCELLED, InvalidInput
+from gpuexplore.core.model import Case, Flag, Result, Status
+from gpuexplore.core.units import format_gigabytes, format_seconds, read_bytes, read_seconds
 from gpuexplore.jobs.engines import LEAVE_OFF, IsCancelled
 from gpuexplore.jobs.engines.process import MAX_BYTES, Worker
 from gpuexplore.jobs.journal import (
@@ -25,9 +27,7 @@ from gpuexplore.jobs.journal import (
 )
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.measure.conditions.environment import USABLE_SHARE, free_host_bytes
-from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.operations.implementation import OF_USERS
-from gpuexplore.units import format_gigabytes, format_seconds, read_bytes, read_seconds
 
 LOG = logging.getLogger(__name__)
 VMSTAT = Path("/proc/vmstat")

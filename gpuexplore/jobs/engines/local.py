@@ -17,8 +17,9 @@ from pathlib import Path
 from filelock import Timeout
 
 from gpuexplore.activity import Activity, ActivityReport, kind_named
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.model import Case, Device, Result, Status
 from gpuexplore.devices import GPU_KINDS
-from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines import IsCancelled
 from gpuexplore.jobs.engines.attempt import CANCELLATION, Attempt, Failure, WorkerLimits
 from gpuexplore.jobs.engines.process import DeviceProcess
@@ -26,7 +27,6 @@ from gpuexplore.jobs.journal import WorkerTask, write_task
 from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock
 from gpuexplore.jobs.pooling import pooled
 from gpuexplore.measure.conditions.spread_log import note_results
-from gpuexplore.model import Case, Device, Result, Status
 
 LOG = logging.getLogger(__name__)
 RUNNER = "gpuexplore.measure.runner"

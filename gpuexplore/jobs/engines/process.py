@@ -22,11 +22,11 @@ from typing import IO
 
 import psutil
 
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Case, Device
+from gpuexplore.core.typed_text import readable
 from gpuexplore.devices import TORCH_KINDS
-from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure import process_settings
-from gpuexplore.model import Case, Device
-from gpuexplore.typed_text import readable
 
 LOG = logging.getLogger(__name__)
 MAX_BYTES = 64_000  # of what each case prints: no more of it than a log can take

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from gpuexplore.errors import InvalidInput, TooLarge
+from gpuexplore.core.errors import InvalidInput, TooLarge
+from gpuexplore.core.units import format_bytes
 from gpuexplore.kernels.files.cubin import FATBIN, MAGIC, Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxKernel, PtxText, read_ptx
-from gpuexplore.units import format_bytes
 
 MOST_BYTES = 4 * 2**20  # of a file; a library's PTX is larger, one kernel's never
 SUFFIXES = (".ptx", ".cubin")

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.errors import InvalidInput
-from gpuexplore.units import read_number, read_whole
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import read_number, read_whole
 
 MOST_ELEMENTS = 2**20
 SEED = 0  # of random numbers: what is run again gives the same

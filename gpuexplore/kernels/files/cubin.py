@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block
 
 MAGIC, CUDA = b"\x7fELF", 190  # e_machine of EM_CUDA

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices.capabilities import CAPABILITIES
-from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.files.cubin import Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxText
 from gpuexplore.kernels.geometry import Block

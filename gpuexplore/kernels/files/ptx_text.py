@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block
 
 REGISTERS = 65_536  # of a multiprocessor of each GPU that has `setmaxnreg`

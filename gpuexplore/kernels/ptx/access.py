@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
 from gpuexplore.kernels.ptx.device_memory import DEVICE_BASE
 from gpuexplore.kernels.ptx.memories import Lanes, Memories

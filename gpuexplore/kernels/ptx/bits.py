@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.arithmetic import elementwise
 from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Step
 from gpuexplore.kernels.ptx.program import Instruction

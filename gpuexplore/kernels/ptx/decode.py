@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.access import ACCESS, access_bytes, space_named
 from gpuexplore.kernels.ptx.arithmetic import ARITHMETIC, flushed
 from gpuexplore.kernels.ptx.bits import BITS

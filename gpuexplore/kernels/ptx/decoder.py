@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.program import (
     Address,
     Instruction,

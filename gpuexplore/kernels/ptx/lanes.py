@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
 from gpuexplore.kernels.ptx.program import Instruction
 from gpuexplore.kernels.ptx.registers import LANES, Values, scalar

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.errors import InvalidInput, TooLarge, TooSlow
+from gpuexplore.core.errors import InvalidInput, TooLarge, TooSlow
 from gpuexplore.kernels.ptx.block import Block, Grid, SharedMemory
 from gpuexplore.kernels.ptx.decode import Observer, decoded, smallest_access
 from gpuexplore.kernels.ptx.decoder import Decoder

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.block import AT_ONCE, SharedMemory
 from gpuexplore.kernels.ptx.device_memory import DEVICE_BASE, WINDOWS, DeviceMemory, space_of
 from gpuexplore.kernels.ptx.registers import LANES, Values

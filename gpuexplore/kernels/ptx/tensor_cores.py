@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
 from gpuexplore.kernels.ptx.memories import Memories
 from gpuexplore.kernels.ptx.program import Instruction

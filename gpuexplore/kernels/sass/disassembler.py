@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, SassInstruction
 from gpuexplore.kernels.sass.loops import with_descriptors
 

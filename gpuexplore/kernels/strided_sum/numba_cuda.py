@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import cuda
 
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import dtype_named
+from gpuexplore.core.dtypes import dtype_named
 
 THREADS, STRETCH = 256, 8 * 256
 MOST_BLOCKS = 2048  # enough to fill any GPU

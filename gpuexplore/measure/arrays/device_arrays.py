@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, arange, as_tensor, cat, empty, equal, from_numpy, isfinite, isnan, matmul
 
 from gpuexplore.backends import torch as torch_backend
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.model import DataMode, Device
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import DrawnInput, numbers_of, quantiles
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 from gpuexplore.measure.arrays.wide import Wide, neighbours
-from gpuexplore.model import DataMode, Device
 
 Array = npt.NDArray[np.float64]
 

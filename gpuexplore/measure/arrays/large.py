@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import DType, Stored
-from gpuexplore.model import DataMode, Shape
+from gpuexplore.core.dtypes import DType, Stored
+from gpuexplore.core.model import DataMode, Shape
 from gpuexplore.operations.contract import Operation
 
 QUANTILES = 2**16

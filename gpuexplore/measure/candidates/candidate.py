@@ -18,15 +18,15 @@ import numpy.typing as npt
 from gpuexplore.backends import Backend, load_backend
 from gpuexplore.backends.host import aligned
 from gpuexplore.backends.timer import Call, Clock, Timer
+from gpuexplore.core.dtypes import DTYPES, DType, Stored, dtype_named
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import Accuracy, CacheState, Case, Device, Shape
+from gpuexplore.core.timed import PhaseName
 from gpuexplore.devices import GPU_KINDS, is_cut_into_instances
-from gpuexplore.dtypes import DTYPES, DType, Stored, dtype_named
-from gpuexplore.errors import Unsupported
 from gpuexplore.measure.arrays.large import DrawnInput, is_large
-from gpuexplore.model import Accuracy, CacheState, Case, Device, Shape
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Operation, Phased
 from gpuexplore.operations.implementation import Implementation
-from gpuexplore.timed import PhaseName
 
 WINDOW_S = 1e-3  # of calls that are compared with those before
 NO_FASTER = 0.98  # of the time of the window before: noise moves it by less

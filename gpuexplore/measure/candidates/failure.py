@@ -7,10 +7,18 @@ terminated and relaunched": https://docs.nvidia.com/cuda/cuda-driver-api/group__
 
 import re
 
+from gpuexplore.core.errors import (
+    Cancelled,
+    GpuExploreError,
+    TooLarge,
+    TooSlow,
+    Unsupported,
+    WrongReturn,
+    not_installed,
+)
+from gpuexplore.core.model import Accuracy, Case, Device, Environment, Result, Status
+from gpuexplore.core.typed_text import LONGEST_REASON, readable
 from gpuexplore.devices import GPU_KINDS, is_lost
-from gpuexplore.errors import Cancelled, GpuExploreError, TooLarge, TooSlow, Unsupported, WrongReturn, not_installed
-from gpuexplore.model import Accuracy, Case, Device, Environment, Result, Status
-from gpuexplore.typed_text import LONGEST_REASON, readable
 
 BREAKS_CONTEXT = re.compile(
     r"(?:[\[(]|\berror:? )(?:214|220|700|702|71\d|72[01]|999)\b"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.model import Accuracy, Shape
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 from gpuexplore.operations.scales import NEGLIGIBLE

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.model import Accuracy, Shape, WorstElement
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 from gpuexplore.measure.check.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
 from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference, Place
 from gpuexplore.measure.check.inputs import Reference
-from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 

@@ -8,7 +8,8 @@ from itertools import count, groupby
 from math import sqrt
 from threading import active_count
 
-from gpuexplore.dtypes import DType, dtype_named
+from gpuexplore.core.dtypes import DType, dtype_named
+from gpuexplore.core.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.measure.arrays.large import DrawnInput, drawn, is_large, layout
 from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate, place_for
 from gpuexplore.measure.candidates.failure import cause_of, failed
@@ -18,7 +19,6 @@ from gpuexplore.measure.check.shared_state import allow_tf32
 from gpuexplore.measure.check.untouched import Untouched
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import load_build, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Growth

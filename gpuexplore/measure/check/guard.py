@@ -7,18 +7,18 @@ until its call is long enough for overheads to be negligible, or until the estim
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import TooLarge, TooSlow
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import TooLarge, TooSlow
+from gpuexplore.core.model import Case, Device, Shape
+from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import is_large, layout
 from gpuexplore.measure.arrays.sums import TOGETHER
 from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES, PROVED_ROWS
 from gpuexplore.measure.conditions.environment import free_bytes
-from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.sampling import most_lines
-from gpuexplore.units import format_bytes, format_seconds
 
 MAX_BUDGET_MULTIPLE = 40  # a case may take this many times its sampling budget: slow calls still get an interval
 MIN_CALLS = 4  # one first call, three samples

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import DType
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Shape
 from gpuexplore.measure.arrays.large import BlockLayout, DrawnInput, Lengths, layout
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 from gpuexplore.measure.candidates.candidate import device_arrays
 from gpuexplore.measure.check.inputs import Reference
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.sampling import EVERY, lines
 

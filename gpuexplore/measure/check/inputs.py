@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
+from gpuexplore.core.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
+from gpuexplore.core.model import DataMode, Shape
 from gpuexplore.measure.arrays.large import CONSTANTS
 from gpuexplore.measure.arrays.sums import Sums, sums_of
 from gpuexplore.measure.check.correctness import rounded_error, summed_error
-from gpuexplore.model import DataMode, Shape
 from gpuexplore.operations.contract import Arrays, Operation
 
 Expected = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.float32]]  # index, values and what they were summed of

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput, TooLarge
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput, TooLarge
+from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.kernels.geometry import WARP, Lengths
 from gpuexplore.kernels.ptx import BlockTrace, Grid, LaunchOptions, TraceStep, addresses_of, parse, run
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 

@@ -17,7 +17,9 @@ from itertools import islice
 
 import numpy as np
 
-from gpuexplore.dtypes import Stored
+from gpuexplore.core.dtypes import Stored
+from gpuexplore.core.model import Accuracy
+from gpuexplore.core.units import format_seconds
 from gpuexplore.measure.candidates.candidate import Candidate, Inputs, bits, device_arrays, wake_briefly
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.correctness import Output, describe
@@ -25,8 +27,6 @@ from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.conditions.idle_threads import longest_wait_s
-from gpuexplore.model import Accuracy
-from gpuexplore.units import format_seconds
 
 NOT_NEW = (
     "it returned an array that this call has not written: the result of an earlier call, or memory that is not filled"

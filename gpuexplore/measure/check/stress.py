@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.errors import GpuExploreError, Unsupported
+from gpuexplore.core.model import Case, Shape
 from gpuexplore.devices import thread_runs
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.errors import GpuExploreError, Unsupported
 from gpuexplore.measure.arrays.large import is_large
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.candidates.failure import describe_error
@@ -24,7 +25,6 @@ from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
-from gpuexplore.model import Case, Shape
 from gpuexplore.operations import load_build
 from gpuexplore.operations.awkward import AWKWARD, shapes_of
 from gpuexplore.operations.contract import Operation

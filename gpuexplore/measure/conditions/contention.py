@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from gpuexplore.backends.timer import Call
+from gpuexplore.core.model import Environment, Flag
+from gpuexplore.core.statistics import quantile
+from gpuexplore.core.units import format_percent
 from gpuexplore.devices import CpuLoss
-from gpuexplore.model import Environment, Flag
-from gpuexplore.statistics import quantile
-from gpuexplore.units import format_percent
 
 SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
 USUAL = 0.9  # of the looks at a core were below it: neither a burst of its clock nor what neighbours leave

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import gpuexplore
 from gpuexplore.backends import load_backend
+from gpuexplore.core.model import Device, Environment
+from gpuexplore.core.pools import POOL_SETTINGS
+from gpuexplore.core.served import COMMIT
 from gpuexplore.devices import TORCH_KINDS, free_gpu_bytes, governor, memory_by_sysconf
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.model import Device, Environment
-from gpuexplore.pools import POOL_SETTINGS
-from gpuexplore.served import COMMIT
 
 STATM = Path("/proc/self/statm")  # pages: of the address space, resident, ...
 USABLE_SHARE = 0.9  # allocators and the driver need the rest

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.core.model import Case, Result
 from gpuexplore.devices import thread_waits
-from gpuexplore.model import Case, Result
 
 TASKS = Path("/proc/self/task")
 

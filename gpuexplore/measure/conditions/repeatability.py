@@ -13,14 +13,14 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Literal
 
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Case, Device, Measurement, Result
+from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.statistics import median, student_t
 from gpuexplore.devices import cache_directory
 from gpuexplore.devices.identity import device_key
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import GpuExploreError
-from gpuexplore.model import Case, Device, Measurement, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.serialization import decode, encode
-from gpuexplore.statistics import median, student_t
 
 REPEATABILITY_VERSION = 4  # raise it when placement or sampling changes: older tables are then no longer used
 FEWEST_PROCESSES = 5

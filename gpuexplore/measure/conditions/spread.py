@@ -12,8 +12,10 @@ from functools import lru_cache
 from math import log, sqrt
 from statistics import fmean
 
+from gpuexplore.core.hardware import MachineKind
+from gpuexplore.core.model import Case, Device, Measurement, Result
+from gpuexplore.core.statistics import median
 from gpuexplore.devices.cpu import machine_kind
-from gpuexplore.hardware import MachineKind
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.measure.conditions.spread_log import (
     CaseHistory,
@@ -27,8 +29,6 @@ from gpuexplore.measure.conditions.spread_log import (
     prior,
     threads_of,
 )
-from gpuexplore.model import Case, Device, Measurement, Result
-from gpuexplore.statistics import median
 
 NORMAL_95 = 1.96
 PRIOR_WEIGHT = 8.0  # medians

@@ -14,13 +14,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal
 
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.hardware import MachineKind
+from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Result
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.devices import cache_directory
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.hardware import MachineKind
-from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.serialization import decode, encode
 
 # How far processes lie from each other before anything was learned: by length of a call, threads and kind of machine.
 #

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import log
 
+from gpuexplore.core.model import CacheState, Case, Contrast, Phase, Shape
+from gpuexplore.core.statistics import interval_of_few, median, ratios_of_turns
+from gpuexplore.core.timed import Alignment, PhaseName
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check.group import Group
@@ -17,9 +20,6 @@ from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.check.untouched import ChangedProcess
 from gpuexplore.measure.conditions.contention import is_slow
 from gpuexplore.measure.sample.timing import Sampling, plan_rounds, sample_alone, warm_up
-from gpuexplore.model import CacheState, Case, Contrast, Phase, Shape
-from gpuexplore.statistics import interval_of_few, median, ratios_of_turns
-from gpuexplore.timed import Alignment, PhaseName
 
 LOG = logging.getLogger(__name__)
 EXPECTED_S = 2.0  # with what may have to be compiled again

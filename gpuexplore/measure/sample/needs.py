@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import inf, log
 
+from gpuexplore.core.statistics import interval_of_few, median, ratios_of_turns
 from gpuexplore.measure.conditions.contention import WAITED_ABOVE
 from gpuexplore.measure.sample.timing import Sampling
-from gpuexplore.statistics import interval_of_few, median, ratios_of_turns
 
 ENOUGH_ROUNDS = 3  # that every case gets, before any gets more
 SLOW_CALLS = 3  # that are timed, after the first one

@@ -11,7 +11,8 @@ from itertools import chain, repeat
 from math import inf
 from random import Random
 
-from gpuexplore.errors import Cancelled, Unsupported
+from gpuexplore.core.errors import Cancelled, Unsupported
+from gpuexplore.core.model import Case, Device, Measurement, Shape
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S, Candidate, cache_mode, flush_bytes, unsupported
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import (
@@ -38,7 +39,6 @@ from gpuexplore.measure.sample.timing import (
     sample_in_rounds,
     warm_up,
 )
-from gpuexplore.model import Case, Device, Measurement, Shape
 
 FLUSHED = 2  # buffers: one is overwritten, the other one read
 HOST = Device("cpu", "cpu", "the host of a GPU")

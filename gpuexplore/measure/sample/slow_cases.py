@@ -11,7 +11,7 @@ implementation afterwards.
 from collections.abc import Collection
 from math import prod
 
-from gpuexplore.model import Case, Result, Status
+from gpuexplore.core.model import Case, Result, Status
 
 SLOW_S = 0.05  # of the calls of a group, one of each case
 SHORTEST_S = 1e-3  # shorter calls are not scaled to larger sizes: their fixed cost would be

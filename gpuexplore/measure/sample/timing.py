@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from gpuexplore.backends.timer import Clock
+from gpuexplore.core.model import Accuracy, Case, Measurement
+from gpuexplore.core.statistics import median, median_interval
 from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.environment import resident_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper, longest_wait_s
-from gpuexplore.model import Accuracy, Case, Measurement
-from gpuexplore.statistics import median, median_interval
 
 WARM_UP_S = 5e-3
 WARM_UP_CALLS = 2

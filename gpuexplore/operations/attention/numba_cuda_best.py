@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.async_copies import (

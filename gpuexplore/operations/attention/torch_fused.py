@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from gpuexplore.backends.torch import take_over
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType, *, causal: bool = False) -> Callable[[], object]:

@@ -9,8 +9,8 @@ from math import prod
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Geometry
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.matmul import TENSOR_CORES, warp_tile

@@ -6,7 +6,7 @@ the kernel, makes it cheap.
 
 from numba import cuda
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.intrinsics.vectors import kept

@@ -6,7 +6,7 @@ kernel, makes it cheap.
 
 from numba import cuda
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.register_tiles.steps import matrix_product

@@ -11,7 +11,7 @@ each step between the products, which is what small networks wait for.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numpy, by_torch_variants
 from gpuexplore.operations.training import (

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cpu_formats import widen
 from gpuexplore.kernels.row_panels import COLUMNS, ROWS, multiply_rows
 

@@ -6,7 +6,7 @@ What the trials cost is in the first call; how much workspace an algorithm may t
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.operations.conv2d.torch_convolution import cudnn
 
 

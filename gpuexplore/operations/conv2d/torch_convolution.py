@@ -15,7 +15,7 @@ from torch.nn.functional import conv2d
 
 from gpuexplore.backends.torch import take_over
 from gpuexplore.backends.torch_place import is_rocm
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:

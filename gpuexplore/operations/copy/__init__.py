@@ -6,8 +6,8 @@ One element is read and one written, what STREAM's copy counts: https://www.cs.v
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import GRID_STRIDE
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example
 from gpuexplore.operations.families import element_wise
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy_alone, by_torch_in_grains

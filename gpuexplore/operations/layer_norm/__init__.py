@@ -8,8 +8,8 @@ row stays in a cache between its passes.
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import row_wise
 from gpuexplore.operations.implementations import (

@@ -10,7 +10,7 @@ from typing import Any
 from torch.nn.functional import layer_norm
 
 from gpuexplore.backends.torch import take_over
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.operations.layer_norm import EPSILON
 
 

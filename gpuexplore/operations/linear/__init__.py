@@ -6,7 +6,7 @@ at b = 1, as when a model answers a single request, every weight is used once an
 
 import numpy as np
 
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.matmul import TENSOR_CORES, WARP_TILES

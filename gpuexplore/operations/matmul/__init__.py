@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Block, Geometry, Lengths
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.operations.implementations import (

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cpu_formats import narrow, widen
 
 

@@ -18,7 +18,7 @@ from numba import njit, prange, typeof, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cpu_formats import narrow
 from gpuexplore.kernels.cpu_micro_kernel import add_product, join, lanes_of, packed_dtype, terms_of, tile_for
 

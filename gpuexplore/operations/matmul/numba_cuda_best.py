@@ -1,6 +1,6 @@
 """The best step of the ladder for each dtype: tensor cores where they take it, else warp tiles."""
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.matmul import ON_TENSOR_CORES, WARP_TILES, numba_cuda_tensorcore, numba_cuda_warptile

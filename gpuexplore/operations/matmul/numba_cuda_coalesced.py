@@ -5,7 +5,7 @@ A warp reads one element of A for all its threads and 32 neighbours of B, and wr
 
 from numba import cuda
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.geometry import Block

@@ -5,7 +5,7 @@ A warp reads 32 rows of A and writes 32 rows of the product at a time: 32 transa
 
 from numba import cuda
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.geometry import Block

@@ -7,7 +7,7 @@ multiply-adds of these, as the compiler orders them. 128 sums in fp64 would take
 a block does the upper half of its tile first, then the lower.
 """
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.register_tiles.steps import matrix_kernel

@@ -10,7 +10,7 @@ import torch
 
 from gpuexplore.backends.inductor import compiled
 from gpuexplore.backends.torch import take_over
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:

@@ -11,7 +11,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 
 TILE = 128
 TERM_BYTES = 128  # of a row of A's tile: three tiles of each then fit the 99 KiB of the smallest shared memory

@@ -6,8 +6,8 @@ memory-bound at every size, however fast the multipliers are.
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import WARP, Geometry
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Preset, Product
 from gpuexplore.operations.families import row_wise
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch

@@ -2,7 +2,7 @@
 
 from numba import cuda
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.geometry import Block

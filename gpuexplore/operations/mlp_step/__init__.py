@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numpy, by_torch_variants
 from gpuexplore.operations.training import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cpu_formats import narrow, widen
 from gpuexplore.kernels.row_panels import ROWS, multiply_rows
 from gpuexplore.operations.optimizer_step.numba_cpu_loop import sgd

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.operations.training import cross_entropy, in_phases, sgd_of, views
 
 

@@ -6,8 +6,8 @@ memory-bound at every size: the device with the faster memory wins, not the one 
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import GRID_STRIDE
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Preset
 from gpuexplore.operations.families import element_wise
 from gpuexplore.operations.implementations import (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
 from gpuexplore.kernels.device_functions import pair_walker
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:

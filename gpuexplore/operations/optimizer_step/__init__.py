@@ -12,7 +12,7 @@ them.
 
 import numpy as np
 
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset
 from gpuexplore.operations.implementations import by_numba_cpu, by_numpy_alone, by_torch, by_torch_compile
 from gpuexplore.operations.training import RATE

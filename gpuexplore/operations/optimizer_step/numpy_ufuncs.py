@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.operations.optimizer_step import (
     CORRECTION,
     DECAY,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from gpuexplore.backends.inductor import compiled
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.operations.optimizer_step import (
     CORRECTION,
     DECAY,

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.operations.optimizer_step import (
     CORRECTION,
     DECAY,

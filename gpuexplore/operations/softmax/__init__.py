@@ -7,8 +7,8 @@ roofline: 5/8 FLOP/byte in fp32, memory-bound where a row stays in a cache betwe
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import row_wise
 from gpuexplore.operations.implementations import (

@@ -8,7 +8,7 @@ import numpy as np
 from numba import get_num_threads, njit, prange, types
 from numba.extending import overload
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cpu_formats import narrow, widen
 
 UPPER = 355 / 512  # ln 2 to nine bits: its products with small whole numbers are exact

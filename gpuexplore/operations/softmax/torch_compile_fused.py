@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from gpuexplore.backends.inductor import compiled
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:

@@ -6,7 +6,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 
 LONGEST_PIECE = 4096
 

@@ -10,7 +10,7 @@ On the roofline: products decide for wide blocks; the steps between them are mem
 small.
 """
 
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numpy, by_torch_variants
 from gpuexplore.operations.training import (

@@ -6,8 +6,8 @@ memory-bound at every size. J. McCalpin's STREAM, https://www.cs.virginia.edu/st
 
 import numpy as np
 
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import GRID_STRIDE
-from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import element_wise
 from gpuexplore.operations.implementations import (

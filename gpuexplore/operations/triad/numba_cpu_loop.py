@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cpu_formats import narrow, widen
 from gpuexplore.operations.triad import FACTOR
 

@@ -1,6 +1,6 @@
 """A grid that strides through the vectors, each thread two loads of 16 bytes from both before it stores."""
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.device_functions import pair_walker
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block

@@ -5,7 +5,7 @@ from typing import Any
 
 from numba import njit, prange
 
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cpu_formats import narrow, widen
 
 

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Shape
+from gpuexplore.core.once import once
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.dtypes import format_named
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Shape
-from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import named
 

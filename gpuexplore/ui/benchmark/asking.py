@@ -6,9 +6,10 @@ from importlib import import_module
 import streamlit as st
 
 from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
-from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.model import Device, Experiment, Result, Run
-from gpuexplore.naming import said_of_arrays
+from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
+from gpuexplore.core.model import Device, Experiment, Result, Run
+from gpuexplore.core.naming import said_of_arrays
+from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.registry import Place, features
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
@@ -22,7 +23,6 @@ from gpuexplore.ui.run.submit import ask as ask_for
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.session import owner
 from gpuexplore.ui.url_widgets import operation_title
-from gpuexplore.units import format_bytes, format_seconds
 
 OPEN = "form.open"  # the session's key of the run above which the form stands open
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.of_users import own_names

@@ -6,8 +6,8 @@ import streamlit as st
 
 from gpuexplore.analysis.kernels.occupancy import BlockShape, TargetGpu, block_shapes
 from gpuexplore.charts.blocks import block_name, block_occupancy, block_times
+from gpuexplore.core.model import Device, Experiment, Options, Result, Run
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
-from gpuexplore.model import Device, Experiment, Options, Result, Run
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.facts import compiled, show_on_its_way, target
 from gpuexplore.ui.run.submit import start, started

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.analysis.kernels.occupancy import OWN, TargetGpu, of_the_table, own_gpu
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Shape
+from gpuexplore.core.units import read_whole
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block, Launch
-from gpuexplore.model import Device, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
-from gpuexplore.units import read_whole
 
 DEFAULT_TARGET = "h100-sxm5-80gb"
 GRID_HELP = "Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never timed."

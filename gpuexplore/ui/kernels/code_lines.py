@@ -7,13 +7,13 @@ import streamlit as st
 
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, format_rate
 from gpuexplore.analysis.kernels.occupancy import TargetGpu
+from gpuexplore.core.units import format_bytes_per_s, format_percent
 from gpuexplore.kernels.sass import LEGEND, UNKNOWN_LIVE, Line, LoopFacts, as_text, main_loop, mix_of
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.facts import compile_choice, show_on_its_way
 from gpuexplore.ui.markdown import plain
-from gpuexplore.units import format_bytes_per_s, format_percent
 
 PACKAGE = "gpuexplore.operations."
 CODE_HEIGHT = 520  # pixels

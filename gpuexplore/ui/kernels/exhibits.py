@@ -6,7 +6,7 @@ from textwrap import dedent
 import streamlit as st
 
 from gpuexplore.analysis.kernels.occupancy import TargetGpu, kernel_occupancy, waves
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.exhibits import Exhibit, exhibits_of
 from gpuexplore.kernels.files.machine_code import CompiledKernel

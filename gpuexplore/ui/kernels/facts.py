@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gpuexplore.analysis.kernels.occupancy import Occupancy, TargetGpu, kernel_occupancy, waves
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_bytes, format_percent
 from gpuexplore.jobs.compiling import Target, compiled_kernels, known_kernels
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import WARP, Block, Launch
@@ -15,7 +16,6 @@ from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.later import Later
 from gpuexplore.ui.turns import MEASURING
-from gpuexplore.units import format_bytes, format_percent
 
 COMPILED: Shared[list[CompiledKernel | str] | None] = Shared(100)
 COMPILED_LOOKS = 30  # what was compiled before is looked for again after so many

@@ -21,7 +21,8 @@ from gpuexplore.analysis.kernels.occupancy import TargetGpu
 from gpuexplore.charts.block_arrays import array_overview, array_picture
 from gpuexplore.charts.block_banks import bank_picture
 from gpuexplore.charts.block_warps import warp_timeline
-from gpuexplore.errors import GpuExploreError, NotFound
+from gpuexplore.core.errors import GpuExploreError, NotFound
+from gpuexplore.core.units import format_bytes, format_percent
 from gpuexplore.jobs.interpreting import interpret, kept_block
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
@@ -45,7 +46,6 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.turns import at_desk
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_bytes, format_percent
 
 STEP = "step"  # the URL's parameter
 AROUND = 6  # instructions of the table before and after the step

@@ -21,8 +21,8 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.charts.ladder import rung_bounds_chart
+from gpuexplore.core.model import Device, Result, Run
 from gpuexplore.devices import TORCH_KINDS, accelerator_named
-from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import small

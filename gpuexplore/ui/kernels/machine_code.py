@@ -15,8 +15,9 @@ from gpuexplore.analysis.kernels.file_kernel import (
 )
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import TargetGpu, occupancy
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, Unsupported
+from gpuexplore.core.units import format_bytes, format_flop_per_s, format_percent
 from gpuexplore.devices import accelerator_named
-from gpuexplore.errors import GpuExploreError, InvalidInput, Unsupported
 from gpuexplore.jobs.kernel_files import machine_code_of
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile
@@ -31,7 +32,6 @@ from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.later import Later
 from gpuexplore.ui.turns import at_desk
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_bytes, format_flop_per_s, format_percent
 
 CODES: Shared[MachineCode] = Shared(50)
 FILES: Shared[KernelFile] = Shared(20)

@@ -9,15 +9,15 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.peak_choice import baselines, comparison_for, known_bandwidths, known_peaks
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Bandwidth, Device, Peak, Result, Run
+from gpuexplore.core.units import UNKNOWN
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Device, Peak, Result, Run
 from gpuexplore.ui import link
 from gpuexplore.ui.run.recorded import Beside, choose_beside, origin_of
 from gpuexplore.ui.session import newest_result, own_peaks, store
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.url_widgets import select
-from gpuexplore.units import UNKNOWN
 
 MOST_MADE = 100
 

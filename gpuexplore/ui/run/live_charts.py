@@ -20,7 +20,7 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.exports import Exported
 from gpuexplore.charts.exports.picture import PictureType, pictures, specification
 from gpuexplore.charts.points import Lines, panels
-from gpuexplore.model import Run
+from gpuexplore.core.model import Run
 from gpuexplore.ui.run.comparison import RunView
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, show_spec, spec_of

@@ -19,8 +19,9 @@ from gpuexplore.analysis.utilization.utilization import bandwidth_utilization, m
 from gpuexplore.charts.points import EMULATED, lines_of
 from gpuexplore.charts.share import has_share, share_left_out
 from gpuexplore.charts.speedup import speedup_left_out
+from gpuexplore.core.model import Bandwidth, Environment, Peak, Run
+from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, in_one_unit
 from gpuexplore.devices import TORCH_KINDS
-from gpuexplore.model import Bandwidth, Environment, Peak, Run
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.comparison import RunView, choose_comparison
@@ -30,7 +31,6 @@ from gpuexplore.ui.run.table import show_results_table
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.undocumented import place_of, record, send_again
 from gpuexplore.ui.url_widgets import segments, select, several
-from gpuexplore.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, in_one_unit
 
 ICONS: Mapping[Severity, str] = MappingProxyType(
     {

@@ -9,8 +9,9 @@ from threading import Lock
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.errors import GpuExploreError
-from gpuexplore.model import Case, Result, Run, RunState
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Case, Result, Run, RunState
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment
 from gpuexplore.shapes import split
@@ -22,7 +23,6 @@ from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_whole_seconds
 
 MOST_WAITING = 5000  # more than the limits of the queue let in
 MOST_RUNS = 50  # whose results are kept: at most some megabytes each

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 import streamlit as st
 
 from gpuexplore.analysis.run.estimate import check_limits, estimate
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Device, Experiment, Result, Run
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Device, Experiment, Result, Run
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check

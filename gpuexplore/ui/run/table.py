@@ -9,10 +9,10 @@ import streamlit as st
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.points import contrasts_said
-from gpuexplore.model import Measurement, Shape
+from gpuexplore.core.model import Measurement, Shape
+from gpuexplore.core.units import UNKNOWN, format_ratio
 from gpuexplore.ui.run.comparison import RunView
 from gpuexplore.ui.shared.tables import table_of
-from gpuexplore.units import UNKNOWN, format_ratio
 
 MOST_LISTED = 200
 UNITS = MappingProxyType(

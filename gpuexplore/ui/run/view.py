@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, NotFound, StoreUnavailable
-from gpuexplore.model import Case, Run, RunState
+from gpuexplore.core.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, NotFound, StoreUnavailable
+from gpuexplore.core.model import Case, Run, RunState
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.recorded import show_badge
@@ -18,7 +19,6 @@ from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, why_si
 from gpuexplore.ui.shared.pace import MISSED, PACE, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_whole_seconds
 
 TICK_S = 1.0
 IMPATIENT_TICK_S = 0.25  # until there is something to see, for whoever waits for it

@@ -6,7 +6,7 @@ import secrets
 import streamlit as st
 from starlette.middleware import Middleware
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.monitoring import METRICS_ROUTE, count_error

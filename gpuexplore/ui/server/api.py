@@ -5,7 +5,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 import gpuexplore
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.store import Store, Supervisor
 from gpuexplore.ui.session import store
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.served import PACKAGE
 from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
 from gpuexplore.jobs.server_settings import check_settings
 from gpuexplore.registry import features
-from gpuexplore.served import PACKAGE
 from gpuexplore.ui.server.connections import CONNECTIONS
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.jobs.run_sources import keep_run, runs_in
 from gpuexplore.recorded.files import origin_of
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomState, name_key, read_code, read_name, spoken

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from threading import Lock, RLock
 from zlib import crc32
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.once import once
 from gpuexplore.jobs.quiet import Rounds
-from gpuexplore.once import once
 
 PATIENCE_S = 0.25  # whoever redraws may wait for the database: the others go on then
 _REDRAWING = RLock()

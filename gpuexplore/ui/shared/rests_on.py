@@ -6,8 +6,8 @@ import streamlit as st
 
 from gpuexplore.analysis.prediction import Nearest, Prediction
 from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.core.units import format_interval, format_seconds
 from gpuexplore.ui.markdown import plain
-from gpuexplore.units import format_interval, format_seconds
 
 MOST_NAMED = 3
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
+from gpuexplore.core.units import UNKNOWN, shared_units
 from gpuexplore.ui.shared import Shared
-from gpuexplore.units import UNKNOWN, shared_units
 
 Row = Mapping[str, object]
 PLAIN = {

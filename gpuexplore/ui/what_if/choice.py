@@ -9,10 +9,10 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls
 from gpuexplore.analysis.prediction.request import calls_named
 from gpuexplore.analysis.what_if.summary import named_numbers
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device
 from gpuexplore.ui import url_widgets
 
 TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}

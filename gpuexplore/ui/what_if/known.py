@@ -8,8 +8,8 @@ import streamlit as st
 from gpuexplore.analysis.prediction import Calibration, calibrate
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, fastest, format_in, what_if
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
-from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.model import Device, Experiment, Result, Run
+from gpuexplore.core.dtypes import DTYPES, format_named
+from gpuexplore.core.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain

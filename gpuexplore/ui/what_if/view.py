@@ -21,15 +21,8 @@ from gpuexplore.charts.what_if import (
     what_if_speedups,
     what_if_times,
 )
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.ui import url_widgets
-from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.shared.charts import show_chart
-from gpuexplore.ui.shared.rests_on import show_rests_on
-from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.what_if.choice import WhatIfChoice
-from gpuexplore.ui.what_if.known import WhatIfFacts
-from gpuexplore.units import (
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.units import (
     UNKNOWN,
     format_energy,
     format_flop_per_s,
@@ -39,6 +32,13 @@ from gpuexplore.units import (
     format_si,
     in_one_unit,
 )
+from gpuexplore.ui import url_widgets
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.rests_on import show_rests_on
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.what_if.choice import WhatIfChoice
+from gpuexplore.ui.what_if.known import WhatIfFacts
 
 MILLION = 1e6
 MARKS = "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted."

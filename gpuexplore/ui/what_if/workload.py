@@ -7,15 +7,15 @@ import streamlit as st
 
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.workload import Workload, of_operation, of_run, parse_layers, transformer_block
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Run
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Run
+from gpuexplore.core.units import read_whole
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.run_head import show_small_head, title_of
 from gpuexplore.ui.session import owner, store
-from gpuexplore.units import read_whole
 
 LAYERS_HELP = "One layer a line: an operation, its shape or size or preset, and `x2` for how often."
 DEFAULT_SHAPE = "4096"

@@ -8,9 +8,8 @@ import pytest
 from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS, RULES
 from gpuexplore.analysis.model import DiagnosisKind, Severity
 from gpuexplore.analysis.run.summary_rules import CARE
-from gpuexplore.devices import accelerator_named, as_device
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import (
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import (
     Accuracy,
     Bandwidth,
     CacheRoof,
@@ -23,6 +22,7 @@ from gpuexplore.model import (
     Telemetry,
     ThreadRoofs,
 )
+from gpuexplore.devices import accelerator_named, as_device
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 EMULATED = Flag("emulated", "the made-up processor has no bf16 units")

@@ -7,12 +7,12 @@ import pytest
 
 from gpuexplore.analysis.kernels.instruction_bound import code_bound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import occupancy
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.capabilities import capability_of
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.sass import facts_of
 from gpuexplore.kernels.sass.disassembler import disassembled
-from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from tests.kernels.test_sass import code
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.kernels.ladder import PUBLISHED, kernels, ladder, ladder_experiment, libraries, published
-from gpuexplore.model import Shape
+from gpuexplore.core.model import Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from tests.analysis.made import failed, ok
 

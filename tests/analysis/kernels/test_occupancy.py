@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.analysis.kernels.occupancy import Waves, occupancy, waves
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices.capabilities import CAPABILITIES
-from gpuexplore.errors import InvalidInput
 from tests.devices.nvidia_headers import ask, build, header
 
 SOURCE = Path(__file__).with_name("occupancy_oracle.c")

@@ -3,9 +3,9 @@ from math import prod
 import pytest
 
 from gpuexplore.analysis.kernels.block_steps import MOST_BLOCKS, small_shape
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.measure.check.interpreted import MOST_BYTES, check_size
-from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 
 KERNELS = [

@@ -1,8 +1,8 @@
 import pytest
 
 from gpuexplore.analysis.kernels.occupancy import OWN, of_the_table, own_gpu
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import accelerator_named
-from gpuexplore.errors import InvalidInput
 
 
 def test_two_numbers_make_a_gpu():

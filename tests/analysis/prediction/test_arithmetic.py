@@ -3,8 +3,8 @@
 import pytest
 
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.core.model import Case, Shape
 from gpuexplore.devices import accelerator_named, as_device
-from gpuexplore.model import Case, Shape
 from gpuexplore.operations import operation_named
 from tests.analysis.made import case, device
 

@@ -5,7 +5,7 @@ import pytest
 
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS, calls_of, in_calls
-from gpuexplore.model import Contrast, Flag
+from gpuexplore.core.model import Contrast, Flag
 from gpuexplore.recorded import recorded_results
 from tests.analysis.made import failed, ok, with_contrasts
 

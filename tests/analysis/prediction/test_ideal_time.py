@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, ideal, useful_share
-from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape
+from gpuexplore.core.model import Bandwidth, CacheRoof, Peak, Shape
 from gpuexplore.operations.contract import Product
 from tests.analysis.made import case, device
 

@@ -11,9 +11,9 @@ from gpuexplore.analysis.prediction.calibration import from_noted, from_publishe
 from gpuexplore.analysis.prediction.gpu import fitted
 from gpuexplore.analysis.prediction.priors import PRIORS, components_of, covariance
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.model import Case, Flag, Options, Shape
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Case, Flag, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import recorded_results
 from tests.analysis.made import case, device, ok

@@ -2,7 +2,7 @@ import pytest
 
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest, calls_named, predictions
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 T4 = {"gpus": "t4", "sizes": "64", "dtypes": "fp32"}
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpuexplore.analysis.model import ImplementationLimits
 from gpuexplore.analysis.roofs import attainable_flop_per_s, bound_of, intensity, ridge_point
-from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
+from gpuexplore.core.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 POSITIVE = st.floats(1e-3, 1e15)

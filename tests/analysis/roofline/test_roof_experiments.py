@@ -5,7 +5,7 @@ import pytest
 from gpuexplore.analysis.roofs import roof_experiments
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.utilization.utilization import byte_count
-from gpuexplore.model import Peak
+from gpuexplore.core.model import Peak
 from tests.analysis.made import device
 
 

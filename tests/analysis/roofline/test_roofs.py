@@ -6,8 +6,8 @@ import pytest
 
 from gpuexplore.analysis.roofs import compute_roof, memory_roof, ridges, roofs
 from gpuexplore.analysis.utilization.utilization import device_of
+from gpuexplore.core.model import Bandwidth, CacheRoof, Flag, Shape
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import device, failed, ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 

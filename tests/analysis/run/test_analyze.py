@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.model import Comparison
-from gpuexplore.model import Bandwidth, Flag, Origin, Peak, Shape
+from gpuexplore.core.model import Bandwidth, Flag, Origin, Peak, Shape
 from tests.analysis.made import NAME, alone, analyzed, custom, failed, ok
 
 CUSTOM = Peak("fp32", "matrix", 1e10, "own", "me")

@@ -4,8 +4,8 @@ import pytest
 
 from gpuexplore.analysis.model import Comparison
 from gpuexplore.analysis.utilization.peak_choice import baselines, comparison_for
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Experiment, Shape
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Experiment, Shape
 
 SHAPES = (Shape.of(m=8, k=8, n=8),)
 

@@ -15,8 +15,8 @@ from gpuexplore.analysis.run.estimate import (
     check_limits,
     estimate,
 )
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import DEFAULT_BUDGET_S, Experiment, Options, Shape
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import DEFAULT_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import operation_named
 from tests.analysis.made import device, ok
 

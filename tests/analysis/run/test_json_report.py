@@ -5,7 +5,7 @@ from math import inf, nan
 import pytest
 
 from gpuexplore.analysis.run.json_report import rows, run_report, strict
-from gpuexplore.model import Accuracy, Case, Contrast, Experiment, Flag, Phase, Result, Shape, Status
+from gpuexplore.core.model import Accuracy, Case, Contrast, Experiment, Flag, Phase, Result, Shape, Status
 from tests.analysis.made import PEAKS, analyzed, custom, failed, ok, with_contrasts, with_phases
 
 EXPERIMENT = Experiment("matmul", (Shape.of(m=100, k=100, n=100),), ("fp32",), ("numpy", "torch"))

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.run.analyze import machine_notes
-from gpuexplore.model import Flag, Origin
+from gpuexplore.core.model import Flag, Origin
 from tests.analysis.made import analyzed, failed, ok
 
 

@@ -24,9 +24,9 @@ from gpuexplore.api import Outcome
 from gpuexplore.charts.exports import Exported, export
 from gpuexplore.charts.points import TOOLTIPS
 from gpuexplore.cli.run_report import table_row
-from gpuexplore.model import Bandwidth, Experiment, Flag, Peak, Shape, Status
+from gpuexplore.core.model import Bandwidth, Experiment, Flag, Peak, Shape, Status
+from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio
 from gpuexplore.ui.run.table import shown_row
-from gpuexplore.units import UNKNOWN, format_percent, format_ratio
 from tests.analysis.made import custom, failed, ok
 
 PHASES = (Phase.explicit, Phase.generate)  # shrinking would draw charts for minutes

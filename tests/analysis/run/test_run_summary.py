@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.run.summary import summary_of
-from gpuexplore.model import Flag, RunSummary, Shape
+from gpuexplore.core.model import Flag, RunSummary, Shape
 from tests.analysis.made import analyzed, failed, ok
 
 CONTENDED = Flag("contended", "others took 40 % of the CPU", 0.4)

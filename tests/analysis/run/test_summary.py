@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.model import Contrast, Flag, Measurement, Peak, Phase, Shape, Status
+from gpuexplore.core.model import Contrast, Flag, Measurement, Peak, Phase, Shape, Status
 from tests.analysis.made import analyzed, custom, failed, ok, with_contrasts, with_phases
 
 EMULATED = Flag("emulated", "the CPU has no bf16 arithmetic.")

@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.analysis.run.json_report import rows, run_report
 from gpuexplore.analysis.utilization.best_results import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.utilization import default_peak
-from gpuexplore.model import Bandwidth, Experiment, Flag, Peak, PeakKind, Shape
+from gpuexplore.core.model import Bandwidth, Experiment, Flag, Peak, PeakKind, Shape
 from tests.analysis.made import analyzed, ok
 from tests.analysis.utilization.test_peak_choice import on_gpu
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.analysis.roofline import place
 from gpuexplore.analysis.roofs import roofs
-from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, ThreadRoofs
+from gpuexplore.core.model import Bandwidth, CacheRoof, Peak, Shape, ThreadRoofs
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import alone, custom, device, ok
 

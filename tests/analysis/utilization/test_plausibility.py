@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import bytes_from_memory
-from gpuexplore.model import Bandwidth, CacheRoof, Shape
+from gpuexplore.core.model import Bandwidth, CacheRoof, Shape
 from tests.analysis.made import failed, ok
 from tests.analysis.utilization.test_above_peak import geforce
 from tests.analysis.utilization.test_peak_choice import on_gpu

@@ -4,8 +4,8 @@ import re
 from urllib.parse import urlsplit
 
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, best_published
+from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.dtypes import FORMATS
 from gpuexplore.features.atlas.analysis.points import of_product
 from gpuexplore.recorded.published import published_measurements
 

@@ -16,7 +16,7 @@ from gpuexplore.analysis.utilization.utilization import (
     shapes_by_work,
     size_of,
 )
-from gpuexplore.model import Bandwidth, CacheRoof, Flag, Peak, Shape, Status
+from gpuexplore.core.model import Bandwidth, CacheRoof, Flag, Peak, Shape, Status
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 COLD, WARM = Flag("cold", "flushed"), Flag("warm", "not flushed")

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.analysis.verdict import compare, rate_of, ratio_of, time_of
 from gpuexplore.analysis.verdict.times import LEFT_IN_A_RATIO, UNSIZED, quotient
-from gpuexplore.model import Flag
+from gpuexplore.core.model import Flag
 from tests.analysis.made import failed, ok
 
 

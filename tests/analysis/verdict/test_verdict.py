@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.verdict import Doubt, Estimate, Words, compare
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 FASTER = Words(below="slower", above="faster", question="which is faster")
 

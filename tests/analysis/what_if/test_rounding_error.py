@@ -12,8 +12,8 @@ from gpuexplore.analysis.what_if.rounding_error import (
     rounding,
     with_input_error,
 )
-from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.model import Accuracy, Shape
+from gpuexplore.core.dtypes import FORMATS, format_named
+from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.operations import OPERATIONS
 
 ROWS = 96  # 9216 outputs: the norm is known within a few percent

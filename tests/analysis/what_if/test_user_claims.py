@@ -6,9 +6,9 @@ from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.what_if.summary import claims, named_numbers, summarize
 from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.model import Origin, Shape
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Origin, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape
 

@@ -8,9 +8,9 @@ from gpuexplore.analysis.what_if.rounding_error import expected_error
 from gpuexplore.analysis.what_if.summary import explain_entered, summarize
 from gpuexplore.analysis.what_if.what_if import Known, fastest, format_in, what_if
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
+from gpuexplore.core.dtypes import DTYPES, FORMATS
+from gpuexplore.core.model import Accuracy, Contrast, Options, Origin, Peak, Shape
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.dtypes import DTYPES, FORMATS
-from gpuexplore.model import Accuracy, Contrast, Options, Origin, Peak, Shape
 from tests.analysis.made import device, ok, with_contrasts
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 

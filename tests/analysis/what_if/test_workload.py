@@ -8,9 +8,9 @@ from gpuexplore.analysis.what_if.workload import (
     parse_layers,
     transformer_block,
 )
-from gpuexplore.dtypes import FORMATS
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Experiment, Progress, Run, RunState, Shape
+from gpuexplore.core.dtypes import FORMATS
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Experiment, Progress, Run, RunState, Shape
 from gpuexplore.operations import OPERATIONS
 
 BLOCK = {"batch": 2, "sequence": 16, "hidden": 8, "heads": 2, "feed_forward": 32}

@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Bandwidth, CacheRoof, Device
+from gpuexplore.core.serialization import encode
 from gpuexplore.devices import cache_directory, data_directory, ensure_ceiling
 from gpuexplore.devices.cpu import CacheLevel
 from gpuexplore.devices.cpu_ceiling.cache import (
@@ -23,10 +26,7 @@ from gpuexplore.devices.cpu_ceiling.ceiling import CachePlan, plan_caches
 from gpuexplore.devices.cpu_ceiling.loops import loops_for, tile_dtypes, unreached_dtypes
 from gpuexplore.devices.cpu_ceiling.measure import host_features, host_machine, measure_ceiling, parsed_loops
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, CacheRoof, Device
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.serialization import encode
 from tests.devices.processors import ZEN_4, ZEN_5
 
 KIB, MIB = 2**10, 2**20

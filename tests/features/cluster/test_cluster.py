@@ -5,11 +5,11 @@ from contextlib import closing
 
 import pytest
 
+from gpuexplore.core.model import Experiment, Options, RunState, Shape
 from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.features.cluster.worker_command import SETTINGS
 from gpuexplore.jobs.server_settings import SCHEDULER
 from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, main
-from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
 from tests.features.cluster.dask_cluster import Cluster
 from tests.jobs.conftest import home

@@ -13,11 +13,11 @@ import dask
 import pytest
 import trustme
 
-from gpuexplore.errors import DeviceLost, InvalidInput
+from gpuexplore.core.errors import DeviceLost, InvalidInput
+from gpuexplore.core.model import Device, Result, Status
 from gpuexplore.features.cluster.dask.cluster import security_for
 from gpuexplore.features.cluster.dask.engine import DaskEngine
 from gpuexplore.features.cluster.dask.node import TOPIC
-from gpuexplore.model import Device, Result, Status
 from tests.features.cluster.dask_cluster import Cluster, in_environment
 from tests.jobs.conftest import DEVICE, home
 from tests.jobs.conftest import cases_of as local_cases_of
@@ -145,7 +145,7 @@ def test_run_that_waits_behind_that_of_another_supervisor_is_cancelled_at_once(c
 def test_measurement_of_a_supervisor_that_was_killed_ends(cluster, cases_of):
     script = f"""
 from gpuexplore.features.cluster.dask.engine import DaskEngine
-from gpuexplore.model import Case, Shape
+from gpuexplore.core.model import Case, Shape
 from tests.waiting import wait_until
 engine = DaskEngine("{cluster.address}")
 wait_until(lambda: "hidden/fake" in engine._cluster.devices())

@@ -8,10 +8,10 @@ from importlib import import_module
 import pytest
 
 from gpuexplore.activity import kind_named
-from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.core.errors import Cancelled, InvalidInput
+from gpuexplore.core.serialization import decode
 from gpuexplore.features.errors.measure import ERRORS, Provoked, error_named, perform, provoked
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.serialization import decode
 from tests.analysis.made import device
 
 CPU = device()

@@ -1,9 +1,9 @@
 import pytest
 
 from gpuexplore.activity import of_kind
+from gpuexplore.core.model import RunState
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.errors.measure import ERRORS, Message, Provoked
-from gpuexplore.model import RunState
-from gpuexplore.serialization import encode
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts, told
 
 VIEW = "view-of-a-transpose"

@@ -4,7 +4,7 @@ import pytest
 
 import gpuexplore as gx
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from tests.cli.conftest import answered, home
 
 PRODUCT = ("check", "matmul", "--size", "4096", "--dtype", "bf16", "--gpu", "NVIDIA H100 80GB HBM3")

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.core.model import Accuracy, Measurement, Result, Shape, Status
 from gpuexplore.features.fact_check import factcheck_command
 from gpuexplore.features.fact_check.analysis.claim import claims
 from gpuexplore.features.fact_check.analysis.judge import judge
-from gpuexplore.model import Accuracy, Measurement, Result, Shape, Status
 from tests.analysis.made import environment
 from tests.cli.conftest import answered, home
 

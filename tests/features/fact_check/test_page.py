@@ -1,10 +1,10 @@
 from dataclasses import replace
 from typing import get_args
 
+from gpuexplore.core.model import Accuracy, Experiment, Shape
 from gpuexplore.features.fact_check.analysis.claim import claims
 from gpuexplore.features.fact_check.analysis.judge import Verdict, judge
 from gpuexplore.features.fact_check.ui import VERDICTS
-from gpuexplore.model import Accuracy, Experiment, Shape
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts
 

@@ -6,9 +6,9 @@ import pytest
 
 import gpuexplore
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.core.model import Bandwidth
 from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog
-from gpuexplore.model import Bandwidth
 from tests.cli.conftest import answered, home
 
 OWN = '+++\ntitle = "Mine"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.\n'

@@ -7,12 +7,12 @@ import pytest
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends.host import installed_versions
+from gpuexplore.core.model import Flag, RunState
+from gpuexplore.core.serialization import encode
 from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import tasks_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
-from gpuexplore.model import Flag, RunState
-from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 from tests.features.training.made_training import mode, processes, report, timing

@@ -1,7 +1,7 @@
 import pytest
 
+from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.memory.analysis import Training, training_memory
-from gpuexplore.units import format_gigabytes
 from tests.pages.conftest import compiler, home, page, texts
 
 PEAK, MOMENT, FITS, LARGEST = range(4)

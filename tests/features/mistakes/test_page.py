@@ -5,10 +5,10 @@ import json
 import pytest
 
 from gpuexplore.activity import of_kind
+from gpuexplore.core.model import RunState
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, MISTAKES, activity_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, WayReading
-from gpuexplore.model import RunState
-from gpuexplore.serialization import encode
 from tests.devices.processors import ZEN_4
 from tests.features.mistakes.catalog.made import observation
 from tests.pages.conftest import beat, compiler, home, page, store, texts, told

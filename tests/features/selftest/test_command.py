@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.core.model import Bandwidth
 from gpuexplore.features.selftest import selftest_command
 from gpuexplore.features.selftest.suite.bench import SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
@@ -17,7 +18,6 @@ from gpuexplore.features.selftest.suite.contract import (
     judged,
     report_html,
 )
-from gpuexplore.model import Bandwidth
 from tests.cli.conftest import answered, home
 from tests.measure.fakes import CPU, GPU
 

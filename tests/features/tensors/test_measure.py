@@ -4,14 +4,14 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge, Unsupported
+from gpuexplore.core.model import Device
 from gpuexplore.devices import CpuLoss
-from gpuexplore.errors import Cancelled, InvalidInput, TooLarge, Unsupported
 from gpuexplore.features.tensors import measure
 from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 from gpuexplore.features.tensors.measure import check_read, elements_of, layout_of, perform, readers
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Device
 from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
 
 NAMES = ("loop contiguous", "loop strided", "copy contiguous", "copy strided")

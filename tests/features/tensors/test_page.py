@@ -1,10 +1,10 @@
 import pytest
 
 from gpuexplore.activity import of_kind
+from gpuexplore.core.model import RunState
 from gpuexplore.features.tensors.analysis import evaluate
 from gpuexplore.features.tensors.analysis.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.features.tensors.ui import DEFAULT, EXAMPLES
-from gpuexplore.model import RunState
 from tests.analysis.made import device
 from tests.pages.conftest import OWNER, beat, compiler, home, page, store, texts, told
 

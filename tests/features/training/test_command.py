@@ -3,8 +3,8 @@
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.training import train_command
-from gpuexplore.serialization import encode
 from tests.analysis.made import device
 from tests.cli.conftest import answered, home
 from tests.features.training.made_training import processes, report

@@ -1,9 +1,9 @@
 import pytest
 import streamlit as st
 
+from gpuexplore.core.model import RunState
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.training.measure import activity_of
-from gpuexplore.model import RunState
-from gpuexplore.serialization import encode
 from gpuexplore.ui import activity, session
 from gpuexplore.ui.shared.pace import Pace
 from tests.analysis.made import device

@@ -3,8 +3,8 @@
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.transfer import transfer_command
-from gpuexplore.serialization import encode
 from tests.analysis.made import device
 from tests.cli.conftest import answered, home
 from tests.features.transfer.analysis.made import observed

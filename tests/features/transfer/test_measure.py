@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from gpuexplore.activity import kind_named
+from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge
+from gpuexplore.core.serialization import decode
 from gpuexplore.devices.nvml import Link, link_of
-from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.features.transfer import measure as transfer
 from gpuexplore.features.transfer.measure import cpu_moves, perform
 from gpuexplore.features.transfer.measure.calls import IN_A_ROW, Way, _awaited
@@ -25,7 +26,6 @@ from gpuexplore.features.transfer.measure.contract import (
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.serialization import decode
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeWork, candidate, measurement
 from tests.waiting import DEADLINE_S
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.activity import of_kind
+from gpuexplore.core.model import RunState
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.units import UNKNOWN
 from gpuexplore.devices.nvml import Link
-from gpuexplore.model import RunState
-from gpuexplore.serialization import encode
 from gpuexplore.ui import session
-from gpuexplore.units import UNKNOWN
 from tests.analysis.made import device
 from tests.devices.torch_answers import found_on
 from tests.features.transfer.analysis.made import observed

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gpuexplore.core.units import format_seconds
 from gpuexplore.features.workshop.chart import MOST_COLORS, OTHERS, WRONG, RoomPoint, choices, guesses, results
-from gpuexplore.units import format_seconds
 from tests.charts.conftest import _checked_once
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.workshop.ui import found
 from gpuexplore.rooms import WrongCodes
 

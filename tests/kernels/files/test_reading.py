@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.errors import GpuExploreError, InvalidInput, TooLarge
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, TooLarge
 from gpuexplore.kernels.files import MOST_BYTES, kernel_chosen, read_cubin, read_kernel_file, read_ptx
 from gpuexplore.kernels.files.machine_code import check_fits, check_target
 from tests.kernels.files.kept import CUBIN, EVERY_PTX, MATMUL, NUMBA, SAXPY, TRITON, TWO

@@ -4,12 +4,12 @@ from functools import cache
 
 import numpy as np
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.kernels.cuda_compile import array_type, compile_kernel
 from gpuexplore.kernels.ptx import Grid, LaunchOptions, parse, run
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.kernel_targets import compile_for, kernel_of
 from tests.operations.shapes import simulated_shapes

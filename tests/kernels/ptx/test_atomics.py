@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from tests.kernels.ptx.snippets import WARP, kernel, launch, pointers
 
 RANDOM = np.random.default_rng(14)

@@ -5,7 +5,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from tests.kernels.ptx.snippets import WARP, computed
 
 RANDOM = np.random.default_rng(9)

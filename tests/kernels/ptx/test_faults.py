@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuexplore.errors import InvalidInput, TooLarge, TooSlow, Unsupported
+from gpuexplore.core.errors import InvalidInput, TooLarge, TooSlow, Unsupported
 from gpuexplore.kernels.ptx import Grid, element_at, numba_arguments, parse, run
 from tests.kernels.ptx.snippets import WARP, kernel, launch, pointers
 

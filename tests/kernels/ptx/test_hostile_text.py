@@ -4,7 +4,7 @@ from time import thread_time
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.kernels.ptx import parse
 
 KERNEL = ".version 8.0\n.target sm_80\n.visible .entry k()\n{{\n{body}\n ret;\n}}\n"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.kernels.ptx import parse
 from tests.kernels.ptx.snippets import WARP, computed, kernel, launch, pointers
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
 from tests.kernels.ptx.snippets import WARP, kernel, launch, pointers
 
 RANDOM = np.random.default_rng(10)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx import Grid, LaunchOptions, parse, run
 from tests.kernels.ptx.snippets import kernel, launch, pointers
 

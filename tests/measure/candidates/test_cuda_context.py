@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from gpuexplore.backends import load_backend
+from gpuexplore.core.model import Result, Shape, Status
 from gpuexplore.devices import nvml
 from gpuexplore.measure.candidates import failure
 from gpuexplore.measure.candidates.failure import breaks_context
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import contrast
-from gpuexplore.model import Result, Shape, Status
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, FakeClock, case

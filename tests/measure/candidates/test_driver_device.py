@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.backends import DriverFacts
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.devices import nvml
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import Unsupported
 from gpuexplore.measure import process_settings
 from gpuexplore.measure.candidates import candidate
 from gpuexplore.measure.candidates.candidate import ASSUMED_FLUSH_BYTES, build_candidate, device_for, new_flush

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Accuracy, Shape, WorstElement
 from gpuexplore.measure.check.correctness import BLOCK_ELEMENTS, check, describe, tolerance
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations import OPERATIONS
 
 MATMUL, VECTOR_ADD = OPERATIONS["matmul"], OPERATIONS["vector_add"]

@@ -9,8 +9,9 @@ import torch
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends import numpy as numpy_backend
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Shape, Status
 from gpuexplore.measure.arrays import device_arrays, large
 from gpuexplore.measure.arrays.device_arrays import DeviceOutput
 from gpuexplore.measure.arrays.large import drawn, is_large
@@ -21,7 +22,6 @@ from gpuexplore.measure.check.in_blocks import DeviceReference
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.check.untouched import ChangedProcess, Untouched
 from gpuexplore.measure.conditions import environment
-from gpuexplore.model import Shape, Status
 from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import CPU, GPU, case
 from tests.measure.gpu_on_host import measured_there, peak_bytes

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.measure.check.correctness import describe, tolerance
 from gpuexplore.measure.check.elements import bound_of, judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations import OPERATIONS
 
 MILLION = Shape.of(n=10**6)

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from gpuexplore.core.model import Case, Result, Shape, Status
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.model import Case, Result, Shape, Status
 from gpuexplore.operations.implementation import AS_SUMMED
 from tests.measure.fakes import CPU, GPU
 

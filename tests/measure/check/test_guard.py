@@ -9,8 +9,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import TooLarge, TooSlow
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import TooLarge, TooSlow
+from gpuexplore.core.model import Shape
+from gpuexplore.core.units import format_seconds
 from gpuexplore.measure.check.guard import (
     CHEAP_WORK,
     LONG_PROBE_S,
@@ -27,9 +29,7 @@ from gpuexplore.measure.check.guard import (
 )
 from gpuexplore.measure.conditions import environment
 from gpuexplore.measure.conditions.environment import free_bytes
-from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.units import format_seconds
 from tests.measure.fakes import CPU, GPU, case
 
 MATMUL, VECTOR_ADD = OPERATIONS["matmul"], OPERATIONS["vector_add"]

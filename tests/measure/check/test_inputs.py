@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 
 MATMUL = OPERATIONS["matmul"]

@@ -3,10 +3,10 @@ import re
 import numpy as np
 import pytest
 
-from gpuexplore.errors import InvalidInput, TooLarge, TooSlow, Unsupported
+from gpuexplore.core.errors import InvalidInput, TooLarge, TooSlow, Unsupported
+from gpuexplore.core.model import Shape
 from gpuexplore.measure.check import interpreted as module
 from gpuexplore.measure.check.interpreted import interpreted
-from gpuexplore.model import Shape
 from tests.measure.made_block import THREADS, adding, block_run, request
 
 

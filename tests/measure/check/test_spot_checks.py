@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpuexplore.core.model import Case, Shape
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import spot_checks
 from gpuexplore.measure.check.elements import judge
@@ -17,7 +18,6 @@ from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls
 from gpuexplore.measure.check.untouched import Untouched
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, Shape
 from tests.measure.fakes import CPU, FakeClock
 from tests.waiting import DEADLINE_S
 

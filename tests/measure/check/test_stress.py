@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import Unsupported, WrongReturn
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import Unsupported, WrongReturn
+from gpuexplore.core.model import Case, Measurement, Options, Shape
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.stress import UNCHANGED, check_often, cores_of, stresses, weakness
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import MeasuredCase, find_flags
-from gpuexplore.model import Case, Measurement, Options, Shape
 from gpuexplore.operations import OPERATIONS, of_users, operation_named
 from tests.measure.fakes import CPU, FakeClock
 

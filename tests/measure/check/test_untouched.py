@@ -11,7 +11,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from gpuexplore.accuracy import Accuracy
+from gpuexplore.core.accuracy import Accuracy
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import correctness, untouched
 from gpuexplore.measure.check.untouched import Untouched

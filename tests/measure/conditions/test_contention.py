@@ -2,9 +2,9 @@
 
 import pytest
 
+from gpuexplore.core.model import Telemetry
 from gpuexplore.devices import CpuLoss
 from gpuexplore.measure.conditions.contention import WAITED_ABOVE, WAITS, contention, is_contended
-from gpuexplore.model import Telemetry
 from tests.measure.fakes import CPU, GPU, environment
 
 QUIET, BUSY = CpuLoss(1.0, 0.0), CpuLoss(1.0, 0.25)

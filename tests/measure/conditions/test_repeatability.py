@@ -5,6 +5,7 @@ from math import exp, log
 
 import pytest
 
+from gpuexplore.core.model import Bandwidth, CacheRoof, Case, Device, Measurement, Options, Result, Shape, Status
 from gpuexplore.measure.conditions.repeatability import (
     FEWEST_PROCESSES,
     Repeatability,
@@ -16,7 +17,6 @@ from gpuexplore.measure.conditions.repeatability import (
     spread_between_processes,
     spreads_of,
 )
-from gpuexplore.model import Bandwidth, CacheRoof, Case, Device, Measurement, Options, Result, Shape, Status
 
 BANDWIDTH = Bandwidth(1e11, "measured_ceiling", "triad")
 DEVICE = Device(

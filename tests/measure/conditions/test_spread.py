@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from gpuexplore.hardware import MachineKind
+from gpuexplore.core.hardware import MachineKind
+from gpuexplore.core.model import Case, Device, Environment, Measurement, Result, Shape, Status, Telemetry
 from gpuexplore.measure.conditions.repeatability import Repeatability, Spread, save_repeatability
 from gpuexplore.measure.conditions.spread import with_spread, with_spread_of_calls
 from gpuexplore.measure.conditions.spread_log import (
@@ -19,7 +20,6 @@ from gpuexplore.measure.conditions.spread_log import (
     note_results,
     prior,
 )
-from gpuexplore.model import Case, Device, Environment, Measurement, Result, Shape, Status, Telemetry
 
 CPU = Device("cpu", "cpu", "Made CPU", cores=2)
 GPU = Device("cuda:0", "cuda", "Made GPU")

@@ -3,10 +3,10 @@
 import pytest
 
 from gpuexplore.backends.timer import EventTimer, HostTimer
+from gpuexplore.core.model import Telemetry
 from gpuexplore.devices.cpu_times import Account, CpuTimes
 from gpuexplore.measure.conditions import watch as watching
 from gpuexplore.measure.conditions.watch import Watch
-from gpuexplore.model import Telemetry
 from tests.measure.fakes import CPU, GPU, environment
 
 

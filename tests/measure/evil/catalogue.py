@@ -5,7 +5,7 @@
 
 import numpy as np
 
-from gpuexplore.model import Shape, Status
+from gpuexplore.core.model import Shape, Status
 from tests.measure.evil import ending, lazy, meddling, plant, wrong
 from tests.measure.evil.plant import HANGING_S, Plant
 

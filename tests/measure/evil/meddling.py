@@ -56,7 +56,7 @@ def check_rewritten(inputs, out, dtype):
 
     def run():
         np.subtract(*inputs, out=out)
-        sys.modules["gpuexplore.model"].Accuracy.within = True
+        sys.modules["gpuexplore.core.model"].Accuracy.within = True
 
     return run
 
@@ -76,7 +76,7 @@ def median(inputs, out, dtype):
 
     def run():
         np.add(*inputs, out=out)
-        sys.modules["gpuexplore.timed"].Measurement.median_s = property(lambda _: 1e-9)
+        sys.modules["gpuexplore.core.timed"].Measurement.median_s = property(lambda _: 1e-9)
 
     return run
 

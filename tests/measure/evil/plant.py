@@ -7,7 +7,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 import gpuexplore.operations
-from gpuexplore.model import Shape, Status
+from gpuexplore.core.model import Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.implementation import Implementation
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.model import Case, Options, Result, Shape, Status
 from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.model import Case, Options, Result, Shape, Status
 from tests.measure.fakes import CPU
 
 pytestmark = pytest.mark.slow

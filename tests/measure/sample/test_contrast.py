@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Contrast, Shape
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.sample import contrast
 from gpuexplore.measure.sample.contrast import GRAPH_CALLS, other_cache, take_contrasts
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
-from gpuexplore.model import Contrast, Shape
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, candidate, case
 

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Measurement, Phase, Shape
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.check.untouched import Untouched
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.sample.contrast import take_phases
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
-from gpuexplore.model import Measurement, Phase, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.implementation import AS_SUMMED
-from gpuexplore.serialization import decode, encode
 from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
 
 ADD = replace(OPERATIONS["vector_add"], phases={"forward": lambda shape: 3, "backward": lambda shape: 5})

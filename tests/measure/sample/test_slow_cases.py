@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.model import Case, Measurement, Result, Shape, Status
 from gpuexplore.measure.sample import slow_cases
-from gpuexplore.model import Case, Measurement, Result, Shape, Status
 
 
 def case(size, dtype="fp16", implementation="torch"):

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from gpuexplore.backends.timer import MIN_BATCH_S, HostTimer
+from gpuexplore.core.model import LARGEST_BUDGET_S
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.sample.timing import (
     DISTURBED_SHARE,
@@ -21,7 +22,6 @@ from gpuexplore.measure.sample.timing import (
     take_turn,
     warm_up,
 )
-from gpuexplore.model import LARGEST_BUDGET_S
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, candidate
 
 NOISY_S = [1.0, 2.0, 3.0, 1.5, 2.5] * 10

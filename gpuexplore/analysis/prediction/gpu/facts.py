@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from gpuexplore.analysis.prediction.calls import SETS_IN_TURN, USUAL, Calls, Conditions
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Case, Device, Options, Shape
 from gpuexplore.devices import row_of, table_device
-from gpuexplore.dtypes import format_named
-from gpuexplore.model import Case, Device, Options, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Product
 from gpuexplore.recorded.published import PublishedMeasurement

@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 
 from gpuexplore.analysis.prediction.gpu.facts import USUAL_CLOCK_HZ, USUAL_YEAR, Batch, Indices, Numbers
-from gpuexplore.once import once
+from gpuexplore.core.once import once
 
 # The coefficients of the terms, in natural logarithms unless said otherwise: what is expected of each, and fitted.
 

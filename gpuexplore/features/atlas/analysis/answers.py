@@ -10,17 +10,17 @@ from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.prediction.request import PredictionRequest, calls_named
 from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
+from gpuexplore.core.dtypes import FORMATS, format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Result, Shape
+from gpuexplore.core.typed_text import spreadsheet_safe
 from gpuexplore.devices import ACCELERATORS, target_named
-from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, Citation, citations, points
 from gpuexplore.features.atlas.analysis.which_gpu import GpuChoice, ranked, usual_devices, which_gpu
-from gpuexplore.model import Device, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.request import Request, shapes_of
 from gpuexplore.shapes import split
-from gpuexplore.typed_text import spreadsheet_safe
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.dtypes import format_named
-from gpuexplore.model import Case, Device, Shape
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 
 HALVINGS = 40  # of an interval of factors

@@ -13,11 +13,11 @@ from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Peak, Result, Shape
+from gpuexplore.core.once import once
 from gpuexplore.devices import ACCELERATORS, table_device
-from gpuexplore.dtypes import format_named
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Case, Device, Peak, Result, Shape
-from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import Recording, recorded_results, run_id
 from gpuexplore.recorded.published import TIMINGS, PublishedMeasurement, Source, published_measurements, sources

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from gpuexplore.analysis.prediction import Calls, UncertainValue
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, what_if
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, of_operation
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Origin, Shape
+from gpuexplore.core.once import once
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
-from gpuexplore.model import Device, Origin, Shape
-from gpuexplore.once import once
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import named
 

@@ -20,8 +20,11 @@ from gpuexplore.analysis.prediction import (
     predict_each,
 )
 from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Options, Shape
+from gpuexplore.core.once import once
+from gpuexplore.core.units import format_interval, format_percent, format_seconds
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import AtlasPoint, points
 from gpuexplore.features.atlas.analysis.defaults import (
     dtypes_of,
@@ -34,15 +37,12 @@ from gpuexplore.features.atlas.analysis.defaults import (
 )
 from gpuexplore.features.atlas.analysis.lines import case_of, line, shapes_between, work_of
 from gpuexplore.features.atlas.chart import SHOWN, AtlasSeries, Show, point_id, rate_words
-from gpuexplore.model import Options, Shape
-from gpuexplore.once import once
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.link import href, parameters, write
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared import Shared
-from gpuexplore.units import format_interval, format_percent, format_seconds
 
 # What the atlas is asked: an operation, dtypes, GPUs, what is drawn, and a shape; all of it in the URL.
 

@@ -10,13 +10,14 @@ from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Origin, Result, Shape
+from gpuexplore.core.once import once
+from gpuexplore.core.units import format_energy, format_interval, format_seconds
 from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, GpuChoice, points, ranked, usual_devices, which_gpu
 from gpuexplore.features.atlas.analysis.defaults import measured_operations
 from gpuexplore.features.atlas.chart import PICKED, SHOWN, atlas, source_label
 from gpuexplore.features.atlas.ui.picked import NAMES, POINT, AtlasChoice, AtlasFacts, calibration, href_of
-from gpuexplore.model import Origin, Result, Shape
-from gpuexplore.once import once
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
@@ -27,7 +28,6 @@ from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, chart_of, show_spec
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.units import format_energy, format_interval, format_seconds
 
 KEY = "chart.atlas"
 SEEN = "atlas.seen"  # the session's key of the click that was followed

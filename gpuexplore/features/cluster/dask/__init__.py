@@ -7,9 +7,9 @@ out and events come back on the connection that the node opened, so it may be be
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
 from gpuexplore.jobs.engines import Engine
-from gpuexplore.model import Device
 
 
 def open_engine(scheduler: str, on_change: Callable[[tuple[Device, ...]], None]) -> Engine:

@@ -16,10 +16,10 @@ from distributed.comm.addressing import get_address_host
 from distributed.comm.core import CommClosedError
 
 import gpuexplore
-from gpuexplore.errors import DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.core.errors import DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode
 from gpuexplore.features.cluster.dask.node import TOPIC as NODES
-from gpuexplore.model import Device
-from gpuexplore.serialization import decode
 
 Role = Literal["client", "worker"]
 ACCEPTED = "tls://HOST:PORT, and tcp://127.0.0.1:PORT on this machine"

@@ -9,15 +9,15 @@ from typing import Any
 from distributed import Client, Event, Future, KilledWorker
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.core.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.core.model import Case, Device, Result, Status
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.cluster.dask.cluster import LOST, Cluster, Inbox, NodeCrashed
 from gpuexplore.features.cluster.dask.node import measure_here, perform_here
 from gpuexplore.jobs.engines import IsCancelled
 from gpuexplore.jobs.journal import Begun, decode_event
 from gpuexplore.jobs.journal import Event as Report
 from gpuexplore.measure.candidates.failure import describe_error
-from gpuexplore.model import Case, Device, Result, Status
-from gpuexplore.serialization import encode
 
 TICK_S = 0.02
 UNREPORTED = "the node reported nothing on this case"

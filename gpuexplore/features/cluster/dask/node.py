@@ -17,13 +17,13 @@ from dask.typing import Key
 
 import gpuexplore
 from gpuexplore.activity import Activity
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Case, Device
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.devices import discover
-from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.journal import Begun, Event, encode_event
-from gpuexplore.model import Case, Device
-from gpuexplore.serialization import decode, encode
 
 LOG = logging.getLogger(__name__)
 TOPIC = "gpuexplore-nodes"

@@ -8,9 +8,9 @@ from importlib.resources import files
 from math import isfinite
 from typing import Any, Literal
 
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import DEFAULT_BUDGET_S, DataMode, Options, Shape
-from gpuexplore.once import once
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import DEFAULT_BUDGET_S, DataMode, Options, Shape
+from gpuexplore.core.once import once
 
 # What would confirm a claim: the cases to measure here by the right method, and what has to come out. No result.
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exceeded_peak
+from gpuexplore.core.model import Result
+from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
 from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
 from gpuexplore.features.fact_check.analysis.quantities import (
@@ -22,8 +24,6 @@ from gpuexplore.features.fact_check.analysis.quantities import (
     flop_count,
     rate,
 )
-from gpuexplore.model import Result
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
 
 FindingName = Literal["impossible", "contradicts itself", "not a measurement", "wrong"]
 Verdict = FindingName | Literal["not confirmed here", "possible", "confirmed here"]

@@ -11,11 +11,10 @@ from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
-from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device, Peak, Result
-from gpuexplore.operations import operation_named
-from gpuexplore.units import (
+from gpuexplore.core.dtypes import DTYPES, format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Peak, Result
+from gpuexplore.core.units import (
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,
@@ -24,6 +23,7 @@ from gpuexplore.units import (
     read_rate,
     read_seconds,
 )
+from gpuexplore.operations import operation_named
 
 Verdict = Literal["above the roof", "as good as known", "possible", "unknown"]
 SHORTEST_S, LONGEST_S = 1e-9, 1e6

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, get_args, get_type_hints
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.expression import (
     FACTS,
     OUTCOMES,

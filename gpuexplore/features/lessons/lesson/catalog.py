@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import lessons_directory
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep, read_lesson, with_letters
 
 FOLDER = Path(__file__).parent

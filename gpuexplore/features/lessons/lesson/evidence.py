@@ -10,7 +10,9 @@ from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits, estimate
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Experiment, Origin, Result
+from gpuexplore.core.serialization import decode
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     MEASURED,
@@ -32,11 +34,9 @@ from gpuexplore.features.lessons.lesson.tensor_block import read_of, read_rows, 
 from gpuexplore.features.lessons.lesson.training import training_of, training_rows, untrained_row
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, activity_of
 from gpuexplore.features.mistakes.catalog.contract import MistakeObservation, Quantity
-from gpuexplore.model import Device, Experiment, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.request import Request, resolve, shapes_of
-from gpuexplore.serialization import decode
 from gpuexplore.shapes import split
 
 # What a step measures: experiments and activities for the queue; everything else is computed at once.

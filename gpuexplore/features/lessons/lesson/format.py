@@ -10,7 +10,8 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import check_characters, check_text
 from gpuexplore.features.lessons.lesson.blocks import (
     BLOCKS,
     CANNOT_TELL,
@@ -25,7 +26,6 @@ from gpuexplore.features.lessons.lesson.blocks import (
     block_of,
 )
 from gpuexplore.features.lessons.lesson.expression import Expression, parse
-from gpuexplore.typed_text import check_characters, check_text
 
 LARGEST_BYTES = 200_000
 LONGEST_MINUTES = 600

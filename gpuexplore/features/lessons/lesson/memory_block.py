@@ -1,6 +1,6 @@
 """The quantities of a `memory`: what a training step needs, when most, and the largest batch that fits."""
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson import blocks
 from gpuexplore.features.lessons.lesson.expression import QuantityRow
 from gpuexplore.features.lessons.lesson.figure import SIZE, LessonFigure, exact

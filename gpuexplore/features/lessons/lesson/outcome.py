@@ -7,7 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Origin
+from gpuexplore.core.units import read_number
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
 from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames, Value, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import (
@@ -19,8 +21,6 @@ from gpuexplore.features.lessons.lesson.figure import (
     format_with_interval,
 )
 from gpuexplore.features.lessons.lesson.format import LessonStep
-from gpuexplore.model import Origin
-from gpuexplore.units import read_number
 
 EXACT = 0.005  # an answer that was rounded to three digits
 WIDE = 4.0  # ends of a measured interval that differ by more: the value is known to no more than a factor of two

@@ -8,10 +8,11 @@ from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.verdict.times import time_of
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Measurement, Origin
 from gpuexplore.devices import gpu_named
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
-from gpuexplore.dtypes import format_named
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.fact_check.analysis.claim import claims_of
 from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.lessons.lesson.blocks import ClaimBlock, LaunchBlock
@@ -31,7 +32,6 @@ from gpuexplore.features.lessons.lesson.figure import (
     exact,
 )
 from gpuexplore.kernels.geometry import WARP
-from gpuexplore.model import Case, Device, Measurement, Origin
 from gpuexplore.operations import operation_named
 
 WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals

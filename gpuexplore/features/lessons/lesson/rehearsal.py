@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from gpuexplore.analysis.utilization.utilization import byte_count, flop_count
-from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.core.model import Device, Origin
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     Block,
@@ -41,7 +42,6 @@ from gpuexplore.features.lessons.lesson.quantities import case_labels, facts_of,
 from gpuexplore.features.lessons.lesson.tensor_block import LAYOUTS, WAYS
 from gpuexplore.features.lessons.lesson.training import made_up_rows
 from gpuexplore.features.mistakes.catalog import mistake_named
-from gpuexplore.model import Device, Origin
 from gpuexplore.request import resolve
 
 # What a result that was measured has.

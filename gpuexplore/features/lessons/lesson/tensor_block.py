@@ -6,16 +6,16 @@ from typing import Any
 
 from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.verdict.times import Doubt, doubts_of, doubts_of_both
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Flag, Origin
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.statistics import widened
 from gpuexplore.features.lessons.lesson.blocks import TensorBlock
 from gpuexplore.features.lessons.lesson.expression import QuantityRow
 from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, LessonFigure, exact
 from gpuexplore.features.lessons.lesson.quantities import WRONG
 from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.reading import activity_of
-from gpuexplore.model import Flag, Origin
-from gpuexplore.serialization import decode
-from gpuexplore.statistics import widened
 
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})

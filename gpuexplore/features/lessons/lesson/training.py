@@ -16,6 +16,8 @@ from dataclasses import replace
 from math import hypot
 
 from gpuexplore.activity import Activity, Payload
+from gpuexplore.core.model import Device, Origin
+from gpuexplore.core.statistics import median, widened
 from gpuexplore.features.lessons.lesson.blocks import TrainBlock
 from gpuexplore.features.lessons.lesson.expression import QuantityRow
 from gpuexplore.features.lessons.lesson.figure import (
@@ -43,8 +45,6 @@ from gpuexplore.features.training.measure.contract import (
 )
 from gpuexplore.features.training.measure.recorder import report_of
 from gpuexplore.features.training.measure.setup import MODES
-from gpuexplore.model import Device, Origin
-from gpuexplore.statistics import median, widened
 
 LAST_PART = 5  # the last loss is the median of the last fifth
 HERE = frozenset({Origin.LIVE.label})

@@ -8,6 +8,8 @@ import streamlit as st
 from gpuexplore import charts
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.core.model import Device, Origin, Result
+from gpuexplore.core.serialization import decode
 from gpuexplore.devices import accelerator_named, readings
 from gpuexplore.features.fact_check.analysis.claim import claims_of
 from gpuexplore.features.fact_check.analysis.judge import judge
@@ -47,9 +49,7 @@ from gpuexplore.features.tensors.chart import can_draw, tensor_picture
 from gpuexplore.features.training.chart import losses
 from gpuexplore.features.training.measure import joined
 from gpuexplore.features.training.ui import query_of, show_findings
-from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
-from gpuexplore.serialization import decode
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.run.table import UNITS, shown_row

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import gpuexplore
 from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.backends.host import installed_versions, version_of
+from gpuexplore.core.errors import NotFound
+from gpuexplore.core.model import DOUBTFUL, Device, Environment, Result, Run, RunState
 from gpuexplore.devices.identity import device_key, same_device
-from gpuexplore.errors import NotFound
 from gpuexplore.features.lessons.lesson.evidence import Measured, StepTask, Work
-from gpuexplore.model import DOUBTFUL, Device, Environment, Result, Run, RunState
 from gpuexplore.ui.activity import devices_of, fetch_activity
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.roles import Right, check

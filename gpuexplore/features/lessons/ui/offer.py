@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from gpuexplore.errors import StoreUnavailable
-from gpuexplore.model import Device
+from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.core.model import Device
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.session import owner, store
 

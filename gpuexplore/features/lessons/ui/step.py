@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.model import Device, Result
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.features.lessons.lesson.blocks import (
     CANNOT_TELL,
     NO_IDEA,
@@ -23,7 +25,6 @@ from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedCheck
 from gpuexplore.features.lessons.lesson.quantities import result_row
 from gpuexplore.features.lessons.ui.figures import show_figures
 from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, age_s, alike, found_runs, submit
-from gpuexplore.model import Device, Result
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity import pending_words
 from gpuexplore.ui.glossary import help_on
@@ -33,7 +34,6 @@ from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import known_devices, note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_whole_seconds
 
 Guesses = dict[str, str | None]
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.statistics import median
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, GuessBlock, InstructorBlock
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import StepNames
@@ -15,7 +16,6 @@ from gpuexplore.features.lessons.lesson.outcome import JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.quantities import facts_of
 from gpuexplore.features.lessons.ui.measuring import alike, found_runs
 from gpuexplore.features.lessons.ui.step import guessed
-from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, store

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.format import Lesson
 from gpuexplore.features.lessons.ui.listing import Kind, answers_to, is_done, show_lessons, state_of, summary

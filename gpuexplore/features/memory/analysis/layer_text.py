@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import LONGEST_LIST, check_text
+from gpuexplore.core.units import read_whole
 from gpuexplore.features.memory.analysis.layer_kinds import KINDS, LayerKind, ModelLayer
-from gpuexplore.typed_text import LONGEST_LIST, check_text
-from gpuexplore.units import read_whole
 
 MOST_LAYERS = 5000  # after `repeat`
 MOST_DEPTH = 4  # of one `repeat` within another

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.analysis.setup import Optimizer, Training
 from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size, Tape, TapeStep
 

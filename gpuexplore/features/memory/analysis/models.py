@@ -8,12 +8,12 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.once import once
 from gpuexplore.features.memory.analysis.layer_kinds import INDEX_BYTES, KINDS, ModelLayer, WrongShape
 from gpuexplore.features.memory.analysis.layer_text import parse_layers
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, Training
 from gpuexplore.features.memory.analysis.tape import How, Tape, Value
-from gpuexplore.once import once
 
 MOST_PARAMETERS = 10**12
 MLP_BATCH, PASTED_BATCH = 128, 32

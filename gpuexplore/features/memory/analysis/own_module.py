@@ -7,14 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.backends import load_backend
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.typed_text import in_any_case
+from gpuexplore.core.units import UNKNOWN, format_gigabytes
 from gpuexplore.devices import readings
-from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, Gpu, gpus_named
 from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Optimizer
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
-from gpuexplore.typed_text import in_any_case
-from gpuexplore.units import UNKNOWN, format_gigabytes
 
 if TYPE_CHECKING:
     import torch

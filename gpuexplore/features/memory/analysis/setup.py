@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.units import read_length
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import read_length
 
 ITEMSIZES: Mapping[str, int] = MappingProxyType({"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8})
 MIXED = ("none", "bf16", "fp16")

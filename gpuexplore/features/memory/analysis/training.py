@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.memory.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.memory.analysis.memory_model import Moment, moments_of
 from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, tape_of
 from gpuexplore.features.memory.analysis.setup import LARGEST_BATCH, OPTIMIZERS, SERVED, Serving, Training, check_count
 from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size
-from gpuexplore.units import format_gigabytes
 
 QUARTERS = 4  # of a sequence, in the timeline
 

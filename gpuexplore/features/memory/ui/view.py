@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from gpuexplore.core.units import UNKNOWN, format_bytes, format_gigabytes
 from gpuexplore.features.memory.analysis.fits import (
     CONTEXT_SOURCE,
     DEFAULT_RESERVE,
@@ -30,7 +31,6 @@ from gpuexplore.features.memory.ui.choice import MemoryChoice
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.units import UNKNOWN, format_bytes, format_gigabytes
 
 # Row C4 of the notebooks says AlexNet needs 1.1 GB at batch 128 and VGG-16 about 14: what one may have counted.
 #

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import check_measured_on
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.mistakes.catalog.contract import Mistake
 
 KIND = "mistake"  # of its activities

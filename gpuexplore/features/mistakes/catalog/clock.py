@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.backends.timer import Call
+from gpuexplore.core.model import Shape, Telemetry
+from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
+from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, MistakeObservation, Sign, Stage
 from gpuexplore.features.mistakes.catalog.subject import (
@@ -22,9 +25,6 @@ from gpuexplore.features.mistakes.catalog.subject import (
     single_calls,
 )
 from gpuexplore.features.mistakes.catalog.turns import Procedure, take_turns
-from gpuexplore.model import Shape, Telemetry
-from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
-from gpuexplore.units import format_seconds
 
 SIZES = {"cpu": 256, "cuda": 1024}
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.core.model import Device, Environment
+from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 from gpuexplore.devices import check_measured_on
-from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Device, Environment
-from gpuexplore.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 Cancelled = Callable[[], bool]
 Quantity = Literal["time", "compute rate", "memory rate", "share", "error", "count", "ratio", "sum"]

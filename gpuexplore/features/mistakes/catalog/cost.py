@@ -2,8 +2,10 @@
 
 from math import prod
 
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Case, Device, Environment, Measurement, Shape
+from gpuexplore.core.units import format_flop_per_s
 from gpuexplore.devices import accelerator_named, as_device, peaks_of
-from gpuexplore.dtypes import dtype_named
 from gpuexplore.features.mistakes.catalog.contract import (
     Detection,
     Factor,
@@ -15,9 +17,7 @@ from gpuexplore.features.mistakes.catalog.contract import (
 )
 from gpuexplore.features.mistakes.catalog.subject import no_sign
 from gpuexplore.measure.flags import MeasuredCase, find_flags
-from gpuexplore.model import Case, Device, Environment, Measurement, Shape
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_flop_per_s
 
 SHAPE = Shape.of(b=16384, d=32768, k=8192)
 CARD = "Tesla T4"

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core.dtypes import DTYPES, dtype_named
+from gpuexplore.core.model import Accuracy, Shape
+from gpuexplore.core.units import format_percent
 from gpuexplore.devices import accelerator_named
-from gpuexplore.dtypes import DTYPES, dtype_named
 from gpuexplore.features.mistakes.catalog.contract import (
     Detection,
     Factor,
@@ -34,8 +36,6 @@ from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.model import Accuracy, Shape
-from gpuexplore.units import format_percent
 
 # Zeros as data: a GPU draws less power, and raises its clock.
 ZEROS_SIZE = 8192

@@ -10,8 +10,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.features.mistakes.catalog.contract import (
     Detection,
     Mistake,
@@ -25,7 +26,6 @@ from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Launch
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations import operation_named
 
 # A grid of `n // threads` blocks does not cover the last elements.

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import encode
 from gpuexplore.devices import ensure_ceiling
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.mistakes.catalog import MISTAKES, mistake_named
 from gpuexplore.features.mistakes.catalog.contract import Stage
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Device
-from gpuexplore.serialization import encode
 
 
 def perform(

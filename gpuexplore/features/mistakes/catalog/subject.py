@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from gpuexplore.core.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
+from gpuexplore.core.statistics import median
+from gpuexplore.core.units import format_interval
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Stage
 from gpuexplore.features.mistakes.catalog.turns import Pairs, Procedure, reading
 from gpuexplore.measure.candidates.candidate import Candidate, wake
@@ -14,9 +17,6 @@ from gpuexplore.measure.check.group import Group, open_group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
-from gpuexplore.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
-from gpuexplore.statistics import median
-from gpuexplore.units import format_interval
 
 DEFAULT_IMPLEMENTATIONS: Mapping[str, str] = MappingProxyType({"cpu": "numpy", "cuda": "torch"})
 WITHIN_NOISE = "the two ways agree within the noise on this machine"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from gpuexplore.errors import Cancelled
+from gpuexplore.core.errors import Cancelled
+from gpuexplore.core.statistics import median, median_interval, ratio_of_turns
 from gpuexplore.features.mistakes.catalog.contract import Factor, Stage, WayReading
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, PRECISION
-from gpuexplore.statistics import median, median_interval, ratio_of_turns
 
 BUDGET_S = 1.5  # of turns: a demonstration is watched
 MAX_ROUNDS = 100

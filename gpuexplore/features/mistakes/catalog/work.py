@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.backends.timer import Call
+from gpuexplore.core.model import Options, Shape
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Sign, Stage
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
@@ -18,7 +19,6 @@ from gpuexplore.features.mistakes.catalog.subject import (
 )
 from gpuexplore.features.mistakes.catalog.turns import Procedure, take_turns
 from gpuexplore.measure.sample.contrast import call_overhead_s
-from gpuexplore.model import Options, Shape
 
 # Bringing the data to the device and back is timed with the computation.
 MOVED_LENGTHS = {"cpu": 1_000_000, "cuda": 16_000_000}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends import BACKENDS, load_backend
+from gpuexplore.core.model import Case, Device, Result, Status
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.features.selftest.suite.contract import CheckFinding, Payload
 from gpuexplore.jobs.engines import batches_of
@@ -20,7 +21,6 @@ from gpuexplore.jobs.engines.attempt import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.candidates.failure import lost_reason
-from gpuexplore.model import Case, Device, Result, Status
 
 WORKER = "gpuexplore.features.selftest.suite.worker"
 LONGEST_PROBE_S = 60.0

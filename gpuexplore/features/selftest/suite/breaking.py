@@ -8,7 +8,7 @@ from typing import Any
 
 import gpuexplore.operations
 from gpuexplore.backends import load_backend
-from gpuexplore.dtypes import DType
+from gpuexplore.core.dtypes import DType
 from gpuexplore.operations.implementation import Implementation
 
 OPERATION = "vector_add"

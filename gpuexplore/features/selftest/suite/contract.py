@@ -8,8 +8,8 @@ from typing import Any
 
 from jinja2 import Environment
 
-from gpuexplore.model import Device, Result
-from gpuexplore.units import (
+from gpuexplore.core.model import Device, Result
+from gpuexplore.core.units import (
     UNKNOWN,
     format_bytes,
     format_bytes_per_s,

@@ -7,22 +7,22 @@ from typing import Any
 
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.backends.timer import Call, EventTimer, Timer
+from gpuexplore.core.dtypes import DTYPES, dtype_named
+from gpuexplore.core.errors import Unsupported
+from gpuexplore.core.model import Case, Device, Options, Shape
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.statistics import median
+from gpuexplore.core.units import read_whole
 from gpuexplore.devices import ASSUMED_CACHE_BYTES, highest_clock_hz, is_cut_into_instances
-from gpuexplore.dtypes import DTYPES, dtype_named
-from gpuexplore.errors import Unsupported
 from gpuexplore.measure.candidates.candidate import build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.watch import Watch
 from gpuexplore.measure.sample.prepare import sample_all, warmed
-from gpuexplore.model import Case, Device, Options, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.compiled import recorded
 from gpuexplore.operations.kernel_targets import compile_for, kernel_of
-from gpuexplore.serialization import encode
-from gpuexplore.statistics import median
-from gpuexplore.units import read_whole
 
 # What this process finds: versions, the driver as each library sees it, and the state of the device.
 

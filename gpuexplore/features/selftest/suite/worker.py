@@ -6,12 +6,12 @@ The engine loads it in the device's process by its name, as it loads `gpuexplore
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
 from gpuexplore.features.selftest.suite.breaking import add_breaking
 from gpuexplore.features.selftest.suite.probes import PROBES
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_cases, warm_up
-from gpuexplore.model import Device
 
 __all__ = ["measure_cases", "perform", "warm_up"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis.value import Indices, Storage, TensorView
 
 MOST_LISTED = 1024  # elements that are looked at one by one: anybody may send an expression

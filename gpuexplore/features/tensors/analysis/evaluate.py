@@ -7,7 +7,7 @@ from math import prod
 from string import ascii_uppercase
 from typing import Any
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis.chain import MOST_LISTED, Chain, ChainStep
 from gpuexplore.features.tensors.analysis.expression import NAME, Index, Statement, TensorCall, read_expression
 from gpuexplore.features.tensors.analysis.indexing import indexed

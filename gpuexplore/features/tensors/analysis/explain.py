@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import starmap
 
+from gpuexplore.core.units import format_bytes, format_multiple
 from gpuexplore.features.tensors.analysis.chain import Chain, ChainStep
 from gpuexplore.features.tensors.analysis.operations import ViewRefused
 from gpuexplore.features.tensors.analysis.reading import FETCHING, ReadTraffic
 from gpuexplore.features.tensors.analysis.value import Indices, TensorView
-from gpuexplore.units import format_bytes, format_multiple
 
 MOST_ELEMENTS_NAMED = 8
 NOTICEABLE = 0.1  # rows that end within a line cost a little more, and nobody would call that strided

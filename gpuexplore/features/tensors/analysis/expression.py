@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Literal, NoReturn, TypeVar
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.typed_text import check_text
-from gpuexplore.units import read_number, read_whole
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import check_text
+from gpuexplore.core.units import read_number, read_whole
 
 Item = int | slice | EllipsisType | None  # None: a new axis of length 1; ...: all axes that nothing else names
 Argument = int | str  # a name stands for a tensor

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis.expression import Item
 from gpuexplore.features.tensors.analysis.value import TensorView
 

@@ -6,7 +6,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis.chain import ChainStep
 from gpuexplore.features.tensors.analysis.indexing import narrowed, selected, with_axis
 from gpuexplore.features.tensors.analysis.layout import Barrier, filled_in, kept_strides, merged_strides

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis.value import Storage, TensorView
 
 UNTYPED_CLASS = "torch.storage.UntypedStorage"

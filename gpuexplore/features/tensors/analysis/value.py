@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 Indices = tuple[int, ...]
 

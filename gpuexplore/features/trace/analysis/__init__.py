@@ -5,11 +5,11 @@ Nothing is measured, and torch is not imported: a trace is a file, and this is a
 
 from collections.abc import Sequence
 
+from gpuexplore.core.model import Device
 from gpuexplore.features.trace.analysis.events import ProfilerTrace, read_trace
 from gpuexplore.features.trace.analysis.headline import headline, notes, parts_of, report
 from gpuexplore.features.trace.analysis.roof import CPU, TracedOn, traced_on
 from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable, table_of
-from gpuexplore.model import Device
 
 
 def read_table(

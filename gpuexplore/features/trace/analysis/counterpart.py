@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import cast
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Layout, Shape
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
 from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
-from gpuexplore.model import Layout, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import Request, as_command, to_query
 from gpuexplore.shapes import check_limits

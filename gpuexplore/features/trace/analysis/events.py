@@ -13,10 +13,10 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import readable
 from gpuexplore.devices.gpu_facts import GpuFacts
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.trace.analysis.file import LONGEST_NAME, MOST_BYTES, open_trace
-from gpuexplore.typed_text import readable
 
 OPERATIONS = ("cpu_op", "user_annotation")
 HOST = (*OPERATIONS, "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host

@@ -6,8 +6,8 @@ from gzip import BadGzipFile, GzipFile
 from io import BytesIO
 from typing import Any
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.typed_text import check_characters
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import check_characters
 
 MOST_BYTES = 200_000_000  # unpacked
 GZIP = b"\x1f\x8b"

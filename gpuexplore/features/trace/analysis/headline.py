@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, Calls
+from gpuexplore.core.units import UNKNOWN, format_percent, format_seconds
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION
 from gpuexplore.features.trace.analysis.counterpart import Counterpart
 from gpuexplore.features.trace.analysis.file import LONGEST_NAME
 from gpuexplore.features.trace.analysis.roof import CPU
 from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
-from gpuexplore.units import UNKNOWN, format_percent, format_seconds
 
 SCHEMA_VERSION = 1
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Peak, PeakKind
 from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
 from gpuexplore.devices.variants import choose
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.trace.analysis.events import Kernel, ProfilerTrace
-from gpuexplore.model import Device, Peak, PeakKind
 
 CPU = "cpu"
 FP4_RATE = "fp4_tensor"  # of products of block-scaled numbers

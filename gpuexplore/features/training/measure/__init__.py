@@ -23,6 +23,7 @@ from math import prod
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
+from gpuexplore.core.model import Device
 from gpuexplore.devices import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.features.training.measure.contract import TrainingReport, joined
@@ -38,7 +39,6 @@ from gpuexplore.features.training.measure.setup import (
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Device
 
 __all__ = [
     "DEFAULTS",

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gpuexplore.core.model import Environment
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.statistics import median, median_interval, ratio_of_turns
+from gpuexplore.core.timed import OMIT_DEFAULT
 from gpuexplore.measure.conditions.contention import is_contended
-from gpuexplore.model import Environment
-from gpuexplore.serialization import decode
-from gpuexplore.statistics import median, median_interval, ratio_of_turns
-from gpuexplore.timed import OMIT_DEFAULT
 
 Losses = tuple[float | None, ...]  # None: not finite
 PHASES = ("transfer", "forward", "backward", "optimizer")  # of a step, in order; only a GPU has the first

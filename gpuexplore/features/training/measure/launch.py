@@ -19,10 +19,10 @@ from typing import Any
 
 import psutil
 
-from gpuexplore.errors import Cancelled, GpuExploreError
+from gpuexplore.core.errors import Cancelled, GpuExploreError
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.training.measure.turns import MOST_SECONDS
-from gpuexplore.model import Device
-from gpuexplore.serialization import encode
 
 POLL_S = 0.05
 MOST_SILENT_S = 90.0  # the start of every process loads torch

@@ -18,8 +18,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.units import format_seconds
 from gpuexplore.features.training.measure.contract import Processes, Timing, largest_difference
 from gpuexplore.features.training.measure.launch import JOB, REPORTS, STOP
 from gpuexplore.features.training.measure.learner import LearnedStep, Learner, Network, RankShare, batches_of
@@ -27,10 +30,7 @@ from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Record
 from gpuexplore.features.training.measure.setup import Setup, read_setup
 from gpuexplore.features.training.measure.turns import MOST_SECONDS, count_zeros, gradient_error, is_counted
 from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.model import Device
 from gpuexplore.operations.torch_steps import allow_tf32
-from gpuexplore.serialization import decode
-from gpuexplore.units import format_seconds
 
 PR_SET_PDEATHSIG = 1
 REDUCTIONS, FIRST_REDUCTIONS = 20, 3

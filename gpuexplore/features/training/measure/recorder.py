@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from gpuexplore.core.model import Device, Environment
+from gpuexplore.core.serialization import encode
+from gpuexplore.core.statistics import median
 from gpuexplore.features.training.measure.contract import (
     PHASES,
     ModeReport,
@@ -14,9 +17,6 @@ from gpuexplore.features.training.measure.contract import (
     Underflow,
 )
 from gpuexplore.features.training.measure.setup import MODES, Setup
-from gpuexplore.model import Device, Environment
-from gpuexplore.serialization import encode
-from gpuexplore.statistics import median
 
 REPORT_EVERY_S = 0.3
 MOST_WARM_UP = 5

@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 import psutil
 
-from gpuexplore.errors import InvalidInput, TooLarge
-from gpuexplore.model import Device, Shape
+from gpuexplore.core.errors import InvalidInput, TooLarge
+from gpuexplore.core.model import Device, Shape
+from gpuexplore.core.typed_text import in_any_case
+from gpuexplore.core.units import read_number, read_whole
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.typed_text import in_any_case
-from gpuexplore.units import read_number, read_whole
 
 MOST_PARAMETERS = 50_000_000
 MOST_STEPS = 5000

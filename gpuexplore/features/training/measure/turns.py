@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import Cancelled, GpuExploreError
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import Cancelled, GpuExploreError
+from gpuexplore.core.model import Device
+from gpuexplore.core.units import format_seconds
 from gpuexplore.features.training.measure.contract import Underflow
 from gpuexplore.features.training.measure.learner import Batches, Learner, Network, batches_of, loss_of
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Course, Recorder
 from gpuexplore.features.training.measure.setup import Setup
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Device
 from gpuexplore.operations.torch_steps import allow_tf32
-from gpuexplore.units import format_seconds
 
 # norm of the difference to float64 over its norm: 16-bit formats round each result of each layer
 TOLERANCES = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gpuexplore.core.model import Device
 from gpuexplore.features.transfer.analysis.comparison import (
     BreakEven,
     ComparedSide,
@@ -14,7 +15,6 @@ from gpuexplore.features.transfer.analysis.comparison import (
 )
 from gpuexplore.features.transfer.analysis.link import Path, TimeSpan, measured_path, path_to
 from gpuexplore.features.transfer.measure.contract import Part, TransferReading, TransferReadings
-from gpuexplore.model import Device
 
 __all__ = [
     "BreakEven",

@@ -16,10 +16,10 @@ from gpuexplore.analysis.prediction.calls import calls_on
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words
 from gpuexplore.analysis.verdict import compare as verdict_on
 from gpuexplore.analysis.verdict.times import quotient
-from gpuexplore.dtypes import dtype_named
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.features.transfer.analysis.link import Path, TimeSpan, interpolated, measured_span
 from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, sizes_of
-from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 

@@ -8,19 +8,19 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from gpuexplore.core.errors import Cancelled, InvalidInput
+from gpuexplore.core.model import Device, Environment
+from gpuexplore.core.serialization import encode
 from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.nvml import link_of
-from gpuexplore.errors import Cancelled, InvalidInput
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Part, TransferReading, TransferReadings, timed
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
-from gpuexplore.model import Device, Environment
 from gpuexplore.operations import operation_named
-from gpuexplore.serialization import encode
 
 MOVES = {"cpu": "cpu_moves", "cuda": "cuda_moves"}  # by kind of device: the file with the ways
 LIBRARIES = {"cpu": ("numpy", "torch"), "cuda": ("torch", "numba_cuda")}

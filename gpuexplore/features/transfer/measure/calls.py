@@ -10,15 +10,15 @@ import numpy as np
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock, HostTimer
-from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import Cancelled
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import Cancelled
+from gpuexplore.core.model import Accuracy, Case, Device, Options, Result, Shape, Status
 from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, timed, work_sizes_of
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, device_for, unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_cases
-from gpuexplore.model import Accuracy, Case, Device, Options, Result, Shape, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 

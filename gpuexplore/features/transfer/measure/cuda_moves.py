@@ -12,9 +12,9 @@ import numpy.typing as npt
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.core.model import Device
 from gpuexplore.features.transfer.measure.calls import Way, way
 from gpuexplore.features.transfer.measure.contract import TransferReading
-from gpuexplore.model import Device
 
 ITEMSIZE_BYTES = 4
 PINNED = {"pageable": False, "pinned": True}

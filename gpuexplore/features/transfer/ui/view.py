@@ -7,6 +7,9 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.prediction import Calibration, calibrate
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
 from gpuexplore.features.transfer.analysis import (
     BreakEven,
     break_even_size,
@@ -23,16 +26,13 @@ from gpuexplore.features.transfer.analysis.link import ASSUMED_SOURCE, LATENCY, 
 from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
 from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings, activity_of
 from gpuexplore.features.transfer.ui.choice import TransferChoice
-from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
-from gpuexplore.serialization import decode
 from gpuexplore.ui.activity import newest_done, offer, show_activity, started_or_newest
 from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
 
 KNOWN_FOR = timedelta(days=30)
 CALIBRATIONS: Shared[Calibration] = Shared(4)

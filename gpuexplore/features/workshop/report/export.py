@@ -9,11 +9,11 @@ from pathlib import Path
 
 from jinja2 import Environment
 
+from gpuexplore.core.typed_text import spreadsheet_safe
+from gpuexplore.core.units import format_seconds
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts
 from gpuexplore.features.workshop.report.standings import Standing, standings, truth_of
 from gpuexplore.rooms import spoken
-from gpuexplore.typed_text import spreadsheet_safe
-from gpuexplore.units import format_seconds
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 COLUMNS = ("task", "asked", "name", "state", "guess", "outcome", "result", "run", "device", "measured", "at_utc")

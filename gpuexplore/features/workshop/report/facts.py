@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Result
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.workshop.goals import Goal, goal_of
-from gpuexplore.model import Result
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomTask
 from gpuexplore.store.answers import Answer
 from gpuexplore.store.room_tasks import AskedRun

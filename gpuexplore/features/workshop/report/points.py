@@ -8,10 +8,10 @@ from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import shape_label, size_of
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_seconds
 from gpuexplore.features.workshop.chart import RoomPoint, results
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
 from gpuexplore.features.workshop.report.standings import latest_answers
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_seconds
 
 MOST_ROOFS = 2  # devices whose limits are drawn: more would lie on each other
 LEADER = "leader"

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from gpuexplore.core.statistics import median
+from gpuexplore.core.units import format_seconds, round_significant
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.workshop.goals import GoalScore, is_better, judge
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun
-from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer
-from gpuexplore.units import format_seconds, round_significant
 
 RIGHT, CLOSE = 1.25, 2.0  # a guess within so many times what was measured, as in lessons
 STUCK_S = 180.0  # without an answer, of those that are here

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from threading import Lock
 from time import monotonic
 
-from gpuexplore.errors import NotFound
+from gpuexplore.core.errors import NotFound
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, read_code, spoken
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.session import owner, store

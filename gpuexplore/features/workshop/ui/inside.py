@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.features.workshop.ui import found, known
 from gpuexplore.features.workshop.ui.task import show_task
 from gpuexplore.rooms import LONGEST_NAME, Participant, Room, RoomState, read_name, spoken

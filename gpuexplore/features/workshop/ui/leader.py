@@ -6,7 +6,8 @@ from functools import partial
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.workshop.goals import KINDS, GoalKind, Setting, goal_of
 from gpuexplore.features.workshop.report.export import FORMATS, ReportFormat, names_of
@@ -35,7 +36,6 @@ from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_whole_seconds
 
 MINUTES = (1, 5)
 TITLES: Mapping[str, str] = {LESSON: "Follow a lesson together"} | {kind.name: kind.title for kind in KINDS.values()}

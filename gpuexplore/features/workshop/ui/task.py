@@ -5,7 +5,8 @@ from threading import Lock
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.units import format_seconds, format_whole_seconds
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.workshop.goals import read_guess
 from gpuexplore.features.workshop.report.facts import Column, columns_of
@@ -16,7 +17,6 @@ from gpuexplore.ui.link import href
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_seconds, format_whole_seconds
 
 GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task: seen before the next look
 MOST_KEPT = 1000

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.features.workshop.ui import found
 from gpuexplore.features.workshop.ui.inside import GONE, show_inside, show_outside
 from gpuexplore.features.workshop.ui.leader import KEYS, show_leader

@@ -7,7 +7,8 @@ from html import escape
 import altair as alt
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.core.units import format_seconds
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, GuessBlock
 from gpuexplore.features.lessons.lesson.figure import LessonFigure
 from gpuexplore.features.lessons.lesson.outcome import JudgedStep
@@ -27,7 +28,6 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_seconds
 
 TICK_S = 1.0
 HEIGHT = 720  # pixels of all charts together: a screen of 1080 less the heading

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import price_of, prices
 from gpuexplore.features.atlas.analysis.which_gpu import read_prices
 

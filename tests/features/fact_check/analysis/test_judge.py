@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, claims_of, interval_of
 from gpuexplore.features.fact_check.analysis.judge import FINDINGS, judge
 from gpuexplore.features.fact_check.analysis.measured import CARDS

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Accuracy, Flag, Options, Peak, Shape
 from gpuexplore.features.fact_check.analysis.claim import CheckSide, ClaimCheck, claims
 from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.fact_check.analysis.measured import MEASURED, experiments, outcome
-from gpuexplore.model import Accuracy, Flag, Options, Peak, Shape
 from gpuexplore.operations import operation_named
 from tests.analysis.made import device, ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Peak
 from gpuexplore.features.fact_check.analysis.possible import is_possible, rate_words
-from gpuexplore.model import Device, Peak
 
 H100 = "NVIDIA H100 80GB HBM3"
 PRODUCT = PredictionRequest("matmul", H100, sizes="4096", dtypes="bf16")  # 137 GFLOP: 139 µs at the peak

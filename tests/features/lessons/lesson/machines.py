@@ -5,9 +5,11 @@ import re
 from dataclasses import replace
 
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Accuracy, Environment, Flag, Measurement, Result, Status
+from gpuexplore.core.serialization import encode
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device
-from gpuexplore.dtypes import dtype_named
 from gpuexplore.features.lessons.lesson.blocks import (
     CANNOT_TELL,
     UNITS,
@@ -25,10 +27,8 @@ from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mis
 from gpuexplore.features.training.measure import read_setup
 from gpuexplore.features.training.measure.contract import ModeReport, PhaseTime, Processes, Timing, Underflow
 from gpuexplore.features.training.measure.recorder import report_of
-from gpuexplore.model import Accuracy, Environment, Flag, Measurement, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.request import resolve
-from gpuexplore.serialization import encode
 from tests.analysis.made import PEAKS, device
 
 CPU = device(memory_bytes=2**34, cache_bytes=2**20)

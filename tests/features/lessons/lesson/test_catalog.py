@@ -2,8 +2,8 @@
 
 import pytest
 
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import lessons_directory
-from gpuexplore.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.features.lessons.lesson.conftest import DEVICES

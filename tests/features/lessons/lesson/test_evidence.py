@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Accuracy, Flag
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.lessons.lesson import evidence
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.quantities import facts_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
-from gpuexplore.model import Accuracy, Flag
-from gpuexplore.serialization import encode
 from tests.analysis.made import device, failed, ok
 from tests.features.lessons.lesson.conftest import DEVICES
 

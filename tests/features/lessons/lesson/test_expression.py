@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.expression import LONGEST, QuantityRow, StepNames, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import (
     SIZE,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock, GuessBlock, KeepBlock, Prose, RunBlock, SayBlock
 from gpuexplore.features.lessons.lesson.format import LARGEST_BYTES, parse_lesson, read_lesson
 

@@ -1,8 +1,8 @@
 """A launch on this machine's own device."""
 
+from gpuexplore.core.model import Device
 from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
 from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row
-from gpuexplore.model import Device
 
 CPU = Device("cpu", "cpu", "a CPU", cores=4)
 T4 = Device("cuda:0", "cuda", "a GPU", cores=40, compute_capability="7.5")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, CheckBlock, GuessBlock
 from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames
 from gpuexplore.features.lessons.lesson.figure import TIME, LessonFigure, exact

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames, figure_of, parse
 from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, TIME, format_figure
 from gpuexplore.features.lessons.lesson.format import parse_lesson

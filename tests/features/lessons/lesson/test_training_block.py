@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.errors import GpuExploreError, NotFound
+from gpuexplore.core.errors import GpuExploreError, NotFound
+from gpuexplore.core.serialization import encode
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
-from gpuexplore.serialization import encode
 from tests.analysis.made import device
 from tests.features.training.made_training import fp16, mode, processes, report
 

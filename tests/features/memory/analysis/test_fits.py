@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.analysis import (
     Reserve,
     Serving,

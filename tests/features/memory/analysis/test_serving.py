@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.analysis import Serving, serving_memory
 from gpuexplore.features.memory.analysis.models import model_named, model_of_text
 from gpuexplore.features.memory.analysis.training import cache_bytes_per_token

@@ -8,13 +8,13 @@ import numpy as np
 
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.timer import HostTimer
-from gpuexplore.dtypes import dtype_named
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Case, Options, Peak
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, Stage, WayReading
 from gpuexplore.features.mistakes.catalog.subject import Subject
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, Options, Peak
 from gpuexplore.operations import operation_named
 from tests.measure.fakes import CPU, FakeClock, environment
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.model import Telemetry
 from gpuexplore.features.mistakes.catalog.clock import (
     observe_first_call,
     observe_idle_clocks,
@@ -13,7 +14,6 @@ from gpuexplore.features.mistakes.catalog.clock import (
     observe_not_in_turns,
 )
 from gpuexplore.features.mistakes.catalog.subject import flag_of
-from gpuexplore.model import Telemetry
 from tests.features.mistakes.catalog.made import Lasting, stage, subject, with_peak
 from tests.measure.fakes import GPU, FakeClock
 

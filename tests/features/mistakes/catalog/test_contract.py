@@ -9,10 +9,10 @@ import pytest
 
 import gpuexplore.features.mistakes.catalog
 from gpuexplore.analysis.model import DiagnosisKind
-from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.core.model import FlagName, Status
 from gpuexplore.features.mistakes.catalog import FILES, MISTAKES, mistake_named
 from gpuexplore.features.mistakes.catalog.contract import FORMATS, UNITS, Factor, Mistake, Quantity, WayReading
-from gpuexplore.model import FlagName, Status
 from tests.architecture.imports import libraries_loaded_by
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import GPU

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from gpuexplore.core.model import Accuracy
 from gpuexplore.devices import accelerator_named
 from gpuexplore.features.mistakes.catalog import data
-from gpuexplore.model import Accuracy
 from tests.features.mistakes.catalog.made import Lasting, stage, subject
 from tests.measure.fakes import FakeClock
 

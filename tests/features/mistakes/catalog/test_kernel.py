@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import Unsupported
+from gpuexplore.core.errors import Unsupported
 from gpuexplore.features.mistakes.catalog import kernel
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD
 from tests.features.mistakes.catalog.made import stage

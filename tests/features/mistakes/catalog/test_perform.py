@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.errors import Cancelled, InvalidInput
+from gpuexplore.core.serialization import decode
 from gpuexplore.devices import discover
 from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.errors import Cancelled, InvalidInput
 from gpuexplore.features.mistakes.catalog import MISTAKES, perform
 from gpuexplore.features.mistakes.catalog.contract import MistakeObservation
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.serialization import decode
 from tests.measure.fakes import CPU
 
 SIGNS_THAT_NEED_AN_EFFECT = {"mean-of-five", "minimum", "idle-clocks", "one-thread-baseline"}

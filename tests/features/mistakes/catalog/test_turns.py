@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.errors import Cancelled
+from gpuexplore.core.errors import Cancelled
 from gpuexplore.features.mistakes.catalog.turns import BUDGET_S, MAX_ROUNDS, Pairs, take_turns
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import FakeClock

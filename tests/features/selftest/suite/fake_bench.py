@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from gpuexplore.model import Result, Status
+from gpuexplore.core.model import Result, Status
 from tests.measure.fakes import GPU, environment, measurement
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.devices import nvml
-from gpuexplore.errors import GpuExploreError
 from gpuexplore.features.selftest.suite import probes
 from gpuexplore.features.selftest.suite.bench import Bench
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, device_lock

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpuexplore.core.model import Status
 from gpuexplore.features.selftest.suite.breaking import OUT_OF_BOUNDS, out_of_memory_of
 from gpuexplore.features.selftest.suite.checks import CHECKS, bandwidth, correctness, ladder, recording, survival, timer
 from gpuexplore.features.selftest.suite.contract import CheckVerdict
-from gpuexplore.model import Status
 from tests.features.selftest.suite.fake_bench import FakeBench, ended
 from tests.measure.fakes import GPU, case
 

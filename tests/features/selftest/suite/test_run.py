@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.selftest import selftest_command
 from gpuexplore.features.selftest.selftest_command import carry_out
 from gpuexplore.features.selftest.suite.bench import SelfCheck

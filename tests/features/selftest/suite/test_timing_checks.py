@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Bandwidth, Flag, Status
+from gpuexplore.core.units import format_seconds
 from gpuexplore.features.selftest.suite.checks import bandwidth, ladder, timer
 from gpuexplore.features.selftest.suite.contract import CheckVerdict
-from gpuexplore.model import Bandwidth, Flag, Status
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_seconds
 from tests.features.selftest.suite.fake_bench import FakeBench, ended
 from tests.measure.fakes import CPU, GPU
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.expression import MOST_STATEMENTS
 

@@ -3,7 +3,7 @@ import warnings
 import pytest
 import torch
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import evaluate
 from gpuexplore.features.tensors.analysis.storage_type import STORED, printed, type_name
 

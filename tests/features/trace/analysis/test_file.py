@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.trace.analysis import headline, notes, read_trace, report, table_of, traced_on
 from gpuexplore.features.trace.analysis.file import MOST_BYTES
 from tests.features.trace.analysis.made import DATA, as_bytes, gpu_trace, operation

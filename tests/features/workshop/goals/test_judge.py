@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Accuracy
 from gpuexplore.features.workshop.goals import KINDS, RULES, GoalScore, goal_of, is_better, judge, read_guess
-from gpuexplore.model import Accuracy
 from tests.analysis.made import ok
 
 

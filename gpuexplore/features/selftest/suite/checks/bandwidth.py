@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
+from gpuexplore.core.units import format_bytes_per_s, format_percent
 from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
-from gpuexplore.dtypes import DTYPES
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
     FRACTION,
@@ -15,9 +17,7 @@ from gpuexplore.features.selftest.suite.contract import (
     skipped,
 )
 from gpuexplore.measure.candidates.candidate import unsupported
-from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_bytes_per_s, format_percent
 
 GOAL_TEXT = format_percent(0.9)  # of the best copy
 OURS = ("numba-cuda", "numba-cpu")

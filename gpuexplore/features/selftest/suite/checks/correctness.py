@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from gpuexplore.dtypes import DTYPES, DType, dtype_named
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.dtypes import DTYPES, DType, dtype_named
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.model import Case, Options, Result, Shape, Status
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
-from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.awkward import awkward_shapes
 from gpuexplore.operations.contract import Operation

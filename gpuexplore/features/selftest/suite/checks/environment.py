@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gpuexplore.core.model import Device, Environment
+from gpuexplore.core.serialization import decode
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
-from gpuexplore.model import Device, Environment
-from gpuexplore.serialization import decode
 
 REQUIRED = ("numpy", "numba_cpu", "numba_cuda", "torch")
 

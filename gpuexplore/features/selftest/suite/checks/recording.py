@@ -6,11 +6,11 @@ import sys
 from collections import Counter
 from signal import SIGINT
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Status
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.conditions.environment import git_commit
-from gpuexplore.model import Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Recording, validate
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpuexplore.core.model import Case, Options, Result, Shape, Status
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.breaking import OPERATION, OUT_OF_BOUNDS, out_of_memory_of
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
-from gpuexplore.model import Case, Options, Result, Shape, Status
 
 SHAPE = Shape.of(n=1000)
 BUDGET_S = 0.01

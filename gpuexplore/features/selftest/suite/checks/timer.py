@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
-from gpuexplore.units import format_percent, format_seconds
 
 TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
 COLD_CALL_S = 30e-6  # a CPU fetches the interpreter that makes the call from memory again

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.analysis import Training, training_memory
 from gpuexplore.features.memory.analysis.layer_kinds import KINDS
 from gpuexplore.features.memory.analysis.layer_text import parse_layers, read_layers_file

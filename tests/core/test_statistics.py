@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.statistics import (
+from gpuexplore.core.statistics import (
     SMALLEST_SAMPLE_WITH_INTERVAL,
     _lower_rank,
     interval_of_few,

@@ -8,8 +8,8 @@ from enum import Enum
 from functools import cache, partial
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.typed_text import check_characters
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import check_characters
 
 T = TypeVar("T")
 _Decoder = Callable[[Any], Any]

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Experiment, Shape
-from gpuexplore.typed_text import check_characters
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Experiment, Shape
+from gpuexplore.core.typed_text import check_characters
 
 LONGEST_TITLE = 120  # characters
 LONGEST_NOTE = 2000

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from numbers import Real
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 Words = str | Iterable[object]  # what Python takes as a text: one, or a list of them
 LONGEST_TEXT = 200  # characters of a text, or of each value of a list

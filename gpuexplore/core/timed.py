@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.statistics import check_samples, interval_of_few, median, median_interval, quantile, widened
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.statistics import check_samples, interval_of_few, median, median_interval, quantile, widened
 
 Alignment = Literal["library", "pages"]
 Condition = Literal["cold", "warm", "graph", "library", "pages"]  # an Alignment is one

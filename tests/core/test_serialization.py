@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import (
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import (
     Accuracy,
     Bandwidth,
     Case,
@@ -28,7 +28,7 @@ from gpuexplore.model import (
     Telemetry,
     WorstElement,
 )
-from gpuexplore.serialization import decode, encode
+from gpuexplore.core.serialization import decode, encode
 
 DEVICE = Device(
     "cuda:0",

@@ -4,8 +4,8 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import (
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import (
     Accuracy,
     Case,
     Device,

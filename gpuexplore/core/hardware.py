@@ -1,4 +1,4 @@
-"""A processor: who it is, and how fast it could be at most. Import these values from `gpuexplore.model`."""
+"""A processor: who it is, and how fast it could be at most. Import these values from `gpuexplore.core.model`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -9,12 +9,12 @@ from enum import StrEnum
 from math import isfinite
 from typing import Literal
 
-from gpuexplore.accuracy import Accuracy, WorstElement
-from gpuexplore.errors import InvalidInput
-from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
-from gpuexplore.run_summary import RunSummary
-from gpuexplore.timed import OMIT_DEFAULT, Alignment, Contrast, Measurement, Phase
-from gpuexplore.typed_text import LONGEST_REASON, readable
+from gpuexplore.core.accuracy import Accuracy, WorstElement
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
+from gpuexplore.core.run_summary import RunSummary
+from gpuexplore.core.timed import OMIT_DEFAULT, Alignment, Contrast, Measurement, Phase
+from gpuexplore.core.typed_text import LONGEST_REASON, readable
 
 __all__ = [
     "ALIGNMENTS",

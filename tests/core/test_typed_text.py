@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import LONGEST_TEXT, check_text, readable, spreadsheet_safe
 from gpuexplore.request import Request, resolve
-from gpuexplore.typed_text import LONGEST_TEXT, check_text, readable, spreadsheet_safe
 
 MOST = 64
 

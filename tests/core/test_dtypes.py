@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.dtypes import DTYPES, FORMATS, dtype_named, format_named
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.dtypes import DTYPES, FORMATS, dtype_named, format_named
+from gpuexplore.core.errors import InvalidInput
 
 NATIVE = {"fp64": np.float64, "fp32": np.float32, "bf16": ml_dtypes.bfloat16, "fp16": np.float16}
 EACH = pytest.mark.parametrize("name", DTYPES)

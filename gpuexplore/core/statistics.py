@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import comb, exp, hypot, isfinite, log, sqrt
 from statistics import fmean, stdev
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 DISAGREES_ABOVE = 1.01  # times the interval of paired ratios: what lies outside it by less is rounding
 SMALLEST_SAMPLE_WITH_INTERVAL = 6  # two-sided 2 * 0.5**6 = 3.1 %: with five no 95 % interval exists

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gpuexplore.once import once
+from gpuexplore.core.once import once
 from tests.waiting import wait_until
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore import units
+from gpuexplore.core import units
 
 
 @pytest.mark.parametrize(

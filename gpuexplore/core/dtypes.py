@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput
 
 Stored = npt.NDArray[Any]
 FP32_BITS, FP32_SIGNIFICAND_BITS = 32, 24

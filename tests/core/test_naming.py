@@ -1,7 +1,7 @@
 import pytest
 
-from gpuexplore.model import Experiment, Shape
-from gpuexplore.naming import LONGEST_TITLE, default_title
+from gpuexplore.core.model import Experiment, Shape
+from gpuexplore.core.naming import LONGEST_TITLE, default_title
 
 SQUARE = [Shape.of(m=size, k=size, n=size) for size in (64, 128, 384)]
 TALL = Shape.of(m=128, n=4096)
