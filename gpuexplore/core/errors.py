@@ -102,7 +102,7 @@ class StoreUnavailable(GpuExploreError):
 def not_installed(error: ImportError) -> str:
     """Return which package is missing, and how to install it."""
     module = (getattr(error, "name", None) or "").partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or module in ("", __package__):
+    if not isinstance(error, ModuleNotFoundError) or module in ("", "gpuexplore"):
         return str(error)
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     wanted = f"gpuexplore[{extra}]" if extra else DISTRIBUTIONS.get(module, module)
