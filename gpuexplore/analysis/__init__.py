@@ -1,1 +1,11 @@
-"""What results mean: rates, utilization, bounds, speedups and sentences; pure arithmetic on values."""
+"""The meaning of results: rates, utilization, bounds, speedups, predictions and sentences; arithmetic on values.
+
+`run/analyze.py` is the one place where a run is judged, `compare.py` two of them. `utilization/` chooses peaks and
+computes MFU, `roofs.py` rooflines, `diagnosis/` names what takes the time, one rule a function, `verdict/` compares
+times with their intervals. `prediction/` says how long a call should take on a GPU that is not there, `what_if/`
+whole models; `kernels/` bounds of machine code and occupancy.
+
+It imports operations and below, draws nothing, measures nothing, and never loads torch or numba. A column of a run's
+table is a line of `run/json_report.py` and `ui/run/table.py`; a diagnosis a rule of `diagnosis/`, see
+CONTRIBUTING.md.
+"""

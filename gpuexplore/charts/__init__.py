@@ -1,6 +1,11 @@
 """Results in, `alt.Chart` out; each chart has its alternative text and says what it leaves out.
 
-Every function of results takes an analysis, or a run that is analyzed with the defaults.
+A chart is a file; `points.py` decides which panels of a run there are, `series.py` which lines, `palette.py` and
+`axes.py` how they look, `exports/` writes them to files. Every function of results takes an analysis, or a run that
+is analyzed with the defaults.
+
+It imports analysis and below, and no Streamlit. A chart of a run is a file and a line in `points.py`; a chart that
+one page alone has lies in its feature.
 """
 
 from gpuexplore.charts.alt_text import left_out

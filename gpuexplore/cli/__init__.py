@@ -1,7 +1,8 @@
 """The command line: one module a command, of the core or of a feature, imported only when it is asked for.
 
-`record` must run on a bare GPU machine, so nothing here imports streamlit, sqlalchemy or pandas, and
-the parser is the standard library's.
+`record` must run on a bare GPU machine, so nothing here imports streamlit, sqlalchemy or pandas, and the parser is
+the standard library's. A command is a file `<name>_command.py` with `add_arguments` and `execute`, and a line of the
+table below or of its feature; what several print is in `output.py`.
 """
 
 import argparse

@@ -1,4 +1,16 @@
-"""The way from one case to one result: build, guard, check, warm up, sample in rounds, flag."""
+"""The way from one case to one result: build, guard, check, warm up, sample in rounds, flag.
+
+`runner.py` is the contract, read from its top: cases of one operation, shape and dtype are a group, each gets a round
+of samples, then rounds go to the groups that need them. `candidates/` builds an implementation and names its
+failures; `check/` makes inputs and references and compares outputs, before, between and after the samples; `sample/`
+warms up, plans rounds and times them; `conditions/` watches the machine meanwhile; `arrays/` computes references
+block by block; `flags.py` says what is doubtful about a result. `sweep.py` measures a whole experiment in this
+process.
+
+It imports operations, kernels, backends, devices and values, never the store, the queue or pages, and runs on a
+machine without pandas, SQLAlchemy or Streamlit. How many rounds a case gets is decided in `sample/needs.py`; a check
+against wrong kernels is added in `check/spot_checks.py`, with a plant in `tests/measure/evil`; a flag in `flags.py`.
+"""
 
 import os
 import sys

@@ -1,4 +1,12 @@
-"""Every operation gpuexplore measures: one folder each, listed here in the order users see."""
+"""Every operation gpuexplore measures: one folder each, listed here in the order users see.
+
+An operation's `__init__.py` declares its formula, inputs, reference, FLOPs and bytes, and the implementations; each
+implementation is a file beside it, loaded when it is measured. `contract.py` is what a declaration holds,
+`implementation.py` what a line of `implementations=` holds; `of_users.py` makes the same of a user's functions.
+
+It imports kernels, backends, devices and values. An operation is a folder and a line of `NAMES`; an implementation a
+file and a line in its operation. CONTRIBUTING.md has both recipes; tests compare lines and folders.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
