@@ -1,4 +1,4 @@
-"""The size of the package, which one has to hold in mind: budgets that only fall; and thin pages."""
+"""The size of the package, which one has to hold in mind: budgets that only fall; thin pages, names that are unique."""
 
 import ast
 from collections import Counter
@@ -101,3 +101,17 @@ def test_variables_are_named_after_what_they_hold():
     found = {str(path.relative_to(ROOT)): variables_called_one(path) for path in SOURCES}
 
     assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def classes_by_name():
+    """Return the files in which each class name is defined."""
+    found = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    return found
+
+
+def test_no_class_name_is_defined_twice():
+    assert {name: files for name, files in classes_by_name().items() if len(files) > 1} == {}
