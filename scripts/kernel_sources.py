@@ -5,7 +5,7 @@ Where it is the one in compiled.json, the compiler would be given what it was gi
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -33,11 +33,14 @@ def toolchain() -> dict[str, str]:
 
 
 def digest(operation: Operation, implementation: Implementation, package: Path = PACKAGE) -> str:
-    """Return a digest of a kernel's sources, of the compiler's versions and of Python's, which decides its bytecode."""
+    """Return a digest of a kernel's code, of the compiler's versions and of Python's, which decides its bytecode.
+
+    Docstrings, comments and the places of files are not counted: a file that is moved makes no other kernel.
+    """
     made_by = [*map("=".join, sorted(toolchain().items())), f"python={sys.version_info.major}.{sys.version_info.minor}"]
-    paths = files(operation, implementation, package)
-    texts = (path.relative_to(package).as_posix().encode() + _decisive(path) for path in paths)
-    return sha256(b"\0".join([*map(str.encode, made_by), *texts])).hexdigest()[:16]
+    codes = {path: _code(path) for path in files(operation, implementation, package)}
+    texts = sorted(f"{code}\n{_imported(path, package, codes)}" for path, code in codes.items())
+    return sha256("\0".join([*made_by, *texts]).encode()).hexdigest()[:16]
 
 
 def files(operation: Operation, implementation: Implementation, package: Path = PACKAGE) -> list[Path]:
@@ -56,32 +59,57 @@ def files(operation: Operation, implementation: Implementation, package: Path = 
     return sorted(found)
 
 
-def _decisive(path: Path) -> bytes:
-    """Return what of a file decides a kernel: of an operation's declaration its syntax, without sentences."""
-    if path.name != "__init__.py":
-        return path.read_bytes()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            node.value = ""
-    return ast.dump(tree).encode()
+def _code(path: Path) -> str:
+    """Return a digest of a file's syntax without imports and docstrings, and of a declaration without sentences."""
+    return _digest_of_syntax(path.read_text(encoding="utf-8"), path.name == "__init__.py")
 
 
 @cache
+def _digest_of_syntax(text: str, is_declaration: bool) -> str:
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [each for each in node.body if not _is_docstring_or_import(each)]
+        elif is_declaration and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = "" if " " in node.value else node.value
+    return sha256(ast.dump(tree).encode()).hexdigest()
+
+
+def _is_docstring_or_import(node: ast.stmt) -> bool:
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return is_text or isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _imported(path: Path, package: Path, codes: Mapping[Path, str]) -> str:
+    """Return the names that a file imports: from files that are counted, with their code instead of their place."""
+    rows = []
+    for module, name, alias in _imports(path.read_text(encoding="utf-8")):
+        stems = [package.joinpath(*each.split(".")[1:]) for each in (module, f"{module}.{name}")]
+        paths = [each for stem in stems for each in (stem.with_suffix(".py"), stem / "__init__.py")]
+        origin = "gpuexplore" if module.startswith("gpuexplore") else module
+        rows.append(" ".join([name, str(alias), origin, *(codes[each] for each in paths if each in codes)]))
+    return "\n".join(sorted(rows))
+
+
+@cache
+def _imports(text: str) -> list[tuple[str, str, str | None]]:
+    """Return module, name and alias of each import of a script."""
+    rows: list[tuple[str, str, str | None]] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            rows += [(node.module, each.name, each.asname) for each in node.names]
+        elif isinstance(node, ast.Import):
+            rows += [(each.name, "", each.asname) for each in node.names]
+    return rows
+
+
 def _taken_from(path: Path, package: Path) -> list[Path]:
     """Return the files of kernels, and of folders of operations, that a file imports."""
-    names = _names(ast.parse(path.read_text(encoding="utf-8")))
+    imports = [(module, name) for module, name, _ in _imports(path.read_text(encoding="utf-8")) if name]
+    names = {each for module, name in imports for each in (module, f"{module}.{name}")}
     candidates = (package.joinpath(*name.split(".")[1:]) for name in names if _is_code_of_kernels(name))
     both = (each for stem in candidates for each in (stem.with_suffix(".py"), stem / "__init__.py"))
     return sorted({each for each in both if each.is_file()})
-
-
-def _names(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules that a script imports from, and what it imports from them, which may be modules too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{each.name}" for each in node.names)
 
 
 def _is_code_of_kernels(name: str) -> bool:

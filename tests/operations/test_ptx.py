@@ -154,9 +154,42 @@ def test_another_description_is_no_other_digest(tmp_path):
     assert with_other_digests(tmp_path, path, lambda text: text.replace(about, "x y")) == set()
 
 
+def test_comments_and_docstrings_are_no_other_digest(tmp_path):
+    path = "kernels/cuda_compile.py"
+
+    assert with_other_digests(tmp_path, path, lambda text: text.replace('"""', '"""x ', 1) + "\n# x\n") == set()
+
+
+def test_moved_file_is_no_other_digest(tmp_path):
+    package = shutil.copytree(
+        PACKAGE, tmp_path / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__")
+    )
+    softmax = OPERATIONS["softmax"]
+    row = (softmax, softmax.implementation_named("numba-cuda"))
+    before = digest(*row, package)
+    (package / "kernels/device_functions.py").rename(package / "kernels/moved.py")
+    for path in package.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("kernels.device_functions", "kernels.moved"), encoding="utf-8")
+
+    assert digest(*row, package) == before
+
+
+def test_name_taken_from_elsewhere_is_another_digest(tmp_path):
+    def edit(text):
+        return text.replace("from numba import cuda", "from numba.core import cuda")
+
+    assert with_other_digests(tmp_path, "kernels/device_functions.py", edit) == {"softmax"}
+
+
+def copy_of_package(folder):
+    """Return a copy of the package below a folder."""
+    return shutil.copytree(PACKAGE, folder / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__"))
+
+
 def with_other_digests(folder, changed, edit):
     """Return which of two operations have another digest once a file of a copy of the package was edited."""
-    package = shutil.copytree(PACKAGE, folder / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__"))
+    package = copy_of_package(folder)
     softmax, copy = (OPERATIONS[name] for name in ("softmax", "copy"))
     rows = {operation.name: (operation, operation.implementation_named("numba-cuda")) for operation in (softmax, copy)}
     before = {name: digest(*row, package) for name, row in rows.items()}
