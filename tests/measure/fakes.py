@@ -10,6 +10,7 @@ from gpuexplore.backends.timer import HostTimer
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Device, Environment, Measurement, Options, Peak, Shape
 from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 
 CPU = Device(
     "cpu",
@@ -113,3 +114,23 @@ def measurement(*samples_s):
 
 def environment(device=CPU, **about):
     return Environment(device, "2026-01-02T03:04:05+00:00", "1", None, "3.12", "linux", {}, **about)
+
+
+def boundaries(*, clock, report, cancelled, wait, core, exclude, speed, waits, running, checkpoint, preempted):
+    """Return the arguments of `measure_cases` by which it meets clock, machine and supervisor.
+
+    Args:
+        clock: nanoseconds.
+        report: gets cases and results.
+        cancelled: says whether to stop.
+        wait: returns when pool threads sleep.
+        core: inside it, the calling thread has a core to itself.
+        exclude: inside it, other processes keep off; gets seconds.
+        speed: of the slowest core; gets threads and `wait`.
+        waits: by thread.
+        running: gets a case, and the seconds that it may take.
+        checkpoint: gets a result that may be all there will be.
+        preempted: says whether to leave the rest.
+    """
+    time = Timekeeper(clock, wait, core, exclude, speed, waits, running, checkpoint, preempted)
+    return {"report": report, "cancelled": cancelled, "time": time}
