@@ -25,6 +25,7 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 from statistics import median
+from time import perf_counter_ns
 from typing import Any
 
 from gpuexplore.core.model import CacheMode, Case, Device, Options
@@ -73,7 +74,7 @@ def contest(turns: int, cache: CacheMode, *, with_modes: bool) -> Times:
     device = next(device for device in discover() if device.id == "cpu")
     made = [_group(what, implementations, device, cache=cache) for what, implementations in CASES.items()]
     groups = [(group, _plain(group)) for group in made]
-    modes = {"rounds": _keepers()["rounds"]} if not with_modes else _keepers()
+    modes = {"rounds": _isolations()["rounds"]} if not with_modes else _isolations()
     times: Times = {}
     random = Random(SEED)
     gc.freeze()
@@ -91,18 +92,18 @@ def contest(turns: int, cache: CacheMode, *, with_modes: bool) -> Times:
 def _group(what: tuple[str, int], implementations: Sequence[str], device: Device, *, cache: CacheMode) -> list[Any]:
     """Return the samplings of one group, warm, with their rounds planned."""
     from gpuexplore.measure.check.group import open_group
-    from gpuexplore.measure.conditions.idle_threads import Timekeeper
+    from gpuexplore.measure.conditions.isolation import Isolation
     from gpuexplore.measure.sample.timing import WARM_UP_S, Sampling, plan_rounds, warm_up
     from gpuexplore.operations import operation_named
 
     name, size = what
     shape = operation_named(name).shape_of_size(size)
     cases = [Case(name, shape, "fp32", each, device.id, Options(cache=cache)) for each in implementations]
-    group = open_group(cases, device, Timekeeper())
+    group = open_group(cases, device, clock=perf_counter_ns, isolation=Isolation())
     found = []
     for case in cases:
         candidate = group.build(case, shape, group.checked_reference.inputs)
-        call_s, _ = warm_up(candidate, group.time.clock, WARM_UP_S)
+        call_s, _ = warm_up(candidate, group.clock, WARM_UP_S)
         found.append(Sampling(candidate, call_s, first_call_s=0.0))
     plan_rounds(found)
     return found
@@ -123,11 +124,11 @@ def _plain(group: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _keepers() -> dict[str, Any]:
-    """Return the timekeepers of the modes."""
-    from gpuexplore.measure.conditions.idle_threads import Timekeeper
+def _isolations() -> dict[str, Any]:
+    """Return the isolation of each mode."""
+    from gpuexplore.measure.conditions.isolation import Isolation
 
-    rounds = Timekeeper()
+    rounds = Isolation()
     return {
         "rounds": rounds,
         "no waiting": replace(rounds, wait_for_idle_threads=lambda: None),
@@ -136,9 +137,11 @@ def _keepers() -> dict[str, Any]:
     }
 
 
-def _round(sampling: Any, time: Any) -> list[float]:
+def _round(sampling: Any, isolation: Any) -> list[float]:
+    from gpuexplore.measure.conditions.isolation import ProgressHooks
+
     before = len(sampling.samples_s)
-    sampling.take_round(time)
+    sampling.take_round(perf_counter_ns, isolation, ProgressHooks())
     found: list[float] = sampling.samples_s[before:]
     return found
 

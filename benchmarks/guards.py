@@ -28,6 +28,7 @@ from gpuexplore.core.model import Case, Device, Options, Result, Status  # noqa:
 from gpuexplore.devices import discover  # noqa: E402
 from gpuexplore.measure import prepare_process  # noqa: E402
 from gpuexplore.measure.check.group import groups_of  # noqa: E402
+from gpuexplore.measure.conditions.isolation import ProgressHooks  # noqa: E402
 from gpuexplore.measure.runner import measure_group  # noqa: E402
 from gpuexplore.operations import operation_named  # noqa: E402
 from tests.measure.evil import lazy, meddling, wrong  # noqa: E402
@@ -63,7 +64,7 @@ GUARDS: Mapping[str, Mapping[str, Any]] = {
     },
     "a look at the output as a call returns": {f"{_SPOT}_has_gaps": lambda *_: False},
     "no other thread of Python in that call": {f"{_SPOT}_no_other_thread": nullcontext},
-    "names and settings of the process": {f"{_MEASURE}check.untouched._raise_of": _nothing},
+    "names and settings of the process": {f"{_MEASURE}check.process_snapshot._raise_of": _nothing},
     "samples and timers of others": {
         f"{_RUNNER}check_seals": _nothing,
         f"{_MEASURE}sample.timing.check_seals": _nothing,
@@ -164,7 +165,7 @@ def _measured(cases: Sequence[Case]) -> list[Result]:
             results.append(event)
 
     for group in groups_of(cases):
-        measure_group(group, _cpu(), report=keep)
+        measure_group(group, _cpu(), progress=ProgressHooks(keep))
     return results
 
 

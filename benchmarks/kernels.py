@@ -104,6 +104,7 @@ def cases_of(operation: str, shape: Shape, dtype: str, names: Sequence[str]) -> 
 
 def group(asked: Sequence[Case], device: Device, budget_s: float) -> list[Line]:
     """Measure implementations in turns and return a line for each; a library is what is not ours."""
+    from gpuexplore.measure.conditions.isolation import ProgressHooks
     from gpuexplore.measure.runner import measure_group
 
     cases = [replace(one, device=device.id, options=Options(budget_s=budget_s)) for one in asked]
@@ -113,7 +114,7 @@ def group(asked: Sequence[Case], device: Device, budget_s: float) -> list[Line]:
         if isinstance(event, Result):
             results[event.case] = event
 
-    measure_group(cases, device, report=keep)
+    measure_group(cases, device, progress=ProgressHooks(keep))
     theirs = [results[case] for case in cases if not case.implementation.startswith("numba")]
     best = min((_median_s(their) for their in theirs), default=None)
     return [_line(results[case], best) for case in cases]

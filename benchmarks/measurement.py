@@ -261,19 +261,22 @@ def _by_perfplot(runs: Runs) -> Times:
 
 def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
     """Measure with gpuexplore's core; what it keeps for the process is forgotten first, so that every turn pays."""
+    from gpuexplore.measure.conditions.isolation import ProgressHooks
     from gpuexplore.measure.runner import measure_group
     from gpuexplore.measure.sample import contrast
 
     contrast._known.clear()
     results: list[Result] = []
-    measure_group(some, device, report=lambda event: results.append(event) if isinstance(event, Result) else None)
+    keep = ProgressHooks(lambda event: results.append(event) if isinstance(event, Result) else None)
+    measure_group(some, device, progress=keep)
     return {result.case: result.measurement.median_s for result in results if result.measurement}
 
 
 def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Contest:
     """Return what `repetitions` turns of every contestant gave, with the truth before, between and after."""
-    from gpuexplore.measure.check.group import groups_of
     from gpuexplore.measure.conditions.idle_threads import isolate_core
+
+    from gpuexplore.measure.check.group import groups_of
 
     device = prepare_device()
     runs = make_runs(chosen, device)

@@ -307,7 +307,7 @@ def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ..
             results[event.case] = event
 
     ready = [ensure_ceiling(device, experiment.options.threads) for device in used]
-    sweep(experiment, ready, report=keep, turn=device_lock)
+    sweep(experiment, ready, report=keep, lock=device_lock)
     return tuple(results[case] for case in experiment.cases())
 
 

@@ -73,7 +73,7 @@ class ActivityKind:
     """One kind of activity.
 
     Attributes:
-        module: exports `perform(arguments, device, *, report, cancelled, time)`; loaded in a worker only.
+        module: exports `perform(arguments, device, *, clock, isolation, progress)`; loaded in a worker only.
         title: for the queue.
         page: name of the page that shows it.
     """

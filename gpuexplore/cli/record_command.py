@@ -130,7 +130,7 @@ def _record(experiments: Sequence[Experiment], devices: Sequence[Device], file: 
                 _write(file, encode(event))
 
     for experiment in experiments:
-        sweep(experiment, devices, report=take, turn=turn)
+        sweep(experiment, devices, report=take, lock=turn)
     if left := [result for result in results if result.status is Status.CANCELLED]:
         say(f"gpuexplore: {len(left)} cases are left out, the first of them: {left[0].reason}")
     return results

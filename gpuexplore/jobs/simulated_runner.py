@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import sleep
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.model import Case, Device, Environment, Flag, Measurement, Result, Status
 from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.operations import operation_named
 
 RATE_FLOP_PER_S = 1e12
@@ -28,9 +29,9 @@ def measure_cases(
     cases: Sequence[Case],
     device: Device,
     *,
-    report: Callable[[Case | Result], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,
+    isolation: Isolation,  # noqa: ARG001 nothing is computed
+    progress: ProgressHooks,
 ) -> None:
     """Report a provisional result of each case, and a sampling budget later its final one.
 
@@ -39,23 +40,25 @@ def measure_cases(
     environment = describe_environment(device, (), None)
     passed: list[Case] = []
     for case in cases:
-        report(case)
-        if _has_slept(FIRST_SHARE * case.options.budget_s, time, cancelled):
-            report(replace(_result(case, FIRST_SAMPLES, environment), provisional=True))
+        progress.report(case)
+        if _has_slept(FIRST_SHARE * case.options.budget_s, clock, progress.cancelled):
+            progress.report(replace(_result(case, FIRST_SAMPLES, environment), provisional=True))
             passed.append(case)
         else:
-            report(Result(case, Status.CANCELLED, "cancelled while it was simulated", environment=environment))
+            cancelled = Result(case, Status.CANCELLED, "cancelled while it was simulated", environment=environment)
+            progress.report(cancelled)
     for case in passed:
-        whole = _has_slept((1 - FIRST_SHARE) * case.options.budget_s, time, lambda: cancelled() or time.leaves_off())
-        if time.leaves_off():
+        rest_s = (1 - FIRST_SHARE) * case.options.budget_s
+        whole = _has_slept(rest_s, clock, lambda: progress.cancelled() or progress.preempted())
+        if progress.preempted():
             return
-        report(_result(case, SAMPLES if whole else FIRST_SAMPLES, environment))
+        progress.report(_result(case, SAMPLES if whole else FIRST_SAMPLES, environment))
 
 
-def _has_slept(seconds: float, time: Timekeeper, cancelled: Callable[[], bool]) -> bool:
+def _has_slept(seconds: float, clock: Clock, cancelled: Callable[[], bool]) -> bool:
     """Let `seconds` pass; return whether nobody cancelled meanwhile."""
-    end_ns = time.clock() + seconds * 1e9
-    while time.clock() < end_ns and not cancelled():
+    end_ns = clock() + seconds * 1e9
+    while clock() < end_ns and not cancelled():
         sleep(POLL_S)
     return not cancelled()
 

@@ -53,7 +53,7 @@ from gpuexplore.jobs.journal import (
 from gpuexplore.jobs.pooling import with_fewer_samples
 from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.measure.candidates.failure import breaks_context, describe_error, failed
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.conditions.watch import SPEEDS
 
 LOG = logging.getLogger(__name__)
@@ -183,9 +183,12 @@ def _perform_activity(task: WorkerTask, directory: Path, journal: IO[str]) -> En
         resolve_name(task.runner).perform(
             dict(task.activity.arguments),
             ensure_ceiling(task.device),
-            report=lambda payload: write_event(journal, ActivityReport(payload, versions)),
-            cancelled=(directory / CANCEL).exists,
-            time=Timekeeper(undisturbed=Rounds().beside_no_page),
+            clock=time.perf_counter_ns,
+            isolation=Isolation(exclude_servers=Rounds().beside_no_page),
+            progress=ProgressHooks(
+                report=lambda payload: write_event(journal, ActivityReport(payload, versions)),
+                cancelled=(directory / CANCEL).exists,
+            ),
         )
     except Exception as error:
         _log(error, f"{task.activity} failed")
@@ -278,17 +281,18 @@ class _Reporter:
 
 def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Exception | None:
     """Return what ended the runner before it was done."""
-    time = Timekeeper(
-        leaves_off=(directory / LEAVE).exists,
-        undisturbed=Rounds().beside_no_page,
-        look_at_cores=SPEEDS.look,
-        begin_turn=reporter.begin_turn,
-        keep=reporter.keep,
+    isolation = Isolation(exclude_servers=Rounds().beside_no_page, core_speed=SPEEDS.look)
+    progress = ProgressHooks(
+        report=reporter.report,
+        cancelled=(directory / CANCEL).exists,
+        preempted=(directory / LEAVE).exists,
+        running=reporter.begin_turn,
+        checkpoint=reporter.keep,
     )
     try:
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
         resolve_name(task.runner).measure_cases(
-            task.cases, ready, report=reporter.report, cancelled=(directory / CANCEL).exists, time=time
+            task.cases, ready, clock=time.perf_counter_ns, isolation=isolation, progress=progress
         )
     except Exception as error:
         _log(error, f"Measuring {len(task.cases)} cases on {task.device.id} failed")

@@ -5,82 +5,93 @@ A measured ceiling that a result exceeds was measured on a disturbed machine: it
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
-from gpuexplore.core.dtypes import DType, dtype_named
-from gpuexplore.core.model import ONE_SAMPLE, CacheRoof, Case, Device, Environment, Flag, Measurement
+from gpuexplore.core.dtypes import DType
+from gpuexplore.core.model import ONE_SAMPLE, CacheRoof, Case, Device, Environment, Flag, Measurement, Peak
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 from gpuexplore.devices import CpuLoss, ensure_ceiling
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes
-from gpuexplore.measure.check.guard import element_count
+from gpuexplore.measure.check.guard import array_bytes
 from gpuexplore.measure.conditions.contention import SLOW_BELOW, contention, is_slow
-from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
 
 ATTEMPTS = 3
-HOLDS = 2  # times its size: reading round and round in more leaves next to nothing in a cache
+FITS = 2  # times its size: reading more in a loop leaves next to nothing in a cache
 EXCEEDED = 1.1  # times: an operation's mix of loads and stores is not the triad's
-_STILL_EXCEEDED: set[tuple[str, int | None]] = set()  # devices and threads whose bandwidths another measurement left
+_STILL_EXCEEDED: set[tuple[str, int | None]] = set()  # devices and threads for which measuring again changed nothing
 
 BUSY_ABOVE = 0.3  # cores more than threads: more than the clocks of both are off
 NOISY_ABOVE = 0.10
 LAUNCH_BOUND_BELOW = 3.0
 SLOW_ROUNDS = 0.2  # so few of the rounds hardly move a median
-DRIFTED_BY = 1.1  # benchmarks/README.md has how far two probes of a quiet machine differ
+DRIFTED_BY = 1.1  # benchmarks/README.md: the difference of two probes of a quiet machine
 THROTTLED_BELOW = 0.75
 LEAK_BYTES = 2**25  # what libraries may take once, for buffers of their own
 FAR_ABOVE = 1.2  # times a rated peak: more than boards boost
-FAR_ABOVE_A_CEILING = 1.25  # a loop of ours, measured again when it is passed: a clock that fell, a core that was taken
+FAR_ABOVE_A_CEILING = 1.25  # a loop of ours, measured again when exceeded: a clock that fell, a core in use by others
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeasuredCase:
-    """A measurement and the conditions it was taken under.
+    """A measurement, the conditions it was taken under, and what its result is judged by, each looked up once.
 
     Attributes:
         case: what was measured.
         measurement: its samples.
         environment: the device and its state before and after.
+        operation: of the case.
+        dtype: of the case.
         overhead_s: seconds of a call on one element; None when it was not measured.
-        losses: what others took of the CPU meanwhile, by window; none where nobody looked.
+        losses: what others took of the CPU meanwhile, by window; empty where not observed.
         grown_bytes: by which the process grew during the samples.
-        looks: how fast the slowest core ran, of its usual rate, after each round; none where nothing is known.
+        core_speeds: of the slowest core after each round, of its usual rate; empty where not observed.
         is_restless: whether threads of this process kept a core busy when nothing was asked of them.
-        waited_share: of the rounds, in which it waited for a core that others had; None is unknown.
-        weakness: the inputs on which a user's implementation is wrong, beside the timed ones; None: none is known.
+        waited_share: of the rounds, in which it waited for a core in use by others; None is unknown.
+        weakness: the inputs other than the timed ones on which a user's implementation is wrong; None: none is known.
         cores: that its calls kept busy; None is unknown.
     """
 
     case: Case
     measurement: Measurement
     environment: Environment
+    operation: Operation
+    dtype: DType
     overhead_s: float | None = None
     losses: tuple[CpuLoss, ...] = ()
     grown_bytes: int = 0
-    looks: tuple[float, ...] = ()
+    core_speeds: tuple[float, ...] = ()
     is_restless: bool = False
     waited_share: float | None = None
     weakness: str | None = None
     cores: float | None = None
 
+    @cached_property
+    def flop_per_s(self) -> float:
+        """The rate of arithmetic."""
+        return self.operation.flop_count(self.case.shape) / self.measurement.median_s
 
-def find_flags(measured: MeasuredCase, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
-    """Return every flag that applies to this measurement of `operation` in `dtype`."""
+    @cached_property
+    def peak(self) -> Peak | None:
+        """The peak of the implementation on this device; None is unknown."""
+        implementation = self.operation.implementation_named(self.case.implementation)
+        return implementation.peak(self.environment.device, self.dtype.name)
+
+
+def find_flags(measured: MeasuredCase) -> tuple[Flag, ...]:
+    """Return every flag that applies to a measurement."""
     case, measurement, environment = measured.case, measured.measurement, measured.environment
-    device, implementation = environment.device, operation.implementation_named(case.implementation)
-    flop_count = operation.flop_count(case.shape)
     found = (
-        _cache(case, device),
+        _cache(case, environment.device),
         _noisy(measurement),
         _restless(measured) or contention(environment, measured.losses, measured.waited_share),
         _throttled(environment),
-        _drifted(environment, measured.looks),
-        _emulated(dtype, device) if flop_count else None,
-        _over_peak(flop_count / measurement.median_s, implementation, dtype, device),
-        _over_physical_peak(measured, operation, dtype),
+        _drifted(environment, measured.core_speeds),
+        _emulated(measured.dtype, environment.device) if measured.flop_per_s else None,
+        _over_peak(measured),
+        _over_physical_peak(measured),
         _launch_bound(measurement, measured.overhead_s),
-        _leaks(measured, element_count(operation, case.shape) * dtype.itemsize_bytes),
+        _leaks(measured),
         Flag("fragile", measured.weakness) if measured.weakness else None,
         _extra_threads(case, measured.cores),
     )
@@ -136,16 +147,17 @@ def _throttled(environment: Environment) -> Flag | None:
     return Flag("throttled", f"the clock fell to {format_percent(held_hz / boost_hz)} of the boost clock", slower)
 
 
-def _drifted(environment: Environment, looks: Sequence[float]) -> Flag | None:
+def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | None:
     """Return the flag of cores that were slow in many rounds, or of one that ran otherwise after the samples."""
-    slow = [share for share in looks if is_slow(share)]
+    slow = [share for share in core_speeds if is_slow(share)]
     longer = sum(1 / share - 1 for share in slow if share)
-    if len(slow) > SLOW_ROUNDS * len(looks):
+    if len(slow) > SLOW_ROUNDS * len(core_speeds):
+        rates = f"{format_percent(min(slow))} to {format_percent(max(slow))}"
         return Flag(
             "drifted",
-            f"in {len(slow)} of {len(looks)} rounds a core ran a loop of multiply-adds at {format_percent(min(slow))} "
-            f"to {format_percent(max(slow))} of its usual rate: the clock was lower, or a neighbour used the same core",
-            longer / len(looks),
+            f"in {len(slow)} of {len(core_speeds)} rounds a core ran a loop of multiply-adds at {rates} of its usual "
+            "rate: the clock was lower, or a neighbour used the same core",
+            longer / len(core_speeds),
         )
     before, after = environment.before.probe_flop_per_s, environment.after.probe_flop_per_s
     if not before or not after:
@@ -179,8 +191,8 @@ def _emulated(dtype: DType, device: Device) -> Flag | None:
     return Flag("emulated", f"{device.name} has no {dtype.name} units: another format does the arithmetic")
 
 
-def _over_peak(flop_per_s: float, implementation: Implementation, dtype: DType, device: Device) -> Flag | None:
-    peak = implementation.peak(device, dtype.name)
+def _over_peak(measured: MeasuredCase) -> Flag | None:
+    peak, flop_per_s = measured.peak, measured.flop_per_s
     if peak is None or flop_per_s <= peak.flop_per_s:
         return None
     is_measured = peak.kind == "measured_ceiling"
@@ -193,17 +205,15 @@ def _over_peak(flop_per_s: float, implementation: Implementation, dtype: DType, 
     )
 
 
-def _over_physical_peak(measured: MeasuredCase, operation: Operation, dtype: DType) -> Flag | None:
+def _over_physical_peak(measured: MeasuredCase) -> Flag | None:
     """Return the flag of a rate that a CPU cannot reach, whatever its clock: not all of the work was done, or timed."""
-    device, median_s = measured.environment.device, measured.measurement.median_s
-    implementation = operation.implementation_named(measured.case.implementation)
-    peak = implementation.peak(device, dtype.name)
-    flop_per_s = operation.flop_count(measured.case.shape) / median_s
+    peak, flop_per_s = measured.peak, measured.flop_per_s
     if peak and peak.kind == "measured_ceiling" and flop_per_s > FAR_ABOVE_A_CEILING * peak.flop_per_s:
         evidence = f"{format_flop_per_s(flop_per_s)}, and the measured ceiling is {format_flop_per_s(peak.flop_per_s)}"
         return Flag("over_physical_peak", f"{evidence} ({peak.source}): not all of the work was done, or timed")
-    roof = fastest_cache(device)
-    bytes_per_s = operation.byte_count(measured.case.shape, dtype) / median_s
+    roof = fastest_cache(measured.environment.device)
+    byte_count = measured.operation.byte_count(measured.case.shape, measured.dtype)
+    bytes_per_s = byte_count / measured.measurement.median_s
     if roof and bytes_per_s > FAR_ABOVE_A_CEILING * roof.bandwidth.bytes_per_s:
         most = format_bytes_per_s(roof.bandwidth.bytes_per_s)
         evidence = f"{format_bytes_per_s(bytes_per_s)}, and the fastest cache gives {most}"
@@ -216,8 +226,9 @@ def fastest_cache(device: Device) -> CacheRoof | None:
     return max(device.caches, key=lambda cache: cache.bandwidth.bytes_per_s, default=None)
 
 
-def _leaks(measured: MeasuredCase, arrays_bytes: int) -> Flag | None:
-    """Return the flag of a process that grew by more than once and again what a call could keep for the next one."""
+def _leaks(measured: MeasuredCase) -> Flag | None:
+    """Return the flag of a process that grew by more than twice what a call could keep for the next one."""
+    arrays_bytes = array_bytes(measured.operation, measured.case.shape, measured.dtype.itemsize_bytes)
     if measured.grown_bytes <= LEAK_BYTES + 2 * arrays_bytes:
         return None
     return Flag("leaks", f"the process grew by {format_bytes(measured.grown_bytes)} during the samples")
@@ -232,11 +243,9 @@ def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | 
 # Measured ceilings, measured again where a result exceeds them.
 
 
-def with_fair_ceiling(candidate: Candidate, measurement: Measurement) -> Device:
+def with_fair_ceiling(candidate: Candidate, operation: Operation, measurement: Measurement) -> Device:
     """Return the candidate's device, its ceiling measured again while `measurement` is above it."""
-    case = candidate.case
-    device = candidate.device
-    operation = operation_named(case.operation)
+    case, device = candidate.case, candidate.device
     implementation = operation.implementation_named(case.implementation)
     flop_per_s = operation.flop_count(case.shape) / measurement.median_s
     threads = case.options.threads
@@ -246,7 +255,7 @@ def with_fair_ceiling(candidate: Candidate, measurement: Measurement) -> Device:
         return peak is not None and peak.kind == "measured_ceiling" and flop_per_s > peak.flop_per_s
 
     device = _measured_while(is_computed_faster, device, threads, ATTEMPTS)
-    byte_count = operation.byte_count(case.shape, dtype_named(case.dtype))
+    byte_count = operation.byte_count(case.shape, candidate.dtype)
     alone = threads == 1 or operation.uses_one_thread(case.implementation, case.dtype, case.shape)
     is_moved_faster = partial(_is_moved_faster, byte_count, byte_count / measurement.median_s, alone)
     if (device.id, threads) in _STILL_EXCEEDED or not is_moved_faster(device):
@@ -266,9 +275,9 @@ def _measured_while(is_exceeded: Callable[[Device], bool], device: Device, threa
 
 
 def _is_moved_faster(byte_count: float, bytes_per_s: float, alone: bool, device: Device) -> bool:
-    """Return whether bytes moved faster than the fastest level that can have held them, by what was measured here."""
+    """Return whether bytes moved faster than the fastest level that they fit into, by the bandwidths measured here."""
     roofs = device.one_thread if alone and device.one_thread else device
-    held = [cache.bandwidth for cache in roofs.caches if byte_count <= HOLDS * cache.size_bytes]
+    fitting = [cache.bandwidth for cache in roofs.caches if byte_count <= FITS * cache.size_bytes]
     behind = [roofs.bandwidth] if roofs.bandwidth else []
-    measured = [roof.bytes_per_s for roof in (*held, *behind) if roof.kind == "measured_ceiling"]
+    measured = [roof.bytes_per_s for roof in (*fitting, *behind) if roof.kind == "measured_ceiling"]
     return bool(measured) and bytes_per_s > EXCEEDED * max(measured)

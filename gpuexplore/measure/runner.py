@@ -1,9 +1,15 @@
 """From cases to results: the one path every measurement takes, in whatever process.
 
-`measure_cases` takes the cases of one device. First each gets a round of samples and a provisional result, so that the
-whole chart stands early; then rounds go to the groups that need them most, until nothing more is to be decided or the
-budget is spent. Groups whose calls take long come after the others. Implementations of one operation, shape and dtype
-are sampled in turns. It raises nothing for a case: whatever goes wrong becomes its status and reason.
+`measure_cases` takes the cases of one device. Cases of one operation, shape and dtype are a group. Each group is
+
+1. prepared: built, guarded, checked, warmed up, and given a first round of samples, so that a provisional result of
+   every case stands early;
+2. sampled in rounds, one of each implementation after the other, which go to the groups that need them most until
+   nothing more is to be decided or the budget is spent;
+3. concluded: each case is checked once more, flagged and reported.
+
+Groups whose calls take long come after the others. It raises nothing for a case: whatever goes wrong becomes its status
+and reason.
 """
 
 import gc
@@ -13,7 +19,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from random import Random
+from time import perf_counter_ns
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Cancelled
 from gpuexplore.core.model import Case, Device, Result, Status
@@ -23,44 +31,41 @@ from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, checked, on_other_values
 from gpuexplore.measure.check.stress import check_often, weakness
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
 from gpuexplore.measure.flags import MeasuredCase, find_flags, with_fair_ceiling
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, take_contrasts, take_phases
-from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
+from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, NO_NEED, is_complete, need
 from gpuexplore.measure.sample.prepare import prepare
-from gpuexplore.measure.sample.timing import Sampling, check_seals, plan_rounds, sealed, take_turn
+from gpuexplore.measure.sample.timing import Sampling, check_seals, plan_rounds, sealed, take_rounds
 from gpuexplore.operations.first_visit import first_kernels
 
-Report = Callable[[Case | Result], None]
-IsCancelled = Callable[[], bool]
-TIMEKEEPER = Timekeeper(look_at_cores=SPEEDS.look)
+ISOLATION = Isolation(core_speed=SPEEDS.look)
 SEEDS = 2**32
-WARM_UP_SIZES = (1, 256)  # one kernel is for what is small, another for what is not
+WARM_UP_SIZES = (1, 256)  # small and larger arrays may use different kernels
 FINISHING_CALLS = 6  # of a case, by which its last checks are estimated
 FINISHING_S = 10e-3
-SHORT_ROUND_S = 25e-3  # of which one more costs less than what a case is checked with
-NONE = (0, 0.0)
+SHORT_ROUND_S = 25e-3  # one more costs less than the checks of a case
 
 
 @dataclass(slots=True)
-class _Open:
-    """A group that is being measured: its cases that are ready, and what is seen meanwhile."""
+class OpenGroup:
+    """A group that is being measured: its cases that are ready, and the observations meanwhile."""
 
     group: Group
     watch: Watch
-    report: Report
+    progress: ProgressHooks
     random: Random
     ready: dict[Case, Sampling] = field(default_factory=dict)
 
     def need(self) -> tuple[int, float]:
-        """Return how much it needs rounds; (0, 0.0) is not at all."""
+        """Return the scheduling priority; NO_NEED when no more rounds are needed."""
         return need(tuple(self.ready.values()))
 
     def budget_s(self) -> float:
-        """Return the seconds it may take, with what first calls took."""
+        """Return the seconds it may take, first calls included."""
         return sum(case.options.budget_s + sampling.first_calls_s for case, sampling in self.ready.items())
 
     def finishing_s(self) -> float:
@@ -68,74 +73,73 @@ class _Open:
         calls = (sampling for sampling in self.ready.values() if sampling.checked_call is None)
         return sum(FINISHING_S + FINISHING_CALLS * sampling.call_s for sampling in calls)
 
-    def begin(self) -> None:
-        """Plan the rounds, and note how things stand."""
-        plan_rounds(list(self.ready.values()))
-        self.watch.begin_samples()
-
-    def turn(self, gets_one: Callable[[Sampling], bool]) -> None:
-        """Take a round of each case that gets one; no call can tell why it does."""
+    def take_round(self, takes_part: Callable[[Sampling], bool]) -> None:
+        """Take a round of each case that takes part; no call can see why it does."""
         self.group.resume()
-        active = {case: sampling for case, sampling in self.ready.items() if gets_one(sampling)}
-        take_turn(active, self.group.time, self.random, self._fail)
+        active = {case: sampling for case, sampling in self.ready.items() if takes_part(sampling)}
+        clock, isolation = self.group.clock, self.group.isolation
+        for case, error in take_rounds(active, self.random, clock=clock, isolation=isolation, progress=self.progress):
+            del self.ready[case]
+            self.progress.running(case, None)
+            self.progress.report(self.group.failed(case, error))
 
     def report_provisional(self) -> None:
-        """Report what is known of each case so far."""
+        """Report the result of each case as far as it is known."""
         for sampling in self.ready.values():
-            result = _provisional(sampling, self.group)
+            group = self.group
+            measured = MeasuredCase(
+                sampling.candidate.case, sampling.measurement(), group.environment, group.operation, group.dtype
+            )
+            result = replace(_result(measured, sampling, group), provisional=True)
             slow_cases.note(result)
-            self.report(result)
+            self.progress.report(result)
 
-    def finish(self) -> None:
+    def conclude(self) -> None:
         """Check each case once more, and report its result."""
         self.group.resume()
         for case, sampling in self.ready.items():
-            self.group.time.begin_turn(case, None)
+            self.progress.running(case, None)
             seals = sealed(self.ready.values())
-            result = _finish(case, sampling, self.group, self.watch)
+            result = _conclude(case, sampling, self)
             try:
                 check_seals(seals)
             except IncorrectOutput as error:
                 result = self.group.failed(case, error)
-            self.report(result)
+            self.progress.report(result)
         self.ready = {}
 
-    def give_up(self) -> None:
-        """Report that nothing more can be measured, nor checked."""
+    def cancel(self) -> None:
+        """Report that no case can be measured any more, nor checked."""
         for case in self.ready:
-            self.report(self.group.failed(case, Cancelled("cancelled while it was being measured")))
+            self.progress.report(self.group.failed(case, Cancelled("cancelled while it was being measured")))
         self.ready = {}
-
-    def _fail(self, case: Case, error: Exception) -> None:
-        del self.ready[case]
-        self.group.time.begin_turn(case, None)
-        self.report(self.group.failed(case, error))
 
 
 def measure_cases(
     cases: Sequence[Case],
     device: Device,
     *,
-    report: Report,
-    cancelled: IsCancelled = lambda: False,
-    time: Timekeeper = TIMEKEEPER,
+    progress: ProgressHooks,
+    clock: Clock = perf_counter_ns,
+    isolation: Isolation = ISOLATION,
 ) -> None:
     """Measure `cases` of one device; report for each a provisional `Result`, and later the one that stays.
 
     Args:
         cases: of any groups; they share their budgets.
         device: where they run; its peaks decide flags.
-        report: called with a case when work on it starts, and with its results.
-        cancelled: polled between rounds: what was not begun then is CANCELLED, the rest stays with the samples it has.
-        time: the clock, the wait for idle pool threads, and who is told whose turn it is.
+        progress: gets a case when work on it starts, and its results. Cancelled between rounds, what was not begun then
+            is CANCELLED, the rest stays with the samples it has.
+        clock: in nanoseconds.
+        isolation: from other threads and processes.
     """
+    measure = partial(_measure_together, device=device, clock=clock, isolation=isolation, progress=progress)
     native_first = sorted(groups_of(cases), key=lambda group: group[0].dtype not in device.native)
     slow: list[Sequence[Case]] = []
     for groups in open_at_once(native_first, device):
-        _measure_together(_without(slow, groups), device, report=report, cancelled=cancelled, time=time)
+        measure(_without(slow, groups))
     for groups in open_at_once(slow, device):
-        now = (group for group in groups if not time.leaves_off())
-        _measure_together(now, device, report=report, cancelled=cancelled, time=time)
+        measure(group for group in groups if not progress.preempted())
 
 
 def _without(slow: list[Sequence[Case]], groups: Sequence[Sequence[Case]]) -> Iterator[Sequence[Case]]:
@@ -151,58 +155,70 @@ def measure_group(
     cases: Sequence[Case],
     device: Device,
     *,
-    report: Report,
-    cancelled: IsCancelled = lambda: False,
-    time: Timekeeper = TIMEKEEPER,
+    progress: ProgressHooks,
+    clock: Clock = perf_counter_ns,
+    isolation: Isolation = ISOLATION,
 ) -> None:
     """Measure `cases`, and report nothing provisional."""
 
     def report_final(event: Case | Result) -> None:
         if not (isinstance(event, Result) and event.provisional):
-            report(event)
+            progress.report(event)
 
-    measure_cases(cases, device, report=report_final, cancelled=cancelled, time=time)
+    measure_cases(cases, device, progress=replace(progress, report=report_final), clock=clock, isolation=isolation)
 
 
 def _measure_together(
-    groups: Iterable[Sequence[Case]], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
+    groups: Iterable[Sequence[Case]], *, device: Device, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> None:
-    began_ns = time.clock()
-    opened = [_first_pass(group, device, report=report, cancelled=cancelled, time=time) for group in groups]
-    budget_s = sum(group.budget_s() for group in opened)
-    gc.freeze()  # what there is: a collection during a round then looks at little
+    """Prepare `groups`, sample them in rounds, and conclude."""
+    began_ns = clock()
+    opened = [_prepare(group, device, clock=clock, isolation=isolation, progress=progress) for group in groups]
+    gc.freeze()  # the objects there are: a collection during a round then visits few
     try:
-        while opened and not cancelled() and not is_broken(device) and not time.leaves_off():
-            spent_s = (time.clock() - began_ns) * 1e-9 + sum(group.finishing_s() for group in opened)
-            neediest = max(opened, key=_Open.need)
-            if neediest.need() == NONE or spent_s >= budget_s:
-                break
-            neediest.turn(_gets_more)
-            if neediest.need() == NONE:
-                neediest.turn(_lacks_other_values)
-                neediest.finish()
-                opened.remove(neediest)
-        for group in sorted(opened, key=_Open.finishing_s):
-            if time.leaves_off():
-                break
-            for _ in range(1, ENOUGH_ROUNDS):
-                group.turn(_lacks_short_rounds)
-            group.turn(_lacks_other_values)
-            group.give_up() if is_broken(device) else group.finish()
+        _sample_by_need(opened, began_ns, device, progress)
+        _conclude_rest(opened, device, progress)
     finally:
         gc.unfreeze()
+
+
+def _sample_by_need(opened: list[OpenGroup], began_ns: int, device: Device, progress: ProgressHooks) -> None:
+    """Give rounds to the group that needs them most until the budget is spent; conclude and remove what needs none."""
+    budget_s = sum(group.budget_s() for group in opened)
+    while opened and not progress.cancelled() and not is_broken(device) and not progress.preempted():
+        elapsed_s = (opened[0].group.clock() - began_ns) * 1e-9
+        spent_s = elapsed_s + sum(group.finishing_s() for group in opened)
+        neediest = max(opened, key=OpenGroup.need)
+        if neediest.need() == NO_NEED or spent_s >= budget_s:
+            break
+        neediest.take_round(_needs_more)
+        if neediest.need() == NO_NEED:
+            neediest.take_round(_lacks_other_values)
+            neediest.conclude()
+            opened.remove(neediest)
+
+
+def _conclude_rest(opened: Sequence[OpenGroup], device: Device, progress: ProgressHooks) -> None:
+    """Conclude groups whose budget is spent, with the few rounds that every case gets."""
+    for group in sorted(opened, key=OpenGroup.finishing_s):
+        if progress.preempted():
+            break
+        for _ in range(1, ENOUGH_ROUNDS):
+            group.take_round(_lacks_short_rounds)
+        group.take_round(_lacks_other_values)
+        group.cancel() if is_broken(device) else group.conclude()
 
 
 def _is_new(sampling: Sampling) -> bool:
     return sampling.rounds == 0
 
 
-def _gets_more(sampling: Sampling) -> bool:
+def _needs_more(sampling: Sampling) -> bool:
     return not is_complete(sampling)
 
 
 def _lacks_short_rounds(sampling: Sampling) -> bool:
-    """Return whether it has fewer rounds than every case gets and a round is short, whatever preparing it took."""
+    """Return whether it has fewer rounds than every case gets and a round is short, however long preparing took."""
     return sampling.rounds < ENOUGH_ROUNDS and sampling.round_s <= SHORT_ROUND_S
 
 
@@ -214,86 +230,77 @@ def _lacks_other_values(sampling: Sampling) -> bool:
     return True
 
 
-def _first_pass(
-    cases: Sequence[Case], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
-) -> _Open:
+def _prepare(
+    cases: Sequence[Case], device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
+) -> OpenGroup:
     """Return the group of `cases`, each with a round of samples, which was reported."""
-    watch = Watch(device, time.wait_for_idle_threads)
-    group = open_group(cases, device, time, secrets.randbelow(SEEDS))
-    opened = _Open(group, watch, report, Random(group.seed))
+    watch = Watch(device, isolation.wait_for_idle_threads)
+    group = open_group(cases, device, clock=clock, isolation=isolation, seed=secrets.randbelow(SEEDS))
+    opened = OpenGroup(group, watch, progress, Random(group.seed))
     for case in cases:
-        report(case)
+        progress.report(case)
         seals = sealed(opened.ready.values())
         try:
-            sampling = _prepared(case, group, cancelled)
+            check_context(device)
+            if progress.cancelled():
+                raise Cancelled("cancelled before it was measured")
+            sampling = prepare(case, group, progress)
             check_seals(seals)
             watch.look_at_busy(sampling.candidate.timer)
-            _plan_other_values(sampling, group, opened.random)
+            if sampling.checked_call is None:  # a round on other values between the samples, when no call can know
+                sampling.other_values = partial(on_other_values, sampling.candidate, group, progress)
+                sampling.rounds_before_other_values = opened.random.randrange(1, ENOUGH_ROUNDS)
             opened.ready[case] = sampling
         except Exception as error:
-            report(group.failed(case, error))
-    opened.begin()
-    opened.turn(_is_new)
+            progress.report(group.failed(case, error))
+    plan_rounds(list(opened.ready.values()))
+    watch.begin_samples()
+    opened.take_round(_is_new)
     opened.report_provisional()
     return opened
 
 
-def _prepared(case: Case, group: Group, cancelled: IsCancelled) -> Sampling:
-    check_context(group.device)
-    if cancelled():
-        raise Cancelled("cancelled before it was measured")
-    return prepare(case, group)
-
-
-def _plan_other_values(sampling: Sampling, group: Group, random: Random) -> None:
-    """Have a round on other values between the samples, when no implementation can know."""
-    if sampling.checked_call is None:
-        sampling.other_values = partial(on_other_values, sampling.candidate, group)
-        sampling.rounds_before_other_values = random.randrange(1, ENOUGH_ROUNDS)
-
-
-def _provisional(sampling: Sampling, group: Group) -> Result:
-    measured = MeasuredCase(sampling.candidate.case, sampling.measurement(), group.environment)
-    return replace(_result(measured, sampling, group), provisional=True)
-
-
-def _finish(case: Case, sampling: Sampling, group: Group, watch: Watch) -> Result:
+def _conclude(case: Case, sampling: Sampling, opened: OpenGroup) -> Result:
     """Return the result of a case; the output of its timed calls is checked once more."""
+    group, watch, progress = opened.group, opened.watch, opened.progress
     try:
         after = watch.state()
-        contrasts = take_contrasts(sampling, group)
-        group.time.begin_turn(case, None)  # their rounds are over: what follows may take longer than one
+        contrasts = tuple(take_contrasts(sampling, group, progress))
+        progress.running(case, None)  # their rounds are over: what follows may take longer than one
         if sampling.checked_call is None:
             checked(sampling.candidate, group, group.timed_reference)
             check_single_calls(sampling.candidate, group)
-        phases = take_phases(sampling, group)
+        phases = take_phases(sampling, group, progress)
         measurement = replace(sampling.measurement(), contrasts=contrasts, phases=phases)
         if sampling.checked_call is None:
             check_reuse(sampling.candidate, group, min(measurement.samples_s))
         weak_on, cores = _stressed(case, sampling.candidate, group, measurement.median_s)
-        device = with_fair_ceiling(sampling.candidate, measurement)
+        device = with_fair_ceiling(sampling.candidate, group.operation, measurement)
         measured = MeasuredCase(
             case,
             measurement,
             watch.described(group.environment, device, after),
+            group.operation,
+            group.dtype,
             losses=watch.losses(),
             is_restless=watch.is_restless,
-            looks=tuple(sampling.looks),
+            core_speeds=tuple(sampling.core_speeds),
             grown_bytes=sampling.grown_bytes,
             waited_share=sampling.waited_share,
             weakness=weak_on,
             cores=cores,
         )
-        if measurement.median_s < SHORT_CALL_S:
-            keep = partial(_keep, measured, sampling, group)
-            measured = replace(measured, overhead_s=call_overhead_s(case, group, before=keep))
-        return _result(measured, sampling, group)
+        result = _result(measured, sampling, group)
+        if measurement.median_s >= SHORT_CALL_S:
+            return result
+        overhead_s = call_overhead_s(case, group, progress, before=lambda: progress.checkpoint(result))
+        return _result(replace(measured, overhead_s=overhead_s), sampling, group)
     except Exception as error:
         return group.failed(case, error)
 
 
 def _stressed(case: Case, candidate: Candidate, group: Group, call_s: float) -> tuple[str | None, float | None]:
-    """Return on which inputs a user's implementation is wrong, and how many cores it uses: ours are tested before."""
+    """Return the inputs on which a user's implementation is wrong, and the cores it uses: ours are tested before."""
     if not group.operation.implementation_named(case.implementation).of_a_user:
         return None, None
     candidate.load(group.timed_reference.inputs)
@@ -301,12 +308,8 @@ def _stressed(case: Case, candidate: Candidate, group: Group, call_s: float) -> 
     return weakness(case, group), cores
 
 
-def _keep(measured: MeasuredCase, sampling: Sampling, group: Group) -> None:
-    group.time.keep(_result(measured, sampling, group))
-
-
 def _result(measured: MeasuredCase, sampling: Sampling, group: Group) -> Result:
-    flags = find_flags(measured, group.operation, group.dtype)
+    flags = find_flags(measured)
     environment = measured.environment
     result = Result(
         measured.case, Status.OK, None, measured.measurement, sampling.accuracy, flags, environment, group.seed
@@ -314,7 +317,7 @@ def _result(measured: MeasuredCase, sampling: Sampling, group: Group) -> Result:
     return with_spread(result)
 
 
-def warm_up(device: Device, hurried: IsCancelled = lambda: False) -> None:
+def warm_up(device: Device, hurried: Callable[[], bool] = lambda: False) -> None:
     """Run the implementations of a first visit on small cases, so that the first user need not wait.
 
     Args:
@@ -325,11 +328,10 @@ def warm_up(device: Device, hurried: IsCancelled = lambda: False) -> None:
     for case in _smallest_cases(device):
         if hurried():
             return
-        group = open_group([case], device, TIMEKEEPER)
+        group = open_group([case], device, clock=perf_counter_ns, isolation=ISOLATION)
         candidate = group.build(case, case.shape, group.inputs(case.shape))
-        slow_cases.note_first_calls(
-            case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock)
-        )
+        first_s, next_s = candidate.first_call_s(group.clock), candidate.first_call_s(group.clock)
+        slow_cases.note_first_calls(case, first_s, next_s)
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:

@@ -12,8 +12,7 @@ from gpuexplore.measure.candidates import candidate as candidates
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.spot_checks import check_single_calls, checked
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from tests.measure.fakes import CPU, FakeClock
+from tests.measure.fakes import CPU, QUIET, FakeClock
 
 LENGTH = 1000
 CASE = Case("vector_add", Shape.of(n=LENGTH), "fp32", "torch", "cpu")
@@ -61,7 +60,7 @@ def allocator(monkeypatch):
 
 def built(monkeypatch, build, allocator):
     monkeypatch.setattr(candidates, "load_build", lambda *_: build)
-    group = open_group([CASE], CPU, Timekeeper(FakeClock(), lambda: None))
+    group = open_group([CASE], CPU, clock=FakeClock(), isolation=QUIET)
     made = group.build(CASE, CASE.shape, group.timed_reference.inputs)
     allocator.out = made.out
     made.run()

@@ -1,6 +1,7 @@
 """Launches one kernel of ours at awkward shapes, for a tool that watches it: OPERATION IMPLEMENTATION DTYPE."""
 
 import sys
+from time import perf_counter_ns
 
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case
@@ -8,14 +9,13 @@ from gpuexplore.devices import device_named, discover
 from gpuexplore.measure import prepare_process
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.awkward import awkward_shapes
 
 
 def main(operation, implementation, dtype):
     prepare_process()
-    known, kind, clock = operation_named(operation), dtype_named(dtype), Timekeeper().clock
+    known, kind, clock = operation_named(operation), dtype_named(dtype), perf_counter_ns
     device = device_named("cuda:0", discover())
     for shape in awkward_shapes(known):
         case = Case(operation, shape, dtype, implementation, device.id)

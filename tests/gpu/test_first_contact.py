@@ -18,6 +18,7 @@ from gpuexplore.features.selftest.suite.contract import CheckVerdict
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.candidates.candidate import device_for, unsupported
 from gpuexplore.measure.conditions.environment import git_commit
+from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import validate
@@ -47,7 +48,7 @@ def one_result(results):
 
 def measured_here(case, device):
     events = []
-    measure_group([case], device, report=events.append)
+    measure_group([case], device, progress=ProgressHooks(events.append))
     return one_result(events)
 
 

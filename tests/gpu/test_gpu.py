@@ -10,6 +10,7 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options, Result, Shape, Status
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.conditions.environment import git_commit
+from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import validate
@@ -26,7 +27,7 @@ CUDA = [
 
 def measured(case, device):
     events = []
-    measure_group([case], device, report=events.append)
+    measure_group([case], device, progress=ProgressHooks(events.append))
     (result,) = (event for event in events if isinstance(event, Result))
     return result
 

@@ -29,19 +29,19 @@ def warm_up(device, hurried):
         time.sleep(60)
 
 
-def measure_cases(cases, device, *, report, cancelled, time):
+def measure_cases(cases, device, *, clock, isolation, progress):
     for case in cases:
-        report(case)
+        progress.report(case)
         if case.implementation == "hangs-in-its-round":
-            time.begin_turn(case, 0.01)
-        outcome = sticky_error(case) or BEHAVIOURS[case.implementation](case, cancelled)
+            progress.running(case, 0.01)
+        outcome = sticky_error(case) or BEHAVIOURS[case.implementation](case, progress.cancelled)
         if outcome is not None:
-            report(outcome)
-    _take_turns(cases, report, cancelled, time)
+            progress.report(outcome)
+    _take_turns(cases, progress)
 
 
-def perform(arguments, device, *, report, cancelled, time):
-    ACTIONS[arguments["does"]](report, cancelled)
+def perform(arguments, device, *, clock, isolation, progress):
+    ACTIONS[arguments["does"]](progress.report, progress.cancelled)
 
 
 def observe(report, cancelled):
@@ -61,19 +61,19 @@ def fail(report, cancelled):
     raise ValueError("no such thing")
 
 
-def _take_turns(cases, report, cancelled, time):
+def _take_turns(cases, progress):
     """Finish the implementations that only have a final result once all were taken up."""
     if any(case.implementation == "crashes-in-turns" for case in cases):
         os._exit(3)
     for case in cases:
         if case.implementation in ("illegal-in-turns", "late"):
-            report(illegal(case, None))
+            progress.report(illegal(case, None))
         if case.implementation == "takes-turns":
-            report(sticky_error(case) or fine(case, None))
+            progress.report(sticky_error(case) or fine(case, None))
         if case.implementation in TWO_PASSES:
-            time.begin_turn(case, 0.01)
-            TWO_PASSES[case.implementation](case, cancelled)
-            report(fine(case, None))
+            progress.running(case, 0.01)
+            TWO_PASSES[case.implementation](case, progress.cancelled)
+            progress.report(fine(case, None))
 
 
 def first_pass(case, cancelled):

@@ -20,5 +20,5 @@ def gpu(monkeypatch):
     monkeypatch.setattr(contrast, "_known", {})
     monkeypatch.setattr(numpy_backend, "DEVICE_KINDS", ("cpu", "cuda"))
     monkeypatch.setattr(large, "LARGE", 2**15)
-    monkeypatch.setattr(device_arrays, "place_of", lambda device: "cpu")
+    monkeypatch.setattr(device_arrays, "torch_device_of", lambda device: "cpu")
     return replace(GPU, cache_bytes=2**10, uuid=None)

@@ -1,6 +1,7 @@
 """Clocks, backends and candidates that tests lay out: nothing here waits, and nothing depends on speed."""
 
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from gpuexplore.backends.timer import HostTimer
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Device, Environment, Measurement, Options, Peak, Shape
 from gpuexplore.measure.candidates.candidate import Candidate
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 CPU = Device(
     "cpu",
@@ -35,6 +36,15 @@ GPU = Device(
     uuid="GPU-0",
     native=("fp32",),
 )
+
+
+REAL = Isolation()
+QUIET = Isolation(wait_for_idle_threads=lambda: None, thread_waits=dict)
+
+
+def run_with(report, cancelled=lambda: False, *, clock=perf_counter_ns, isolation=REAL):
+    """Return the arguments by which a measurement or an activity meets its surroundings, by default the real ones."""
+    return {"clock": clock, "isolation": isolation, "progress": ProgressHooks(report, cancelled)}
 
 
 class FakeClock:
@@ -132,5 +142,8 @@ def boundaries(*, clock, report, cancelled, wait, core, exclude, speed, waits, r
         checkpoint: gets a result that may be all there will be.
         preempted: says whether to leave the rest.
     """
-    time = Timekeeper(clock, wait, core, exclude, speed, waits, running, checkpoint, preempted)
-    return {"report": report, "cancelled": cancelled, "time": time}
+    return {
+        "clock": clock,
+        "isolation": Isolation(wait, core, exclude, speed, waits),
+        "progress": ProgressHooks(report, cancelled, preempted, running, checkpoint),
+    }

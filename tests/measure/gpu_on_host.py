@@ -5,15 +5,14 @@ from itertools import accumulate
 from torch.profiler import ProfilerActivity, profile
 
 from gpuexplore.core.model import Result
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
-from tests.measure.fakes import FakeClock
+from tests.measure.fakes import QUIET, FakeClock, run_with
 
 
 def measured_there(asked, device):
     """Return the result of a case on `device`."""
-    results, steady = [], Timekeeper(FakeClock(tick_ns=100_000), lambda: None, thread_waits=dict)
-    measure_group([asked], device, report=results.append, time=steady)
+    results = []
+    measure_group([asked], device, **run_with(results.append, clock=FakeClock(tick_ns=100_000), isolation=QUIET))
     (result,) = (event for event in results if isinstance(event, Result))
     return result
 

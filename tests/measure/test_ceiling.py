@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, Shape, ThreadRoofs
 from gpuexplore.measure import flags
+from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, case, measurement
 
 CASE = case("torch", operation="matmul", shape=Shape.of(m=10, k=10, n=10))  # 2000 FLOP/s in one second
@@ -30,7 +32,8 @@ def fair(monkeypatch):
 
         monkeypatch.setattr(flags, "ensure_ceiling", again)
         monkeypatch.setattr(flags, "_STILL_EXCEEDED", set())
-        return flags.with_fair_ceiling(SimpleNamespace(case=asks, device=device), measurement(1.0)), asked
+        candidate = SimpleNamespace(case=asks, device=device, dtype=DTYPES[asks.dtype])
+        return flags.with_fair_ceiling(candidate, OPERATIONS[asks.operation], measurement(1.0)), asked
 
     return ask
 

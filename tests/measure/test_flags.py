@@ -25,18 +25,24 @@ def raised(
     *, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, losses=QUIET, **about
 ):
     """Return each flag of a measurement."""
-    options, looks, is_restless = about.pop("options", {}), about.pop("looks", ()), about.pop("is_restless", False)
+    options, core_speeds, is_restless = (
+        about.pop("options", {}),
+        about.pop("core_speeds", ()),
+        about.pop("is_restless", False),
+    )
     one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
     measured = MeasuredCase(
         one,
         measurement(*samples_s),
         environment(device, **about),
+        OPERATIONS["matmul"],
+        DTYPES[dtype],
         overhead_s,
         losses,
-        looks=looks,
+        core_speeds=core_speeds,
         is_restless=is_restless,
     )
-    return find_flags(measured, OPERATIONS["matmul"], DTYPES[dtype])
+    return find_flags(measured)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +51,7 @@ def raised(
         ({"samples_s": (0.8, 0.8, 1.0, 1.2, 1.2)}, {"noisy": 0.4}),
         ({"losses": (CpuLoss(1.0, 0.25), CpuLoss(1.0, 0.5))}, {"contended": 0.5}),
         ({"losses": (CpuLoss(1.0, 0.0, waited_share=0.3),)}, {"contended": 0.3}),
-        ({"looks": (0.5,) * 5 + (1.0,) * 5}, {"drifted": 0.5}),
+        ({"core_speeds": (0.5,) * 5 + (1.0,) * 5}, {"drifted": 0.5}),
         ({"is_restless": True}, {"contended": None}),
         (
             {"before": Telemetry(probe_flop_per_s=1e9), "after": Telemetry(probe_flop_per_s=2e9)},
@@ -134,7 +140,7 @@ def test_contended_by_threads_of_its_own_that_never_rest():
     ],
 )
 def test_drifted_where_cores_were_slow_in_many_rounds(shares, text):
-    found = flags(looks=tuple(shares))
+    found = flags(core_speeds=tuple(shares))
 
     assert ("drifted" in found) is (text is not None)
     assert text is None or found["drifted"].startswith(text)

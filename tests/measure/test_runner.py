@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter_ns
 from typing import get_args
 
 import pytest
@@ -14,7 +15,7 @@ from gpuexplore.measure import runner
 from gpuexplore.measure.check import guard
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions import environment, watch
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import contrast, prepare, slow_cases, timing
@@ -22,7 +23,7 @@ from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.operations import OPERATIONS, first_visit
 from tests.measure.evil import catalogue
-from tests.measure.fakes import CPU, GPU, FakeClock
+from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, run_with
 
 pytestmark = pytest.mark.long
 
@@ -40,11 +41,18 @@ def cases(*names, shape=SMALL, dtype="fp32", device="cpu", **options):
     return [Case("vector_add", shape, dtype, name, device, Options(**options)) for name in names]
 
 
-def measured(group, *, device=CPU, cancelled=lambda: False, time=None):
+REAL = {"clock": perf_counter_ns, "isolation": Isolation()}
+
+
+def steady(report, cancelled=lambda: False, tick_ns=CALL_NS):
+    """Return the arguments of a run whose clock moves by its readings only."""
+    return run_with(report, cancelled, clock=FakeClock(tick_ns=tick_ns), isolation=QUIET)
+
+
+def measured(group, *, device=CPU, cancelled=lambda: False, **surroundings):
     """Return the events and the results by implementation; the clock moves by its readings only."""
     events = []
-    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
-    measure_group(group, device, report=events.append, cancelled=cancelled, time=time or steady)
+    measure_group(group, device, **steady(events.append, cancelled) | surroundings)
     results = [event for event in events if isinstance(event, Result)]
     assert sorted(result.case.implementation for result in results) == sorted(one.implementation for one in group)
     return events, {result.case.implementation: result for result in results}
@@ -129,7 +137,7 @@ def test_what_is_right_when_it_is_called_again_and_computes_nothing_is_incorrect
 )
 def test_times_of_calls_that_leave_work_out_are_not_believed(name, reason):
     """The clock runs, for these give themselves away by the seconds a call takes."""
-    result = measured(cases(name, shape=Shape.of(n=2**18)), time=Timekeeper())[1][name]
+    result = measured(cases(name, shape=Shape.of(n=2**18)), **REAL)[1][name]
 
     assert result.status is Status.INCORRECT
     assert result.reason.startswith(reason)
@@ -184,7 +192,7 @@ def test_no_plant_that_is_wrong_is_timed(plant):
         Case(plant.operation, plant.shape, plant.dtype, name, "cpu", Options(budget_s=0.02))
         for name in (plant.name, *plant.beside)
     ]
-    _, results = measured(asked, time=Timekeeper())
+    _, results = measured(asked, **REAL)
 
     assert results[plant.name].status is Status.INCORRECT, results[plant.name]
     assert results[plant.name].measurement is None
@@ -267,8 +275,7 @@ def test_missing_file_is_unsupported():
 
 
 def test_slow_implementation_is_skipped_with_an_estimate_before_it_runs():
-    real = Timekeeper(wait_for_idle_threads=lambda: None)
-    _, results = measured(cases("slow", shape=Shape.of(n=2**23), budget_s=1e-3), time=real)
+    _, results = measured(cases("slow", shape=Shape.of(n=2**23), budget_s=1e-3), clock=perf_counter_ns)
 
     assert results["slow"].status is Status.SKIPPED
     assert results["slow"].reason.startswith("one call would take about ")
@@ -345,8 +352,7 @@ def test_cancel_between_rounds_keeps_what_was_measured():
 
 @pytest.mark.parametrize(("call_ns", "rounds"), [(CALL_NS, ENOUGH_ROUNDS), (20 * CALL_NS, 2)])
 def test_a_case_gets_three_rounds_where_they_are_short_although_preparing_it_took_the_budget(call_ns, rounds):
-    slow = Timekeeper(FakeClock(tick_ns=call_ns), lambda: None, thread_waits=dict)
-    _, results = measured(cases("fine", "numpy", budget_s=1e-3), time=slow)
+    _, results = measured(cases("fine", "numpy", budget_s=1e-3), clock=FakeClock(tick_ns=call_ns))
 
     counts = {len(result.measurement.samples_s) / result.measurement.per_round for result in results.values()}
     assert counts == {rounds}
@@ -354,11 +360,9 @@ def test_a_case_gets_three_rounds_where_they_are_short_although_preparing_it_too
 
 def test_leaving_off_after_the_first_pass_finishes_nothing():
     events, answers = [], iter([False, True])
-    time = Timekeeper(
-        FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict, leaves_off=lambda: next(answers, True)
-    )
+    progress = ProgressHooks(events.append, preempted=lambda: next(answers, True))
 
-    runner.measure_cases(cases("fine", "numpy"), CPU, report=events.append, time=time)
+    runner.measure_cases(cases("fine", "numpy"), CPU, **steady(events.append) | {"progress": progress})
 
     results = [event for event in events if isinstance(event, Result)]
     assert [(result.status, result.provisional) for result in results] == [(Status.OK, True)] * 2
@@ -374,30 +378,29 @@ def order_of(events):
 
 
 @pytest.mark.parametrize(
-    ("leaves_off", "order"),
+    ("is_preempted", "order"),
     [
         (False, [-64, -257, 64, 257, -(2**16), 2**16]),
         (True, [-64, -257]),
     ],
 )
-def test_a_slow_case_is_measured_after_the_others_and_left_where_others_go_first(leaves_off, order):
+def test_a_slow_case_is_measured_after_the_others_and_left_where_others_go_first(is_preempted, order):
     """Its small size tells; two that were slow kept thirty waiting for minutes."""
-    tick_ns = round(slow_cases.SHORTEST_S * 1e9)
-    time = Timekeeper(FakeClock(tick_ns=tick_ns), lambda: None, thread_waits=dict, leaves_off=lambda: leaves_off)
     asked = [case for shape in (SMALL_SLOW, LARGE_SLOW) for case in cases("fine", shape=shape, budget_s=1e-3)]
     events = []
+    arguments = steady(events.append, tick_ns=round(slow_cases.SHORTEST_S * 1e9))
+    arguments["progress"] = replace(arguments["progress"], preempted=lambda: is_preempted)
 
-    runner.measure_cases([*asked, *cases("numpy", budget_s=1e-3)], CPU, report=events.append, time=time)
+    runner.measure_cases([*asked, *cases("numpy", budget_s=1e-3)], CPU, **arguments)
 
     assert order_of(events) == order
 
 
 def test_slow_cases_alone_are_measured_although_others_wait():
-    time = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
     events, group = [], cases("fine", budget_s=1e-3)
     slow_cases.note(Result(group[0], Status.OK, measurement=Measurement((1.0,), 1.0)))
 
-    runner.measure_cases(group, CPU, report=events.append, time=time)
+    runner.measure_cases(group, CPU, **steady(events.append))
 
     assert order_of(events) == [-257, 257]
 
@@ -412,7 +415,7 @@ def test_samples_of_a_group_can_be_paired():
 
 
 def test_short_calls_are_held_against_the_cost_of_a_call(monkeypatch):
-    monkeypatch.setattr(runner, "call_overhead_s", lambda case, group, before: CALL_NS * 1e-9)
+    monkeypatch.setattr(runner, "call_overhead_s", lambda *_, before: CALL_NS * 1e-9)
 
     assert "launch_bound" in {flag.name for flag in result_of("fine").flags}
 
@@ -427,11 +430,11 @@ def test_cost_of_a_call_is_not_measured_for_long_ones(monkeypatch):
 def test_cost_of_a_call_that_cannot_be_taken_stains_no_good_result(monkeypatch):
     tried = []
 
-    def failing(case, group, looks):
+    def failing(case, *_):
         tried.append(case)
         raise ValueError("one element has no meaning")
 
-    monkeypatch.setattr(contrast, "_measured_s", failing)
+    monkeypatch.setattr(contrast, "_on_one_element", failing)
 
     assert result_of("fine").status is Status.OK
     assert result_of("fine", shape=Shape.of(n=300)).status is Status.OK
@@ -462,9 +465,9 @@ class JumpingClock(FakeClock):
 @pytest.mark.parametrize("at", [*range(6), *range(250, 270)])  # warming up reads the clock 251 times
 def test_cost_of_a_call_is_not_what_one_disturbed_batch_says(at):
     (case,) = cases("fine")
-    group = open_group([case], CPU, Timekeeper(JumpingClock(at), lambda: None, thread_waits=dict))
+    group = open_group([case], CPU, clock=JumpingClock(at), isolation=QUIET)
 
-    assert contrast.call_overhead_s(case, group) <= CALL_NS * 1e-9
+    assert contrast.call_overhead_s(case, group, ProgressHooks()) <= CALL_NS * 1e-9
 
 
 def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch):
@@ -504,8 +507,7 @@ def test_what_the_warm_up_spent_on_compiling_is_told_once_with_the_first_case(mo
 def test_what_the_warm_up_spent_on_compiling_is_no_budget_of_a_run():
     (case,) = cases("fine")
     slow_cases.note_first_calls(case, 3.0, 1.0)
-    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
-    opened = runner._first_pass([case], CPU, report=lambda event: None, cancelled=lambda: False, time=steady)
+    opened = runner._prepare([case], CPU, **steady(lambda event: None))
 
     assert case.options.budget_s < opened.budget_s() < case.options.budget_s + 0.1
     assert opened.ready[case].first_call_s > 2.0
@@ -520,16 +522,16 @@ def test_catalogue_leaves_the_real_operations_alone():
 
 
 def test_checks_after_timing_on_other_addresses_have_their_own_limit_not_that_of_a_round():
-    steady, turns = Timekeeper(FakeClock(tick_ns=CALL_NS // 100), lambda: None, thread_waits=dict), []
+    limits = []
 
     def check_after(candidate, group, call_s):
-        assert turns[-1] is None
+        assert limits[-1] is None
         checks.append(candidate.case)
 
-    checks, time = [], replace(steady, begin_turn=lambda _, expected_s: turns.append(expected_s))
+    checks, progress = [], ProgressHooks(running=lambda _, expected_s: limits.append(expected_s))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "check_reuse", check_after)
         patch.setattr(runner, "check_single_calls", lambda *_: None)
-        measured(cases("fine"), time=time)
+        runner.measure_cases(cases("fine"), CPU, **steady(print, tick_ns=CALL_NS // 100) | {"progress": progress})
 
     assert checks == cases("fine")

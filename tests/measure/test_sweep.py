@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Experiment, Measurement, Options, Result, Shape, Status
-from gpuexplore.measure import sweep as module
+from gpuexplore.measure import runner
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.sweep import sweep
 from tests.measure.fakes import CPU, GPU
@@ -27,13 +27,13 @@ def test_groups_hold_what_differs_in_the_implementation_only():
 def test_all_cases_of_a_device_are_measured_together_and_final_results_alone_are_reported(monkeypatch):
     measured, reported = [], []
 
-    def measure_cases(cases, device, *, report):
+    def measure_cases(cases, device, *, progress, **_):
         measured.append((cases, device))
-        report(cases[0])
+        progress.report(cases[0])
         for provisional in (True, False):
-            report(Result(cases[0], Status.OK, measurement=Measurement((1.0,), 2.0), provisional=provisional))
+            progress.report(Result(cases[0], Status.OK, measurement=Measurement((1.0,), 2.0), provisional=provisional))
 
-    monkeypatch.setattr(module, "measure_cases", measure_cases)
+    monkeypatch.setattr(runner, "measure_cases", measure_cases)
 
     sweep(EXPERIMENT, [CPU, GPU], report=reported.append)
 
@@ -45,15 +45,15 @@ def test_all_cases_of_a_device_are_measured_together_and_final_results_alone_are
 
 def test_device_is_held_while_it_is_measured_on_and_no_longer(monkeypatch):
     log = []
-    monkeypatch.setattr(module, "measure_cases", lambda cases, device, **options: log.append(device.id))
+    monkeypatch.setattr(runner, "measure_cases", lambda cases, device, **options: log.append(device.id))
 
     @contextmanager
-    def turn(device):
+    def lock(device):
         log.append(f"take {device.id}")
         yield
         log.append(f"give {device.id}")
 
-    sweep(EXPERIMENT, [CPU, GPU], report=print, turn=turn)
+    sweep(EXPERIMENT, [CPU, GPU], report=print, lock=lock)
 
     assert log == ["take cpu", "cpu", "give cpu", "take cuda:0", "cuda:0", "give cuda:0"]
 

@@ -11,11 +11,10 @@ from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import open_group
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU as MADE_UP_CPU
-from tests.measure.fakes import FakeClock
+from tests.measure.fakes import QUIET, FakeClock
 from tests.operations.shapes import awkward_shapes
 from tests.unchanged import heavy_with
 
@@ -45,7 +44,7 @@ def expect_agreement(operation, implementations, dtype, shapes):
         cases = [
             Case(operation.name, shape, dtype.name, each.name, "cpu", Options(threads=2)) for each in implementations
         ]
-        group = open_group(cases, CPU, Timekeeper(FakeClock(), lambda: None))
+        group = open_group(cases, CPU, clock=FakeClock(), isolation=QUIET)
         wrong += [f"{case.implementation} at {shape}" for case in cases if not is_right(case, operation, group)]
     assert wrong == []
 
@@ -53,7 +52,7 @@ def expect_agreement(operation, implementations, dtype, shapes):
 def is_right(case, operation, group):
     """Return whether one run of a case writes what the reference of its group expects."""
     inputs = group.checked_reference.inputs
-    candidate = build_candidate(case, operation, CPU, inputs=inputs, clock=group.time.clock)
+    candidate = build_candidate(case, operation, CPU, inputs=inputs, clock=group.clock)
     candidate.poison()
     candidate.run()
     return checked(candidate, group, group.checked_reference).within

@@ -8,10 +8,9 @@ from gpuexplore.core.model import LAYOUTS, Case, Options
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.spot_checks import checked
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import open_group
 from gpuexplore.operations import OPERATIONS
-from tests.measure.fakes import CPU, GPU, FakeClock
+from tests.measure.fakes import CPU, GPU, QUIET, FakeClock
 from tests.operations.shapes import awkward_shapes
 from tests.unchanged import heavy_with
 
@@ -35,14 +34,14 @@ OURS = [
 
 def group_of(operation, implementation, layout, shape, dtype="fp32") -> tuple[Case, Group]:
     case = Case(operation.name, shape, dtype, implementation, "cpu", Options(threads=2, layout=layout))
-    return case, open_group([case], CPU, Timekeeper(FakeClock(), lambda: None))
+    return case, open_group([case], CPU, clock=FakeClock(), isolation=QUIET)
 
 
 def expect_right(operation, implementation, layout, dtype="fp32"):
     for shape in awkward_shapes(operation):
         case, group = group_of(operation, implementation, layout, shape, dtype)
         first, other = group.checked_reference, group.other_reference
-        candidate = build_candidate(case, operation, CPU, inputs=first.inputs, clock=group.time.clock)
+        candidate = build_candidate(case, operation, CPU, inputs=first.inputs, clock=group.clock)
         for reference in (first, other):
             candidate.load(reference.inputs)
             candidate.poison()
@@ -77,7 +76,7 @@ def test_a_matrix_lies_as_its_letter_says(monkeypatch, operation, layout):
     shape = awkward_shapes(operation)[1]
     case, group = group_of(operation, "numpy", layout, shape)
     wanted = group.checked_reference.inputs
-    build_candidate(case, operation, CPU, inputs=wanted, clock=group.time.clock)
+    build_candidate(case, operation, CPU, inputs=wanted, clock=group.clock)
 
     for array, numbers, letter in zip(read, wanted, layout, strict=True):
         np.testing.assert_array_equal(array, numbers)

@@ -169,9 +169,11 @@ def test_the_chart_of_mfu_says_why_it_is_empty():
 def test_a_copy_is_never_emulated_nor_over_a_peak():
     device = replace(MADE_UP_CPU, peaks=(Peak("fp16", "vector", 1.0, "datasheet", "a leaflet"),))
     asked = case("torch", operation="copy", dtype="fp16", shape=LARGE)
-    measured = MeasuredCase(asked, measurement(), environment(device), None, (CpuLoss(1.0, 0.0),))
+    measured = MeasuredCase(
+        asked, measurement(), environment(device), OPERATIONS["copy"], DTYPES["fp16"], losses=(CpuLoss(1.0, 0.0),)
+    )
 
-    assert [flag.name for flag in find_flags(measured, OPERATIONS["copy"], DTYPES["fp16"])] == ["warm"]
+    assert [flag.name for flag in find_flags(measured)] == ["warm"]
     assert bytes_per_s(copied(dtype="fp16")) == pytest.approx(4e9)
 
 

@@ -6,6 +6,7 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options, Result, Status
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.measure.candidates.candidate import unsupported
+from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.operations import OPERATIONS
 
@@ -34,7 +35,7 @@ def measured(operation, preset):
     events = []
     options = Options(budget_s=BUDGET_S)
     cases = [Case(operation.name, preset.shape, DTYPE.name, each.name, CPU.id, options) for each in chosen(operation)]
-    measure_group(cases, CPU, report=events.append)
+    measure_group(cases, CPU, progress=ProgressHooks(events.append))
     return [event for event in events if isinstance(event, Result)]
 
 

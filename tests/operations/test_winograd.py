@@ -12,11 +12,10 @@ from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.implementation import AS_SUMMED
 from gpuexplore.operations.winograd import growth_in_fp32, growth_of, transforms
-from tests.measure.fakes import CPU, GPU, FakeClock, FakeWork, candidate
+from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeWork, candidate
 
 CONV2D, FP32 = OPERATIONS["conv2d"], DTYPES["fp32"]
 SHAPE = Shape.of(b=1, c=64, h=32, w=32, o=16, r=3)
@@ -172,7 +171,7 @@ def test_it_counts_only_where_cudnn_may_choose_it(device, dtype, reach, grows):
 @pytest.mark.parametrize("on", [GPU, CPU])
 def test_case_of_such_a_library_is_judged_with_it(on):
     case = Case("conv2d", SHAPE, "fp32", "torch", on.id)
-    group = open_group([case], on, Timekeeper(FakeClock(), lambda: None))
+    group = open_group([case], on, clock=FakeClock(), isolation=QUIET)
     x, weights = group.timed_reference.inputs
     made = replace(candidate(FakeWork(FakeClock(), [0.0])), case=case, out=winograd(x[0], weights, 4)[None])
 

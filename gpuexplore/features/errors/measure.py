@@ -10,14 +10,15 @@ from importlib import import_module
 from importlib.resources import files
 from textwrap import dedent
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from gpuexplore.backends.host import version_of
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.typed_text import readable
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,27 +180,27 @@ def perform(
     arguments: Mapping[str, str],
     device: Device,
     *,
-    report: Callable[[Mapping[str, Any]], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> None:
     """Report what torch says to the error that `arguments` name, as an encoded `Provoked`.
 
     Args:
         arguments: `name` is that of the error.
         device: where it is provoked.
-        report: called once.
-        cancelled: asked before.
-        time: not used; nothing is timed.
+        clock: not used; nothing is timed.
+        isolation: not used.
+        progress: asked before whether it is cancelled; gets one report.
 
     Raises:
         InvalidInput: no such error.
         Cancelled: `cancelled` said so.
     """
     error = error_named(arguments.get("name", ""))
-    if cancelled():
+    if progress.cancelled():
         raise Cancelled("cancelled before anything was provoked")
-    report(encode(provoked(error, device)))
+    progress.report(encode(provoked(error, device)))
 
 
 def provoked(error: CommonError, device: Device) -> Provoked:

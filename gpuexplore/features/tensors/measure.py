@@ -29,7 +29,7 @@ from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, devic
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
 
@@ -124,9 +124,9 @@ def perform(
     arguments: Mapping[str, str],
     device: Device,
     *,
-    report: Callable[[Mapping[str, Any]], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> None:
     """Measure and report one JSON-able object: medians with intervals, their ratios, bytes and environment.
 
@@ -134,9 +134,9 @@ def perform(
         arguments: ``rows`` and ``columns`` of a tensor that is read transposed, or ``shape`` and ``strides`` of what is
             read, whole numbers between commas; elements have 4 bytes.
         device: where it is read.
-        report: gets the object.
-        cancelled: polled between rounds.
-        time: the clock, and what keeps others off the cores.
+        clock: in nanoseconds.
+        isolation: of the calls.
+        progress: gets the object; polled between rounds.
 
     Raises:
         InvalidInput: other arguments.
@@ -144,7 +144,8 @@ def perform(
         Cancelled: the user asked to stop.
         IncorrectOutput: a candidate read something else.
     """
-    report(measure_strided_read(layout_of(arguments), device, cancelled=cancelled, time=time))
+    layout = layout_of(arguments)
+    progress.report(measure_strided_read(layout, device, clock=clock, isolation=isolation, progress=progress))
 
 
 def layout_of(arguments: Mapping[str, str]) -> TensorView:
@@ -169,7 +170,7 @@ def layout_of(arguments: Mapping[str, str]) -> TensorView:
 
 
 def measure_strided_read(
-    layout: TensorView, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
+    layout: TensorView, device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> dict[str, Any]:
     """Return what reading `layout` takes on `device`, beside the same elements contiguous.
 
@@ -181,9 +182,9 @@ def measure_strided_read(
     needed_bytes = ITEMSIZE_BYTES * 2 * (_cell_count(layout) + layout.element_count)  # with what they are checked with
     check_memory(needed_bytes, free_bytes(device), device)
     before = read_cpu_times()
-    ready = [(check, warmed(candidate, check, time)) for candidate, check in readers(layout, device, time.clock)]
+    ready = [(check, warmed(candidate, check, clock, isolation)) for candidate, check in readers(layout, device, clock)]
     samplings = [sampling for _, sampling in ready]
-    sample_all(samplings, cancelled, time)
+    sample_all(samplings, clock, isolation, progress)
     environment = replace(environment, after=read_telemetry(device))
     loss = cpu_loss(before, read_cpu_times())
     for check, _ in ready:

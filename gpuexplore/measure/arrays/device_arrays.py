@@ -1,7 +1,8 @@
-"""Large arrays where they are: made, compared and summed by torch on a device, in blocks, whatever library holds them.
+"""Large arrays on a device: made, compared and summed by torch, in blocks, whatever library allocated them.
 
 What is called is bound here when this module is loaded, before any implementation is built: a kernel that replaces one
-of torch's functions changes nothing here, and one that replaces a name of this module is found out (`untouched`).
+of torch's functions changes nothing here, and one that replaces a name of this module is detected
+(`check/process_snapshot.py`).
 """
 
 from collections.abc import Iterator
@@ -17,14 +18,14 @@ from gpuexplore.backends import torch as torch_backend
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import DataMode, Device
 from gpuexplore.measure.arrays import large
-from gpuexplore.measure.arrays.large import DrawnInput, numbers_of, quantiles
+from gpuexplore.measure.arrays.device_float64 import DeviceFloat64, neighbours
+from gpuexplore.measure.arrays.large import DrawnInput, quantile_at, quantiles
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
-from gpuexplore.measure.arrays.wide import Wide, neighbours
 
 Array = npt.NDArray[np.float64]
 
 
-def place_of(device: Device) -> str | None:
+def torch_device_of(device: Device) -> str | None:
     """Return what torch calls `device`; None where it cannot compute there."""
     if device.kind != "cuda" or torch_backend.driver_facts(device.id).problem:
         return None
@@ -43,14 +44,14 @@ def fill(array: Any, wanted: DrawnInput, by_columns: bool = False) -> None:
     """Make `wanted` in `array`, in memory by rows or by columns."""
     bits = _bits_of(array, wanted.dtype)
     for block in _blocks(wanted.size):
-        bits[block] = _drawn_bits(_lying(block, bits.device, wanted, by_columns), wanted)
+        bits[block] = _drawn_bits(_indices(block, bits.device, wanted, by_columns), wanted)
 
 
 def holds(array: Any, wanted: DrawnInput, by_columns: bool = False) -> bool:
     """Return whether `array` holds `wanted`, bit by bit, in memory by rows or by columns."""
     bits = _bits_of(array, wanted.dtype)
     return all(
-        equal(bits[block], _drawn_bits(_lying(block, bits.device, wanted, by_columns), wanted))
+        equal(bits[block], _drawn_bits(_indices(block, bits.device, wanted, by_columns), wanted))
         for block in _blocks(wanted.size)
     )
 
@@ -62,7 +63,7 @@ def is_poisoned(array: Any, dtype: DType) -> bool:
 
 
 def poison(array: Any, dtype: DType) -> None:
-    """Fill `array` with NaN where it is, or will be."""
+    """Fill `array` with NaN on its device."""
     if isinstance(array, Tensor):
         torch_backend.poison(array)
     else:
@@ -77,13 +78,13 @@ class DeviceOutput:
         self._dtype = dtype
         self.size = self._rows.numel()
 
-    def block(self, places: slice, lengths: tuple[int, ...]) -> Wide:
-        """Return what it holds at `places` along its leading axes, each of `lengths`, in float64."""
-        return Wide(self._rows.reshape(-1, *lengths)[places].double())
+    def block(self, positions: slice, lengths: tuple[int, ...]) -> DeviceFloat64:
+        """Return its values at `positions` along its leading axes, each of `lengths`, in float64."""
+        return DeviceFloat64(self._rows.reshape(-1, *lengths)[positions].double())
 
-    def product(self, place: int, lengths: tuple[int, int]) -> "DeviceOutput":
-        """Return one of the products that it holds."""
-        return DeviceOutput(self._rows.reshape(-1, *lengths)[place], self._dtype)
+    def product(self, position: int, lengths: tuple[int, int]) -> "DeviceOutput":
+        """Return one of its products."""
+        return DeviceOutput(self._rows.reshape(-1, *lengths)[position], self._dtype)
 
     def __getitem__(self, index: Any) -> Array:
         """Return a part in float64."""
@@ -108,44 +109,46 @@ class DeviceOutput:
         return np.concatenate(of), np.concatenate(of_squares)
 
 
-def made(source: DrawnInput, place: str) -> Wide:
-    """Return `source` in float64 on `place`."""
+def made(source: DrawnInput, torch_device: str) -> DeviceFloat64:
+    """Return `source` in float64 on a device."""
     kind = getattr(torch, source.dtype.array_name)
-    numbers = empty(source.size, dtype=torch.float64, device=place)
+    numbers = empty(source.size, dtype=torch.float64, device=torch_device)
     for block in _blocks(source.size):
-        numbers[block] = _drawn_bits(_places(block, numbers.device), source).view(kind)
-    return Wide(numbers.reshape(source.shape))
+        numbers[block] = _drawn_bits(arange(block.start, block.stop, device=numbers.device), source).view(kind)
+    return DeviceFloat64(numbers.reshape(source.shape))
 
 
 # Products in float64 of two drawn inputs (m, k) @ (k, n), made on a device in blocks of their rows and columns.
 
 
 def rows_of_product(
-    inputs: tuple[DrawnInput, DrawnInput], chosen: npt.NDArray[np.int64], place: str
+    inputs: tuple[DrawnInput, DrawnInput], chosen: npt.NDArray[np.int64], torch_device: str
 ) -> tuple[Array, Array, Array]:
     """Return `chosen` rows of the product, and the norms of the rows and of all columns."""
     left, right = inputs
-    rows = _lines(left, from_numpy(chosen).to(place), slice(0, left.shape[1]))
+    rows = _lines(left, from_numpy(chosen).to(torch_device), slice(0, left.shape[1]))
     products, norms = [], []
     for columns in _columns(right):
-        there = _lines(right, arange(right.shape[0], device=place), columns)
-        products.append(matmul(rows, there).cpu().numpy())
-        norms.append(there.norm(dim=0).cpu().numpy())
+        block = _lines(right, arange(right.shape[0], device=torch_device), columns)
+        products.append(matmul(rows, block).cpu().numpy())
+        norms.append(block.norm(dim=0).cpu().numpy())
     return np.concatenate(products, axis=1), rows.norm(dim=1).cpu().numpy(), np.concatenate(norms)
 
 
-def sums_of_product(inputs: tuple[DrawnInput, DrawnInput], signs: Array, place: str) -> tuple[Array, Array, Array]:
+def sums_of_product(
+    inputs: tuple[DrawnInput, DrawnInput], signs: Array, torch_device: str
+) -> tuple[Array, Array, Array]:
     """Return the product with the sums of neighbouring columns, and the norms of rows and of these sums."""
     left, right = inputs
-    there = from_numpy(signs).to(place)
-    height = arange(right.shape[0], device=place)
-    parts = [neighbours(_lines(right, height, columns) * there[columns], TOGETHER) for columns in _columns(right)]
+    factors = from_numpy(signs).to(torch_device)
+    height = arange(right.shape[0], device=torch_device)
+    parts = [neighbours(_lines(right, height, columns) * factors[columns], TOGETHER) for columns in _columns(right)]
     together = cat(parts, dim=1)
     products, norms = [], []
     for rows in _blocks(*left.shape):
-        here = _lines(left, arange(rows.start, rows.stop, device=place), slice(0, left.shape[1]))
-        products.append(matmul(here, together).cpu().numpy())
-        norms.append(here.norm(dim=1).cpu().numpy())
+        block = _lines(left, arange(rows.start, rows.stop, device=torch_device), slice(0, left.shape[1]))
+        products.append(matmul(block, together).cpu().numpy())
+        norms.append(block.norm(dim=1).cpu().numpy())
     return np.concatenate(products), np.concatenate(norms), together.norm(dim=0).cpu().numpy()
 
 
@@ -172,29 +175,25 @@ def _blocks(count: int, width: int = 1) -> Iterator[slice]:
     yield from (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def _places(block: slice, place: Any) -> Tensor:
-    return arange(block.start, block.stop, device=place)
-
-
-def _lying(block: slice, place: Any, wanted: DrawnInput, by_columns: bool) -> Tensor:
-    """Return which numbers of `wanted` lie at a block of memory."""
-    places = _places(block, place)
+def _indices(block: slice, torch_device: Any, wanted: DrawnInput, by_columns: bool) -> Tensor:
+    """Return the flat indices in `wanted` of the numbers in a block of memory."""
+    offsets = arange(block.start, block.stop, device=torch_device)
     if not by_columns:
-        return places
+        return offsets
     rows, columns = wanted.shape[-2:]
-    inside = places % (rows * columns)
-    return places - inside + inside % rows * columns + inside // rows
+    inside = offsets % (rows * columns)
+    return offsets - inside + inside % rows * columns + inside // rows
 
 
 def _bits_of(array: Any, dtype: DType) -> Tensor:
     return tensor_of(array, dtype).view(getattr(torch, f"int{dtype.bits}")).reshape(-1)
 
 
-def _drawn_bits(places: Tensor, source: DrawnInput) -> Tensor:
-    return _table(source.dtype, source.data, str(places.device))[numbers_of(places + source.first, source.keys)]
+def _drawn_bits(indices: Tensor, source: DrawnInput) -> Tensor:
+    return _table(source.dtype, source.data, str(indices.device))[quantile_at(indices + source.first, source.keys)]
 
 
 @cache
-def _table(dtype: DType, data: DataMode, place: str) -> Tensor:
-    """Return the numbers that are drawn from, as bits where they are needed."""
-    return from_numpy(quantiles(dtype, data).view(f"int{dtype.bits}")).to(place)
+def _table(dtype: DType, data: DataMode, torch_device: str) -> Tensor:
+    """Return the quantiles that are drawn from, as bits on a device."""
+    return from_numpy(quantiles(dtype, data).view(f"int{dtype.bits}")).to(torch_device)

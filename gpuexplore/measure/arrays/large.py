@@ -1,7 +1,7 @@
-"""Cases that are too large to make and to check on the host: inputs that are drawn where they are, and cut in blocks.
+"""Cases that are too large to make and to check on the host: inputs that are drawn on their device, and cut in blocks.
 
-Any block of such an input can be made anywhere. The number at a place is a random one of 65,536 quantiles of the normal
-distribution, rounded to the dtype; which one, a hash of the place and a seed tells. Whole numbers are the same in every
+Any block of such an input can be made anywhere. The number at an index is a random one of 65,536 quantiles of the
+normal distribution, rounded to the dtype, chosen by a hash of the index and a seed. Integers are the same in every
 library: host and device draw the same bits.
 """
 
@@ -20,7 +20,7 @@ from gpuexplore.core.model import DataMode, Shape
 from gpuexplore.operations.contract import Operation
 
 QUANTILES = 2**16
-AT_A_TIME = 2**18  # on the host: what a hash needs on the way stays in a cache
+AT_A_TIME = 2**18  # on the host: the intermediate values of a hash stay in a cache
 BITS_32 = 0xFFFFFFFF
 FACTOR = 0x45D9F3B  # its product with 32 bits fits 63: nothing overflows in signed integers
 CONSTANTS: dict[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
@@ -28,14 +28,14 @@ CONSTANTS: dict[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class DrawnInput:
-    """An input that is nowhere until a block of it is made.
+    """An input that is not stored: any block of it is made when needed.
 
     Attributes:
         shape: of the whole.
         dtype: of its numbers.
-        data: what they are.
+        data: their distribution.
         keys: two numbers of 32 bits that decide them.
-        first: the place of its first number, in an input of which it is a part.
+        first: the flat index of its first number, in an input of which it is a part.
     """
 
     shape: tuple[int, ...]
@@ -49,19 +49,19 @@ class DrawnInput:
         """How many numbers it has."""
         return prod(self.shape)
 
-    def at(self, places: npt.NDArray[np.int64]) -> Stored:
-        """Return the numbers at flat `places`, in the storage of the dtype."""
+    def at(self, indices: npt.NDArray[np.int64]) -> Stored:
+        """Return the numbers at flat `indices`, in the storage of the dtype."""
         table = quantiles(self.dtype, self.data)
-        found = np.empty(places.shape, table.dtype)
+        found = np.empty(indices.shape, table.dtype)
         flat = found.reshape(-1)
-        wanted = places.reshape(-1)
+        wanted = indices.reshape(-1)
         for start in range(0, flat.size, AT_A_TIME):
             some = slice(start, start + AT_A_TIME)
-            flat[some] = table[numbers_of(wanted[some] + self.first, self.keys)]
+            flat[some] = table[quantile_at(wanted[some] + self.first, self.keys)]
         return found
 
     def part(self, shape: tuple[int, ...], start: int) -> "DrawnInput":
-        """Return the numbers from flat place `start` on."""
+        """Return the numbers from flat index `start` on."""
         return replace(self, shape=shape, first=self.first + start)
 
 
@@ -71,14 +71,14 @@ def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, nu
     return DrawnInput(shape, dtype, data, (first, second))
 
 
-def numbers_of(places: Any, keys: tuple[int, int]) -> Any:
-    """Return which quantile is at each of `places`, 64-bit integers below 2**36 of NumPy or of torch."""
+def quantile_at(indices: Any, keys: tuple[int, int]) -> Any:
+    """Return the number of the quantile at each of `indices`, 64-bit integers below 2**36 of NumPy or of torch."""
     for key in keys:
-        places = places ^ key
+        indices = indices ^ key  # under the same name, which frees what the caller passed
         for _ in range(2):
-            places = (places >> 16 ^ places) * FACTOR & BITS_32
-        places = places >> 16 ^ places
-    return places >> 16
+            indices = (indices >> 16 ^ indices) * FACTOR & BITS_32
+        indices = indices >> 16 ^ indices
+    return indices >> 16
 
 
 @cache
@@ -87,7 +87,7 @@ def quantiles(dtype: DType, data: DataMode) -> Stored:
     if data != "normal":
         return dtype.round(np.full(QUANTILES, CONSTANTS[data]))
     inverse = NormalDist().inv_cdf
-    return dtype.round(np.array([inverse((place + 0.5) / QUANTILES) for place in range(QUANTILES)]))
+    return dtype.round(np.array([inverse((number + 0.5) / QUANTILES) for number in range(QUANTILES)]))
 
 
 LARGE = 2**22  # elements of all arrays: a product of 1183; ten times as many take the host seconds a set of inputs
@@ -98,14 +98,14 @@ Lengths = tuple[int, ...]
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """How the output of a large case is cut, by `Operation.cut`: along its leading axes, which count as one.
+    """The division of a large case into blocks, by `Operation.cut`: along its leading axes, which count as one.
 
     Attributes:
         leading: lengths of these axes; none: the output is one part.
-        inputs: lengths of what each place along them takes of the inputs that are cut, and of all of the others.
-        is_cut: which inputs are.
-        output: lengths of what each place gives.
-        product: whether each place is a product of its own.
+        inputs: lengths of the part of each cut input that a position along them takes, and of all of the others.
+        is_cut: by input.
+        output: lengths of the output at each position.
+        product: whether each position is a product of its own.
     """
 
     leading: Lengths
@@ -116,27 +116,27 @@ class BlockLayout:
 
     @property
     def count(self) -> int:
-        """How many places there are along the leading axes."""
+        """The number of positions along the leading axes."""
         return prod(self.leading)
 
     @cached_property
     def own(self) -> int:
-        """Elements of what one place takes and gives."""
+        """Elements that one position reads and writes."""
         cut = sum(prod(lengths) for lengths, is_cut in zip(self.inputs, self.is_cut, strict=True) if is_cut)
         return cut + prod(self.output)
 
     @cached_property
     def shared(self) -> int:
-        """Elements of what every place takes."""
+        """Elements that every position reads."""
         return sum(prod(lengths) for lengths, is_cut in zip(self.inputs, self.is_cut, strict=True) if not is_cut)
 
     @property
     def by_lines(self) -> bool:
-        """Whether each place is a product so large that its rows and columns are made in blocks."""
+        """Whether each position is a product so large that its rows and columns are made in blocks."""
         return self.product and (not self.leading or self.own + self.shared > PRODUCT_ELEMENTS)
 
     def blocks(self) -> Iterator[slice]:
-        """Yield ranges of places that are made together."""
+        """Yield ranges of positions that are made together."""
         step = 1 if self.by_lines else max(1, (BLOCK_ELEMENTS - self.shared) // self.own)
         yield from (slice(start, min(start + step, self.count)) for start in range(0, self.count, step))
 
@@ -159,5 +159,5 @@ def layout(operation: Operation, shape: Shape) -> BlockLayout:
 
 
 def is_large(operation: Operation, shape: Shape) -> bool:
-    """Return whether a case is of such a size, and can be cut."""
+    """Return whether a case is too large for the host, and can be cut."""
     return operation.cut is not None and sum(map(prod, (*operation.inputs(shape), operation.output(shape)))) >= LARGE

@@ -1,4 +1,4 @@
-"""Sums of neighbours in an output with random signs: what checks all of a product for a fraction of its FLOPs."""
+"""Sums of neighbours in an output with random signs: a check of all of a product for a fraction of its FLOPs."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +14,11 @@ TOGETHER = 32  # elements of a sum: of a product they cost a 32nd of its FLOPs
 
 @dataclass(frozen=True)
 class Sums:
-    """What sums of neighbours along an axis have to be, with signs that no implementation knows.
+    """The expected sums of neighbours along an axis, with signs that no implementation knows.
 
     Attributes:
         axis: of the output.
-        signs: +1 or -1 for each place along it.
+        signs: +1 or -1 for each index along it.
         expected: the sums.
         scale: √Σt² of all their terms.
     """
@@ -30,12 +30,12 @@ class Sums:
 
     @cached_property
     def starts(self) -> npt.NDArray[np.int64]:
-        """The first place of each sum along the axis."""
+        """The first index of each sum along the axis."""
         return np.arange(0, len(self.signs), TOGETHER)
 
     @cached_property
     def ends(self) -> npt.NDArray[np.int64]:
-        """The place after the last of each sum."""
+        """The index after the last of each sum."""
         return np.append(self.starts[1:], len(self.signs))
 
     def of(self, values: Array) -> Array:

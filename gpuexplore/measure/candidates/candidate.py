@@ -1,4 +1,4 @@
-"""One implementation on one case, built and ready to run: what the timing loop takes in turns.
+"""One implementation on one case, built and ready to run: the callable of the timing loop.
 
 Calls without timing wake it, until a pause before them does not show in the next one any more. After a pause threads
 sleep, caches hold the data of others and the clock of a core rises for milliseconds: torch's addition of 10^5 numbers
@@ -38,7 +38,7 @@ WAKING_CALL_S = 40e-3  # waking threads, 2 ms, does not show in calls of this le
 CUDA = "cuda"
 GPU_PREFIX = "GPU-"  # of the UUID of a whole GPU; what CUDA says of an instance of one depends on its version
 
-ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
+ASSUMED_FLUSH_BYTES = 256 * 2**20  # where the cache is unknown: twice the largest L2 of a GPU, 126 MB on a B200
 
 Inputs = tuple[Any, ...]  # `Stored` on the host, or `DrawnInput`, which a device makes itself
 
@@ -47,12 +47,14 @@ Inputs = tuple[Any, ...]  # `Stored` on the host, or `DrawnInput`, which a devic
 class Candidate:
     """A `run` with its output, its timer and its flush; `run` alone is what is timed.
 
-    `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that can
-    be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, and so
-    are the same bits, by the identity of their reference, which is kept so that no other has it; `threads` are those of
-    a CPU that it computes on; `by_columns`: which inputs lie in memory by columns, and are in `inputs` as they lie,
-    with their last two axes exchanged; `stays_there`: inputs and output are too large to be moved, so they are made and
-    looked at where they are.
+    Attributes:
+        device: where it runs, with all that its library's driver knows of it.
+        phases: parts of `run` that can be called on their own.
+        inputs: the arrays that `run` reads, in their order in memory.
+        accepted: outputs that were right, by the identity of their reference, which is kept so that no other has it.
+        threads: of a CPU that it computes on.
+        by_columns: by input, whether it is stored column-major, so that its last two axes are exchanged in `inputs`.
+        stays_on_device: whether inputs and output are too large for the host, so that they are made and checked there.
     """
 
     case: Case
@@ -68,7 +70,7 @@ class Candidate:
     accepted: dict[int, tuple[object, Stored, Accuracy]] = field(default_factory=dict)
     threads: int = 1
     by_columns: tuple[bool, ...] = ()
-    stays_there: bool = False
+    stays_on_device: bool = False
 
     def first_call_s(self, clock: Clock) -> float:
         """Return seconds of one call until the device is done."""
@@ -79,7 +81,7 @@ class Candidate:
 
     def poison(self) -> None:
         """Fill the output with NaN."""
-        if self.stays_there:
+        if self.stays_on_device:
             device_arrays().poison(self.out, self.dtype)
         else:
             self.backend.poison(self.out)
@@ -87,27 +89,32 @@ class Candidate:
 
     def is_poisoned(self) -> bool:
         """Return whether the output holds nothing but NaN."""
-        if self.stays_there:
+        if self.stays_on_device:
             return bool(device_arrays().is_poisoned(self.out, self.dtype))
         return bool(np.isnan(self.output()).all())
 
     def load(self, values: Inputs) -> None:
         """Overwrite the inputs with `values`: what was built on them computes with others from now on."""
-        for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True):
+        for array, wanted, transposed in zip(self.inputs, values, self.by_columns, strict=True):
             if isinstance(wanted, DrawnInput):
-                device_arrays().fill(array, wanted, turned)
+                device_arrays().fill(array, wanted, transposed)
             else:
-                self.backend.load(array, _as_it_lies(wanted, turned))
+                self.backend.load(array, _in_memory_order(wanted, transposed))
         self.backend.synchronize(self.case.device)
 
     def holds(self, values: Inputs) -> bool:
         """Return whether the inputs still hold `values`, bit by bit."""
         return all(
-            device_arrays().holds(array, wanted, turned)
+            device_arrays().holds(array, wanted, transposed)
             if isinstance(wanted, DrawnInput)
-            else np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(_as_it_lies(wanted, turned)))
-            for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True)
+            else np.array_equal(
+                bits(self.backend.stored(array, self.dtype)), bits(_in_memory_order(wanted, transposed))
+            )
+            for array, wanted, transposed in zip(self.inputs, values, self.by_columns, strict=True)
         )
+
+    def _bits(self, array: Any) -> npt.NDArray[np.unsignedinteger[Any]]:
+        return bits(self.backend.stored(array, self.dtype))
 
     def output(self) -> npt.NDArray[np.float64]:
         """Return the output as float64 on the host."""
@@ -124,7 +131,7 @@ def bits(array: Stored) -> npt.NDArray[np.unsignedinteger[Any]]:
 
 
 def build_candidate(case: Case, operation: Operation, device: Device, *, inputs: Inputs, clock: Clock) -> Candidate:
-    """Return `case` built on `device`: inputs there, output allocated, nothing run yet.
+    """Return `case` built on `device`: inputs copied, output allocated, nothing run yet.
 
     Raises:
         Unsupported: the implementation, its library or the dtype does not exist on this device, or its library
@@ -152,36 +159,49 @@ def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, 
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     chosen: dict[str, Any] = dict.fromkeys(flags, True) | ({"block": case.options.block} if case.options.block else {})
-    by_columns = tuple(layout[place : place + 1] == "T" for place in range(len(inputs)))
-    placing = zip(inputs, by_columns, strict=True)
-    there = tuple(_placed(array, turned, backend, case) for array, turned in placing)
-    read = tuple(_turned(array) if turned else array for array, turned in zip(there, by_columns, strict=True))
-    run = build(read, out, dtype, **chosen)
+    by_columns = tuple(layout[index : index + 1] == "T" for index in range(len(inputs)))
+    stored = tuple(
+        _to_device(values, transposed, backend, dtype, device=case.device)
+        for values, transposed in zip(inputs, by_columns, strict=True)
+    )
+    views = (_transposed(array) if transposed else array for array, transposed in zip(stored, by_columns, strict=True))
+    run = build(tuple(views), out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
     timer = backend.timer(case.device, clock)
     call, phases = (run.run, run.phases) if isinstance(run, Phased) else (run, {})
-    held: Any = {"phases": phases, "inputs": there, "threads": threads, "by_columns": by_columns}
-    held["stays_there"] = any(isinstance(array, DrawnInput) for array in inputs)
-    return Candidate(case, device, backend, dtype, call, out, timer, flush, **held)
+    return Candidate(
+        case=case,
+        device=device,
+        backend=backend,
+        dtype=dtype,
+        run=call,
+        out=out,
+        timer=timer,
+        flush=flush,
+        phases=phases,
+        inputs=stored,
+        threads=threads,
+        by_columns=by_columns,
+        stays_on_device=any(isinstance(values, DrawnInput) for values in inputs),
+    )
 
 
-def _placed(values: Stored | DrawnInput, turned: bool, backend: Backend, case: Case) -> Any:
-    """Return an input on the device as it lies in memory."""
-    dtype = dtype_named(case.dtype)
+def _to_device(values: Stored | DrawnInput, transposed: bool, backend: Backend, dtype: DType, *, device: str) -> Any:
+    """Return an input on the device, in its order in memory."""
     if not isinstance(values, DrawnInput):
-        return backend.to_device(_as_it_lies(values, turned), dtype, case.device)
-    lengths = (*values.shape[:-2], *values.shape[:-3:-1]) if turned else values.shape
-    array = backend.empty(lengths, dtype, case.device)
-    device_arrays().fill(array, values, turned)
+        return backend.to_device(_in_memory_order(values, transposed), dtype, device)
+    lengths = (*values.shape[:-2], *values.shape[:-3:-1]) if transposed else values.shape
+    array = backend.empty(lengths, dtype, device)
+    device_arrays().fill(array, values, transposed)
     return array
 
 
-def _as_it_lies(values: Stored, turned: bool) -> Stored:
-    """Return the values of an input in the order in which they lie in memory: by columns where it is `turned`."""
-    return np.ascontiguousarray(_turned(values)) if turned else values
+def _in_memory_order(values: Stored, transposed: bool) -> Stored:
+    """Return the values of an input in their order in memory: column-major where it is `transposed`."""
+    return np.ascontiguousarray(_transposed(values)) if transposed else values
 
 
-def _turned(array: Any) -> Any:
+def _transposed(array: Any) -> Any:
     """Return a view of the same memory, rows for columns."""
     return array.swapaxes(-1, -2)
 
@@ -249,19 +269,19 @@ def _digits(uuid: str) -> str:
     return uuid.replace("-", "").lower()
 
 
-# The places of arrays that are too large for the host, and the module that works on them there.
+# The devices of arrays that are too large for the host, and the module that works on them.
 
 
-def place_for(operation: Operation, shape: Shape, device: Device) -> str | None:
-    """Return where torch makes and checks a case of this size; None where the host does, or torch finds no GPU."""
+def torch_device_for(operation: Operation, shape: Shape, device: Device) -> str | None:
+    """Return torch's device for making and checking a case of this size; None on the host, or without a GPU."""
     if device.kind != "cuda" or not is_large(operation, shape) or not load_backend("torch").is_available():
         return None
-    place: str | None = device_arrays().place_of(device)
-    return place
+    torch_device: str | None = device_arrays().torch_device_of(device)
+    return torch_device
 
 
 def device_arrays() -> Any:
-    """Return the module that works on arrays where they are; it loads torch, which host arrays do without."""
+    """Return the module that works on arrays on their device; it loads torch, which host arrays do without."""
     return import_module("gpuexplore.measure.arrays.device_arrays")
 
 

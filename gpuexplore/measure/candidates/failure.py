@@ -1,7 +1,7 @@
 """From an exception to the status of a result: only here and in the worker.
 
-Kernels can break the CUDA context of their process: every later call there fails too, whoever makes it. So the error is
-of the case that met it first; the others are for another process. CUDA says of these errors "the process must be
+Kernels can break the CUDA context of their process: every later call there fails too, of any case. So the error belongs
+to the case that met it first; the others are left to another process. CUDA says of these errors "the process must be
 terminated and relaunched": https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
 """
 
@@ -71,7 +71,7 @@ def describe_error(error: Exception) -> str:
 def _words_of(error: Exception) -> str:
     try:
         text = not_installed(error) if isinstance(error, ModuleNotFoundError) else str(error)
-    except Exception:  # it cannot even tell what it is
+    except Exception:  # it cannot even be printed
         return ""
     return readable(text.strip(), LONGEST_REASON)
 
@@ -109,9 +109,9 @@ def check_context(device: Device) -> None:
 
 
 def cause_of(error: Exception, case: Case, device: Device) -> Exception:
-    """Return why `case` failed: its own `error`, unless the context was broken before; keep that it broke it.
+    """Return why `case` failed: its own `error`, unless the context was broken before or the GPU is lost.
 
-    Where the GPU is lost, that is why.
+    Where it broke the context, that is kept.
     """
     if reason := lost_reason(device):
         return GpuExploreError(reason)

@@ -7,7 +7,7 @@ Numerical Algorithms", 2nd ed., section 4.2), times a safety factor of four. It 
 roundings that follow one another, as those of a network's layers do.
 
 A network with ReLU has kinks: a unit within rounding of zero passes its gradient on, or not, and either is right. What
-such units make of each quantity is computed, not estimated, and allowed beside its tolerance.
+such units make of each quantity is computed, not estimated, and allowed on top of its tolerance.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from gpuexplore.operations.scales import NEGLIGIBLE
 if TYPE_CHECKING:  # it loads torch
     from gpuexplore.measure.arrays.device_arrays import DeviceOutput
 
-Output: TypeAlias = "Array | DeviceOutput"  # on its device, of which only parts come here, in float64
+Output: TypeAlias = "Array | DeviceOutput"  # the latter on its device, only parts are copied, in float64
 
 SAFETY_FACTOR = 4.0
 FEW = 256  # elements: the norm of more differs from that of their terms by a few percent

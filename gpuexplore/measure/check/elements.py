@@ -25,7 +25,7 @@ from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import Accuracy, Shape, WorstElement
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 from gpuexplore.measure.check.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
-from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference, Place
+from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference, Index
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
@@ -37,7 +37,7 @@ OF_SUMS = 2.0  # times the root of the sum of squared bounds, which honest error
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What rounding explains of an element's error: shares of its own size and of its terms', and at least so much."""
+    """The largest error of an element that rounding explains: shares of its own size and of its terms', and a least."""
 
     own: float
     terms: float
@@ -53,7 +53,7 @@ class Bound:
 
 
 def bound_of(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> Bound:
-    """Return what rounding explains of an element's error for this case."""
+    """Return the largest error of an element that rounding explains for this case."""
     inner = 4 * rounded_error(dtype) * sqrt(operation.roundings(shape) - 1)
     terms = inner + growth.element * summed_error(dtype) * sqrt(operation.reduction_length(shape))
     return Bound(rounded_error(dtype) + terms, terms, 2 * dtype.underflow)
@@ -86,9 +86,9 @@ def _judged(
     shape: Shape,
     growth: Growth,
     *,
-    in_output: Callable[[Sequence[Any]], Place] = tuple,
+    in_output: Callable[[Sequence[Any]], Index] = tuple,
 ) -> Accuracy:
-    """Return the accuracy of an output, or of a block of it: `in_output` tells where its elements lie there."""
+    """Return the accuracy of an output, or of a block of it: `in_output` converts indices of its elements."""
     allowed = tolerance(reference.operation, shape, reference.dtype, growth)
     leeways = [
         leeway + _underflow(expected, reference.dtype)
@@ -127,7 +127,7 @@ def _underflow(expected: Array, dtype: DType) -> float:
 
 
 def _worst(
-    out: Output, part: tuple[Any, Array], scale: Any, bound: Bound, *, in_output: Callable[[Sequence[Any]], Place]
+    out: Output, part: tuple[Any, Array], scale: Any, bound: Bound, *, in_output: Callable[[Sequence[Any]], Index]
 ) -> WorstElement:
     """Return the worst element of a part of the output, whose expected values are given."""
     index, expected = part
@@ -137,11 +137,11 @@ def _worst(
         wanted = expected[rows]
         return found[rows], wanted, bound.allowed(np.abs(wanted), None if scales is None else scales[rows])
 
-    place, *figures = _largest(expected, compare)
-    return WorstElement(f"element {_named(in_output(_in_output(index, place)))}", *figures)
+    position, *figures = _largest(expected, compare)
+    return WorstElement(f"element {_named(in_output(_in_output(index, position)))}", *figures)
 
 
-def _worst_sum(out: Output, sums: Sums, bound: Bound, in_output: Callable[[Sequence[Any]], Place]) -> WorstElement:
+def _worst_sum(out: Output, sums: Sums, bound: Bound, in_output: Callable[[Sequence[Any]], Index]) -> WorstElement:
     """Return the worst sum of neighbours with random signs."""
     least = replace(bound, least=bound.least * sqrt(TOGETHER))
     found, squares = (None, None) if isinstance(out, np.ndarray) else out.folded(sums)
@@ -153,40 +153,40 @@ def _worst_sum(out: Output, sums: Sums, bound: Bound, in_output: Callable[[Seque
             of = sums.of(out[rows]) if found is None else found[rows]
             return np.nan_to_num(of), sums.expected[rows], np.where(allowed < np.inf, allowed, TINY)
 
-    place, *figures = _largest(out if isinstance(out, np.ndarray) else sums.expected, compare)
-    ranges: list[Any] = list(place)
-    ranges[sums.axis] = f"{sums.starts[place[sums.axis]]} to {sums.ends[place[sums.axis]] - 1}"
+    index, *figures = _largest(out if isinstance(out, np.ndarray) else sums.expected, compare)
+    ranges: list[Any] = list(index)
+    ranges[sums.axis] = f"{sums.starts[index[sums.axis]]} to {sums.ends[index[sums.axis]] - 1}"
     return WorstElement(f"the sum of elements {_named(in_output(ranges))} with random signs", *figures)
 
 
 def _largest(whole: Array, compare: Callable[[Any], Compared]) -> tuple[tuple[int, ...], float, float, float]:
-    """Return the place of the largest difference over its bound, and the three figures there."""
+    """Return the index of the largest difference over its bound, and the three values there."""
     found = [(rows, _largest_of(*compare(rows))) for rows in row_blocks(whole)]
-    rows, (_, place, value, expected, allowed) = max(found, key=lambda block: block[1][0])
-    return place if rows is ... else (rows.start + place[0], *place[1:]), value, expected, allowed
+    rows, (_, index, value, expected, allowed) = max(found, key=lambda block: block[1][0])
+    return index if rows is ... else (rows.start + index[0], *index[1:]), value, expected, allowed
 
 
 def _largest_of(found: Array, expected: Array, allowed: Array) -> tuple[float, tuple[int, ...], float, float, float]:
-    """Return a block's largest difference over its bound, where that is, and the three figures there."""
+    """Return a block's largest difference over its bound, its index, and the three values there."""
     with np.errstate(over="ignore"):  # of a number that is off by so much
         shares = np.abs(found - expected)
         shares /= allowed
-    place = tuple(map(int, np.unravel_index(shares.argmax(), shares.shape)))
-    return float(shares[place]), place, float(found[place]), float(expected[place]), float(allowed[place])
+    index = tuple(map(int, np.unravel_index(shares.argmax(), shares.shape)))
+    return float(shares[index]), index, float(found[index]), float(expected[index]), float(allowed[index])
 
 
-def _in_output(index: Any, place: Sequence[int]) -> tuple[int, ...]:
-    """Return where the element at `place` of a part lies in the output that `index` took the part from."""
+def _in_output(index: Any, position: Sequence[int]) -> tuple[int, ...]:
+    """Return the index in an output of the element at `position` of the part that `index` took from it."""
     if index is ...:
-        return tuple(place)
-    axes, rest = index if isinstance(index, tuple) else (index,), iter(place)
-    here = tuple(axis if isinstance(axis, int) else _along(axis, next(rest)) for axis in axes)
-    return (*here, *rest)
+        return tuple(position)
+    axes, rest = index if isinstance(index, tuple) else (index,), iter(position)
+    indexed = tuple(axis if isinstance(axis, int) else _along(axis, next(rest)) for axis in axes)
+    return (*indexed, *rest)
 
 
-def _along(axis: slice | Array, place: int) -> int:
-    return (axis.start or 0) + place if isinstance(axis, slice) else int(np.ravel(axis)[place])
+def _along(axis: slice | Array, position: int) -> int:
+    return (axis.start or 0) + position if isinstance(axis, slice) else int(np.ravel(axis)[position])
 
 
-def _named(place: Iterable[Any]) -> str:
-    return f"[{', '.join(map(str, place))}]"
+def _named(index: Iterable[Any]) -> str:
+    return f"[{', '.join(map(str, index))}]"

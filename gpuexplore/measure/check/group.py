@@ -1,4 +1,4 @@
-"""A group of cases that are measured in turns, and what they share: operation, dtype, device, inputs and reference."""
+"""A group of cases that are sampled in rounds, and what they share: operation, dtype, device, inputs and reference."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -8,17 +8,18 @@ from itertools import count, groupby
 from math import sqrt
 from threading import active_count
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.dtypes import DType, dtype_named
 from gpuexplore.core.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.measure.arrays.large import DrawnInput, drawn, is_large, layout
-from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate, place_for
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate, torch_device_for
 from gpuexplore.measure.candidates.failure import cause_of, failed
 from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference
 from gpuexplore.measure.check.inputs import SEED, Reference, make_inputs
+from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
 from gpuexplore.measure.check.shared_state import allow_tf32
-from gpuexplore.measure.check.untouched import Untouched
 from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation
 from gpuexplore.operations import load_build, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Growth
@@ -33,9 +34,11 @@ class Group:
     """What the cases of a group share while they are measured.
 
     Attributes:
-        time: of the process that measures; what a case changes there shows when its turn ends.
-        untouched: how the process was before anything was built.
-        place: where torch makes and checks what is too large for the host; None: nothing is, or it cannot.
+        clock: in nanoseconds.
+        isolation: of the calls; at the end of `isolate_core` the process is compared with `process`.
+        process: the state of the process before anything was built.
+        torch_device: where torch makes and checks arrays that are too large for the host; None: there are none, or it
+            cannot.
         threads: of Python, when it was opened.
     """
 
@@ -45,10 +48,11 @@ class Group:
     device: Device
     environment: Environment
     data: DataMode
-    time: Timekeeper
+    clock: Clock
+    isolation: Isolation
     seed: int = SEED
-    untouched: Untouched = field(default_factory=partial(Untouched, None))
-    place: str | None = None
+    process: ProcessSnapshot = field(default_factory=partial(ProcessSnapshot, None))
+    torch_device: str | None = None
     threads: int = field(default_factory=active_count)
 
     @cached_property
@@ -67,7 +71,7 @@ class Group:
         return self.checked_reference if self.data == "normal" else self._reference(self.data, self.seed)
 
     def unseen_references(self) -> Iterator[AnyReference]:
-        """Yield references on data that no call of this group has met, from the first one on for every case anew."""
+        """Yield references on data that no call of this candidate has met, from the first one on for every case."""
         yield self._unseen
         for number in count(UNSEEN + 1):
             yield self._reference("normal", self.seed + number)
@@ -77,13 +81,13 @@ class Group:
         return self._reference("normal", self.seed + UNSEEN)
 
     def resume(self) -> None:
-        """Set what torch computes fp32 in as it was for this group: one in tf32 may have been measured meanwhile."""
+        """Set torch's precision of fp32 for this group: one in tf32 may have been measured meanwhile."""
         allow_tf32(self.dtype.matrix_only)
 
     def build(self, case: Case, shape: Shape, inputs: Inputs) -> Candidate:
         """Return the implementation of `case` built on `inputs` of `shape`."""
         moved = Case(case.operation, shape, case.dtype, case.implementation, case.device, case.options)
-        return build_candidate(moved, self.operation, self.device, inputs=inputs, clock=self.time.clock)
+        return build_candidate(moved, self.operation, self.device, inputs=inputs, clock=self.clock)
 
     def inputs(self, shape: Shape, data: DataMode = "normal") -> Inputs:
         """Return inputs of `shape` in this group's dtype."""
@@ -94,16 +98,16 @@ class Group:
         return replace(failed(case, cause_of(error, case, self.device), self.environment), seed=self.seed)
 
     def _reference(self, data: DataMode, seed: int) -> AnyReference:
-        if self.place and is_large(self.operation, self.shape):
+        if self.torch_device and is_large(self.operation, self.shape):
             inputs = self._drawn(self.shape, data, seed)
             if not layout(self.operation, self.shape).leading:
-                return DeviceReference(self.operation, self.dtype, inputs, seed, self.place)
-            return BlockedReference(self.operation, self.shape, self.dtype, inputs, seed, self.place)
+                return DeviceReference(self.operation, self.dtype, inputs, seed, self.torch_device)
+            return BlockedReference(self.operation, self.shape, self.dtype, inputs, seed, self.torch_device)
         values = make_inputs(self.operation, self.shape, self.dtype, data, seed=seed)
         return Reference(self.operation, self.dtype, values, seed)
 
     def _inputs(self, shape: Shape, data: DataMode, seed: int) -> Inputs:
-        if self.place and is_large(self.operation, shape):
+        if self.torch_device and is_large(self.operation, shape):
             return self._drawn(shape, data, seed)
         return make_inputs(self.operation, shape, self.dtype, data, seed=seed)
 
@@ -136,13 +140,13 @@ def groups_of(cases: Sequence[Case]) -> list[list[Case]]:
 
 
 def _load(operation: Operation, cases: Sequence[Case]) -> None:
-    """Load what the cases compute with: what is not there cannot be watched. What fails is told when it is built."""
+    """Load what the cases compute with, so that it is in the snapshot. A failure is reported when the case is built."""
     for case in cases:
         with suppress(Exception):
             load_build(operation, operation.implementation_named(case.implementation))
 
 
-def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: int = SEED) -> Group:
+def open_group(cases: Sequence[Case], device: Device, *, clock: Clock, isolation: Isolation, seed: int = SEED) -> Group:
     """Return what `cases`, which agree in `Case.group`, share; `seed` decides the numbers they compute with."""
     first = cases[0]
     if any(case.group != first.group for case in cases):
@@ -150,13 +154,13 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
     operation = operation_named(first.operation)
     backends = [operation.implementation_named(case.implementation).backend for case in cases]
     threads = first.options.threads or (device.cores if device.kind == "cpu" else None)  # a GPU's cores are no threads
-    place = place_for(operation, first.shape, device)  # loads what checks there, which is then watched like the rest
+    torch_device = torch_device_for(operation, first.shape, device)  # loads the checks there, part of the snapshot then
     _load(operation, cases)
     dtype = dtype_named(first.dtype)
     allow_tf32(dtype.matrix_only)  # so that no implementation has to change it: as in Group.resume
-    untouched = Untouched(threads)
+    process = ProcessSnapshot(threads)
     environment = describe_environment(device, backends, threads)
-    if place:
+    if torch_device:
         environment = replace(environment, settings={**environment.settings, "inputs": f"made on {device.id}"})
     return Group(
         operation=operation.at(first.shape),
@@ -165,8 +169,9 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
         device=device,
         environment=environment,
         data=first.options.data,
-        time=replace(time, isolate_core=untouched.guarding(time.isolate_core)),
-        untouched=untouched,
+        clock=clock,
+        isolation=replace(isolation, isolate_core=process.guarding(isolation.isolate_core)),
         seed=seed,
-        place=place,
+        process=process,
+        torch_device=torch_device,
     )

@@ -14,7 +14,7 @@ from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import is_large, layout
 from gpuexplore.measure.arrays.sums import TOGETHER
-from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES, PROVED_ROWS
+from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_POSITIONS, PROVED_ROWS
 from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
@@ -33,7 +33,7 @@ COPIES = 2  # of these rows or sums, which are put together of parts
 BLOCKS = 6  # of float64 numbers that a device holds at once: what is drawn, how, what it becomes and is compared with
 PROVED_LINES = PROVED_ROWS + TOGETHER  # that the host draws of a product's two inputs at a time
 COMPARING = 2  # as large as a reference: what is found, and its size
-PROVING_BYTES = 64  # for each number that the host draws to prove a device's reference: its place, it, what it becomes
+PROVING_BYTES = 64  # of each number that the host draws to prove a device's reference: its index, itself, its float64
 
 
 def limit_s(case: Case) -> float:
@@ -59,8 +59,8 @@ def array_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
 def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, kind: str) -> int:
     """Return the bytes that one case takes on a device of this `kind`: its arrays, and what they are checked with.
 
-    A CPU also holds the values and the references of the checks. A GPU holds a second output, which checks fill, or
-    functions of torch allocate anew, and for what stays there blocks of its reference.
+    A CPU also stores the values and the references of the checks. A GPU stores a second output, which checks fill, or
+    functions of torch allocate anew, and of a large case blocks of its reference.
     """
     arrays = array_bytes(operation, shape, itemsize_bytes)
     if kind == "cpu":
@@ -74,14 +74,14 @@ def host_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
     return element_count(operation, shape) * (VALUES_KEPT * itemsize_bytes + REFERENCES * FLOAT64_BYTES)
 
 
-def host_bytes_beside(operation: Operation, shape: Shape) -> int:
+def host_bytes_of_large(operation: Operation, shape: Shape) -> int:
     """Return the bytes of host memory that a large case takes whose arrays stay on their device.
 
     Those are of what proves its reference, and for a large product of the rows and sums that are compared.
     """
     cut = layout(operation, shape)
     if not cut.by_lines:
-        return PROVING_BYTES * (max(cut.own, min(PROVED_ELEMENTS, PROVED_PLACES * cut.own)) + cut.shared)
+        return PROVING_BYTES * (max(cut.own, min(PROVED_ELEMENTS, PROVED_POSITIONS * cut.own)) + cut.shared)
     rows, length, columns = _product_of(operation, shape)
     compared = most_lines(rows) * columns + rows * -(-columns // TOGETHER)
     kept = REFERENCES if cut.count == 1 else 1
@@ -156,16 +156,16 @@ def open_at_once(groups: Sequence[Sequence[Case]], device: Device) -> Iterator[l
     free = free_bytes(device)
     most = MOST_BYTES if free is None else min(MOST_BYTES, OPEN_SHARE * free)
     together: list[Sequence[Case]] = []
-    held = 0
+    total = 0
     for group in groups:
         operation = operation_named(group[0].operation)
         dtype = dtype_named(group[0].dtype)
         needed = len(group) * needed_bytes(operation, group[0].shape, dtype.itemsize_bytes, device.kind)
-        if together and held + needed > most:
+        if together and total + needed > most:
             yield together
             together = []
-            held = 0
+            total = 0
         together.append(group)
-        held += needed
+        total += needed
     if together:
         yield together

@@ -2,9 +2,10 @@
 
 On the host the inputs of a product of 32768 would be drawn for tens of seconds, and take 17 GB in float64. Compared is
 what `Reference` compares: of a large product a random row of each block of 32, and sums of neighbours with random
-signs; other outputs block by block, each of which is forgotten then. `Operation.cut` says along which axes. The device
-makes what they have to hold in float64, whatever library is measured. The host draws the inputs of some random places,
-other ones each time, and computes these in NumPy: a device, or a library of it, that computes wrongly is not believed.
+signs; other outputs block by block, each of which is freed then. `Operation.cut` says along which axes. The device
+computes the expected values in float64, whatever library is measured. The host draws the inputs of some random
+positions, other ones each time, and computes these in NumPy: a device, or a library of it, that computes wrongly is
+detected.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,20 +29,20 @@ from gpuexplore.operations.sampling import EVERY, lines
 
 PROVED_ROWS = 8  # on the host, of each reference to a product
 PROVED_SUMS = 4
-PROVED_PLACES = 8  # of another reference: one place at least
+PROVED_POSITIONS = 8  # of another reference: at least one
 PROVED_ELEMENTS = 2**20
 PROVED_TO = 64 * 2.0**-53  # of √Σt², for the square root of the length: what float64 sums differ by, and no more
 
 
 @dataclass(frozen=True)
 class DeviceReference:
-    """What `inputs.Reference` tells of a product (m, k) @ (k, n), made on `place` by torch."""
+    """The reference of a product (m, k) @ (k, n), made on a device by torch; as `inputs.Reference`."""
 
     operation: Operation
     dtype: DType
     inputs: tuple[Any, ...]  # two that are `DrawnInput`
     seed: int
-    place: str
+    torch_device: str
 
     @property
     def parts(self) -> tuple[tuple[Any, Array], ...]:
@@ -60,9 +61,9 @@ class DeviceReference:
 
     @cached_property
     def sums(self) -> Sums:
-        """What checks all other elements."""
+        """The sums that check all other elements."""
         signs = np.random.default_rng((self.seed, TOGETHER)).choice((-1.0, 1.0), self.inputs[1].shape[1])
-        expected, rows, columns = device_arrays().sums_of_product(self.inputs, signs, self.place)
+        expected, rows, columns = device_arrays().sums_of_product(self.inputs, signs, self.torch_device)
         scale = rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns
         made = Sums(1, signs, expected, scale)
         self._prove_sums(made)
@@ -74,12 +75,12 @@ class DeviceReference:
 
     @cached_property
     def _expected(self) -> tuple[Array, npt.NDArray[np.float32]]:
-        expected, rows, columns = device_arrays().rows_of_product(self.inputs, self._rows, self.place)
+        expected, rows, columns = device_arrays().rows_of_product(self.inputs, self._rows, self.torch_device)
         scale = np.asarray(rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns, np.float32)
         chosen = self._chosen(len(self._rows))
         columns_chosen = self._chosen(len(columns))
         right = self._on_host(self._rows[chosen], columns_chosen)
-        believe(self, expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
+        check_device(self, expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
         return expected, scale
 
     def _prove_sums(self, sums: Sums) -> None:
@@ -87,7 +88,7 @@ class DeviceReference:
         for number in self._chosen(sums.expected.shape[1])[:PROVED_SUMS]:
             columns = np.arange(sums.starts[number], sums.ends[number])
             right = self._on_host(rows, columns) @ sums.signs[columns]
-            believe(self, sums.expected[rows, number], right, sums.scale[rows, number])
+            check_device(self, sums.expected[rows, number], right, sums.scale[rows, number])
 
     def _on_host(self, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Array:
         """Return elements of the product by NumPy, from inputs that the host draws."""
@@ -99,78 +100,79 @@ class DeviceReference:
 
     @staticmethod
     def _chosen(count: int) -> npt.NDArray[np.int64]:
-        """Return some of `count` places, the last one too; others in each run, which no kernel can know."""
+        """Return some of `count` indices, the last one too; others in each run, which no kernel can know."""
         generator = np.random.default_rng()
         return np.unique(np.append(generator.integers(0, count, PROVED_ROWS - 1), count - 1))
 
 
-def believe(reference: Any, found: Array, right: Array, scale: Any) -> None:
-    """Believe the device of a reference what it computed: the host computes what is `right` of some of it.
+def check_device(reference: Any, found: Array, right: Array, scale: Any) -> None:
+    """Check values that the device of a reference computed against those that the host computes, `right`.
 
     Raises:
-        GpuExploreError: they differ by more than float64 rounds, relative to what was summed: `scale`.
+        GpuExploreError: they differ by more than float64 rounds, relative to the size of the terms: `scale`.
     """
     length = reference.inputs[0].shape[-1]  # no sum is longer
     allowed = PROVED_TO * np.sqrt(length) * (np.abs(right) + scale * TOGETHER)
     if not np.all(np.abs(found - right) <= allowed):
         raise GpuExploreError(
-            f"torch's float64 {reference.operation.name} on {reference.place} is not what the host computes from the "
-            f"same inputs: off by {float(np.nanmax(np.abs(found - right))):.2g}; nothing can be checked with it"
+            f"torch's float64 {reference.operation.name} on {reference.torch_device} is not what the host computes "
+            f"from the same inputs: off by {float(np.nanmax(np.abs(found - right))):.2g}; "
+            "nothing can be checked with it"
         )
 
 
-Place = tuple[Any, ...]
+Index = tuple[Any, ...]
 
 
 class OutputBlock(NamedTuple):
     """A part of an output that stays on its device.
 
     Attributes:
-        out: what it holds.
-        reference: what it has to hold.
-        in_output: tells from the place of an element in it that in the whole output.
-        prove: lets the host compute some of the reference, before an output is called wrong; raises as `believe` does.
+        out: its values.
+        reference: of the part.
+        in_output: returns the index in the whole output of an element, from its index in the part.
+        prove: has the host compute some of the reference, before an output is called wrong; raises as `check_device`.
     """
 
     out: Any
     reference: Reference | DeviceReference
-    in_output: Callable[[Sequence[Any]], Place]
+    in_output: Callable[[Sequence[Any]], Index]
     prove: Callable[[], object]
 
 
 @dataclass(frozen=True)
 class BlockedReference:
-    """What an output has to be, which `place` makes of drawn inputs by torch, a block at a time."""
+    """The reference of an output, which a device makes of drawn inputs by torch, a block at a time."""
 
     operation: Operation
     shape: Shape
     dtype: DType
     inputs: tuple[Any, ...]  # `DrawnInput`
     seed: int
-    place: str
+    torch_device: str
 
     def blocks(self, out: Any) -> Iterator[OutputBlock]:
-        """Yield the blocks of `out`, of which there are more than memory has room for at once.
+        """Yield the blocks of `out`, which do not fit into memory all at once.
 
         Raises:
-            GpuExploreError: the device computes something else than the host.
+            GpuExploreError: the device computes other values than the host.
         """
         if self._cut.by_lines:
             yield from (self._product(out, number) for number in range(self._cut.count))
             return
         proved = self._chosen(range(self._cut.count))
         shared = [None if is_cut else self._made(source) for source, is_cut in self._sources]
-        for places in self._cut.blocks():
-            cut = [self._part(source, places) if is_cut else None for source, is_cut in self._sources]
-            inputs = tuple(self._made(mine) if mine else ours for mine, ours in zip(cut, shared, strict=True))
-            reference = Reference(self.operation, self.dtype, inputs, self.seed + places.start)
-            prove = partial(self._prove, reference, places.start)
-            prove(proved[(places.start <= proved) & (proved < places.stop)])
+        for positions in self._cut.blocks():
+            cut = [self._part(source, positions) if is_cut else None for source, is_cut in self._sources]
+            inputs = tuple(self._made(own) if own else common for own, common in zip(cut, shared, strict=True))
+            reference = Reference(self.operation, self.dtype, inputs, self.seed + positions.start)
+            prove = partial(self._prove, reference, positions.start)
+            prove(proved[(positions.start <= proved) & (proved < positions.stop)])
             yield OutputBlock(
-                out.block(places, self._cut.output),
+                out.block(positions, self._cut.output),
                 reference,
-                partial(_in_block, self._cut.leading, places.start),
-                partial(prove, self._chosen(range(places.start, places.stop))),
+                partial(_in_block, self._cut.leading, positions.start),
+                partial(prove, self._chosen(range(positions.start, positions.stop))),
             )
 
     @cached_property
@@ -186,47 +188,47 @@ class BlockedReference:
             source.part(lengths, number * prod(lengths)) if is_cut else source
             for (source, is_cut), lengths in zip(self._sources, self._cut.inputs, strict=True)
         )
-        reference = DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.place)
+        reference = DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.torch_device)
         return OutputBlock(
             out.product(number, self._cut.output),
             reference,
             partial(_in_product, self._cut.leading, number),
-            prove=lambda: None,  # it proves all that it tells
+            prove=lambda: None,  # its reference proves itself
         )
 
-    def _part(self, source: DrawnInput, places: slice) -> DrawnInput:
-        """Return what is at `places` along the leading axes of an input that is cut."""
+    def _part(self, source: DrawnInput, positions: slice) -> DrawnInput:
+        """Return `positions` along the leading axes of an input that is cut."""
         lengths = source.shape[len(self._cut.leading) :]
-        return source.part((places.stop - places.start, *lengths), places.start * prod(lengths))
+        return source.part((positions.stop - positions.start, *lengths), positions.start * prod(lengths))
 
     def _made(self, source: DrawnInput) -> Any:
-        return device_arrays().made(source, self.place)
+        return device_arrays().made(source, self.torch_device)
 
-    def _prove(self, reference: Reference, start: int, places: npt.NDArray[np.int64]) -> None:
-        """Compute `places` of a block that begins at `start` on the host as well."""
-        if not len(places):
+    def _prove(self, reference: Reference, start: int, positions: npt.NDArray[np.int64]) -> None:
+        """Compute `positions` of a block that begins at `start` on the host as well."""
+        if not len(positions):
             return
-        inputs = tuple(self._on_host(source, places if is_cut else None) for source, is_cut in self._sources)
+        inputs = tuple(self._on_host(source, positions if is_cut else None) for source, is_cut in self._sources)
         right = self.operation.reference(*inputs)
         scale = np.broadcast_to(self.operation.scale(right, *inputs), right.shape)
         for index, expected in reference.parts:
-            believe(self, _on_host(expected[places - start]), right[index], scale[index])
+            check_device(self, _on_host(expected[positions - start]), right[index], scale[index])
         if sums := reference.sums:
-            found = _on_host(sums.expected[places - start])
+            found = _on_host(sums.expected[positions - start])
             of = sums.of(right)
-            believe(self, found, of, _on_host(sums.scale[places - start]))
+            check_device(self, found, of, _on_host(sums.scale[positions - start]))
 
-    def _on_host(self, source: DrawnInput, places: npt.NDArray[np.int64] | None) -> Array:
-        """Return an input, or what is at `places` along its leading axes, as the host draws it."""
-        if places is None:
+    def _on_host(self, source: DrawnInput, positions: npt.NDArray[np.int64] | None) -> Array:
+        """Return an input, or `positions` along its leading axes, as the host draws it."""
+        if positions is None:
             return self.dtype.widen(source.at(np.arange(source.size)).reshape(source.shape))
         lengths = source.shape[len(self._cut.leading) :]
-        flat = places[:, None] * prod(lengths) + np.arange(prod(lengths))
-        return self.dtype.widen(source.at(flat).reshape(len(places), *lengths))
+        flat = positions[:, None] * prod(lengths) + np.arange(prod(lengths))
+        return self.dtype.widen(source.at(flat).reshape(len(positions), *lengths))
 
     def _chosen(self, among: range) -> npt.NDArray[np.int64]:
-        """Return some places along the leading axes, the last of these too where there is more than one."""
-        most = max(1, min(PROVED_PLACES, PROVED_ELEMENTS // self._cut.own))
+        """Return some positions along the leading axes, the last of these too where there is more than one."""
+        most = max(1, min(PROVED_POSITIONS, PROVED_ELEMENTS // self._cut.own))
         found = np.random.default_rng().integers(among.start, among.stop, most)
         return np.unique(found if most == 1 else np.append(found[1:], among[-1]))
 
@@ -234,13 +236,13 @@ class BlockedReference:
 AnyReference = Reference | DeviceReference | BlockedReference
 
 
-def _in_block(leading: Lengths, start: int, place: Sequence[Any]) -> Place:
-    return (*map(int, np.unravel_index(start + place[0], leading)), *place[1:])
+def _in_block(leading: Lengths, start: int, index: Sequence[Any]) -> Index:
+    return (*map(int, np.unravel_index(start + index[0], leading)), *index[1:])
 
 
-def _in_product(leading: Lengths, number: int, place: Sequence[Any]) -> Place:
-    return (*map(int, np.unravel_index(number, leading)), *place)
+def _in_product(leading: Lengths, number: int, index: Sequence[Any]) -> Index:
+    return (*map(int, np.unravel_index(number, leading)), *index)
 
 
 def _on_host(values: Any) -> Array:
-    return np.asarray(values.there.cpu().numpy())
+    return np.asarray(values.tensor.cpu().numpy())

@@ -42,7 +42,7 @@ class Reference:
 
     operation: Operation
     dtype: DType
-    inputs: tuple[Any, ...]  # `Stored`, or `Wide` on a device, where all else is made too
+    inputs: tuple[Any, ...]  # `Stored`, or `DeviceFloat64`, for which all else is made on the device too
     seed: int = SEED
 
     @cached_property
@@ -57,7 +57,7 @@ class Reference:
 
     @property
     def sums(self) -> Sums | None:
-        """What checks the elements that are in no part, as far as the operation allows it; None where none is left."""
+        """The sums that check elements in no part, as far as the operation allows it; None where none is left."""
         return self._computed[1]
 
     @cached_property
@@ -77,7 +77,7 @@ class Reference:
 
     @cached_property
     def leeways(self) -> tuple[float, ...]:
-        """How far roundings can carry each part over kinks, as a norm: 0 where none is near."""
+        """The error of each part by roundings across kinks, as a norm: 0 where none is near."""
         if self.operation.across_kinks is None:
             return (0.0,) * len(self.parts)
         both = self.operation.across_kinks(self._wide, rounded_error(self.dtype), summed_error(self.dtype))

@@ -30,7 +30,7 @@ _OF_AXIS = 2  # and for each of its axes
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """What is to be run: a kernel in PTX, on inputs of a shape, in a grid.
+    """A launch to be interpreted: a kernel in PTX, on inputs of a shape, in a grid.
 
     Attributes:
         ptx: of the kernel.
@@ -55,7 +55,7 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True)
 class RunArray:
-    """An array of a launch: its name on the page, where it lies and how."""
+    """An array of a launch: its name on the page, its address and layout."""
 
     name: str
     shape: Lengths
@@ -68,14 +68,14 @@ class RunArray:
         return prod(self.shape) * self.item_bytes
 
     def holds(self, addresses: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which addresses lie in it."""
+        """Return which addresses are inside it."""
         inside: npt.NDArray[np.bool_] = (addresses >= self.address) & (addresses < self.address + self.size_bytes)
         return inside
 
 
 @dataclass(frozen=True, slots=True)
 class BlockRun:
-    """What running a kernel in the interpreter told.
+    """The results of a kernel in the interpreter.
 
     Attributes:
         request: what was run.
@@ -86,7 +86,7 @@ class BlockRun:
         faults: races, accesses out of bounds and their like in any block, a sentence each.
         warp_instructions: that all blocks executed.
         unwritten_bytes: of the output.
-        accuracy: of the output beside the float64 reference.
+        accuracy: of the output against the float64 reference.
     """
 
     request: KernelLaunch
@@ -125,7 +125,7 @@ def check_size(operation: Operation, shape: Shape, dtype: str) -> None:
 
 
 def interpreted(request: KernelLaunch) -> BlockRun:
-    """Return what running a kernel tells.
+    """Return the results of a kernel in the interpreter.
 
     Raises:
         InvalidInput: the kernel takes arrays of other dimensions.

@@ -1,6 +1,6 @@
-"""State that libraries share with whoever else computes in a process, and results depend on: threads, flags, rounding.
+"""State that libraries of a process share and results depend on: threads, flags, rounding.
 
-Each is read in microseconds, for they are looked at after every round.
+Each is read in microseconds, because it is read after every round.
 """
 
 import ctypes
@@ -54,7 +54,7 @@ def torch_flags() -> Iterator[Reading]:
 
 
 def _precisions(torch: Any) -> Iterator[Reading]:
-    """Yield what torch's newer interface, from 2.9 on, says of TF32, as far as it has it."""
+    """Yield the settings of TF32 in torch's newer interface, from 2.9 on, where it exists."""
     read, write = (
         _attribute(torch, f"_C.{name}") for name in ("_get_fp32_precision_getter", "_set_fp32_precision_setter")
     )
@@ -78,7 +78,7 @@ def allow_tf32(is_allowed: bool) -> None:
 
 
 def floating_point() -> bytes:
-    """Return what this thread rounds to: a subnormal number, and halves of a last place in each direction.
+    """Return the results of rounding in this thread: a subnormal number, and half of a last digit in each direction.
 
     As bytes: to a thread without subnormal numbers, one is equal to zero.
     """
@@ -86,7 +86,7 @@ def floating_point() -> bytes:
 
 
 def reset_floating_point(_: object = None) -> None:
-    """Have this thread round to nearest, and keep subnormal numbers, as every thread does that nobody changed."""
+    """Have this thread round to nearest, and keep subnormal numbers: the default environment."""
     if reset := getattr(ctypes.CDLL(None), "fesetenv", None):
         reset(DEFAULT_ENVIRONMENT)
 
@@ -97,7 +97,7 @@ def _one() -> float:
 
 
 def _read(reader: Callable[[], Any]) -> Any:
-    """Return a flag; where TF32 was set by both of its interfaces and they contradict each other, torch tells none."""
+    """Return a flag; CONTRADICTED where TF32 was set by both of its interfaces and torch refuses to read it."""
     try:
         return reader()
     except RuntimeError:

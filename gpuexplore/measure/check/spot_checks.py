@@ -1,9 +1,9 @@
 """Checks that timed calls compute: a round on other values between the samples, and single calls after them.
 
-Samples repeat one computation on the same inputs, over an output that is already right. What works on some calls only,
-keeps an earlier result, skips what is there, or puts its work off looks fast then, and right. None of that survives a
-single call on inputs that hold other values, with an output full of NaN. Benchmarks of generated kernels met all of
-them: https://github.com/flashinfer-ai/flashinfer-bench-starter-kit/issues/21 keeps an output,
+Samples repeat one computation on the same inputs, over an output that is already right. An implementation that works on
+some calls only, keeps an earlier result, skips what is there, or defers its work looks fast then, and right. None of
+that survives a single call on inputs with other values, with an output full of NaN. Benchmarks of generated kernels met
+all of them: https://github.com/flashinfer-ai/flashinfer-bench-starter-kit/issues/21 keeps an output,
 https://github.com/ScalingIntelligence/KernelBench/pull/82 changes inputs and works on another stream.
 """
 
@@ -26,22 +26,22 @@ from gpuexplore.measure.check.correctness import Output, describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
-from gpuexplore.measure.conditions.idle_threads import longest_wait_s
+from gpuexplore.measure.conditions.isolation import ProgressHooks, longest_wait_s
 
 NOT_NEW = (
     "it returned an array that this call has not written: the result of an earlier call, or memory that is not filled"
 )
 KEPT_BYTES = 2**26  # of an output that was right: comparing bits takes a tenth of the time of judging elements
 
-LATEST_S = 0.05  # for a thread that was left to work
-THREAD_LOOK_S = 1e-3
+LATEST_S = 0.05  # for a thread that still works after its call
+THREAD_POLL_S = 1e-3
 REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
 REUSED_SLACK_S = 5e-6
-GLIMPSED = 64  # elements that are looked at as a call returns
-NEVER_S = 1000.0
+LATE_WRITE_PROBE_ELEMENTS = 64  # of the output, read as a call returns
+NO_SWITCH_S = 1000.0
 ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
-FEW_PAIRS = (1, 3)  # of the first tries on a GPU
-REPEATS = 3  # calls that repeat one, where they are shorter than LONG_S: one that was interrupted excuses nobody
+FEW_PAIRS = (1, 3)  # of the first attempts on a GPU
+REPEATS = 3  # of a call shorter than LONG_S, so that one preempted call does not hide reuse
 LONG_S = 1e-3
 PAIRS = {40e-3: 1, 1e-3: 3, 0.0: 7}  # by seconds of a call, at least
 
@@ -69,42 +69,42 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
 
 
 def let_threads_end(group: Group) -> None:
-    """Wait until threads that earlier calls left have ended, LATEST_S at most: they would write for a later call."""
+    """Wait until threads left by earlier calls have ended, LATEST_S at most: they would write during a later call."""
     end_s = time.monotonic() + LATEST_S
     while threading.active_count() > group.threads and time.monotonic() < end_s:
-        time.sleep(THREAD_LOOK_S)
+        time.sleep(THREAD_POLL_S)
 
 
 def _call_once(candidate: Candidate, group: Group) -> None:
-    """Make a call; on a CPU its output is looked at before any other thread of Python could go on with it.
+    """Make a call; on a CPU its output is read before any other thread of Python can write to it.
 
-    On a busy machine the thread that was left to work has often ended by the time that its caller runs again.
+    On a busy machine a thread that still works has often ended by the time that its caller runs again.
 
     Raises:
         IncorrectOutput: the call had returned before its output was written.
     """
     seen = candidate.stored().reshape(-1) if candidate.device.kind == "cpu" else None
-    with group.time.isolate_core():
+    with group.isolation.isolate_core():
         with _no_other_thread():
             candidate.timer.sample(candidate.run, calls=1, flush=None)
             late = seen is not None and _has_gaps(candidate, seen)
         candidate.backend.synchronize(candidate.case.device)
     if late and seen is not None:
         time.sleep(LATEST_S)
-        if not _has_gaps(candidate, seen):  # what is never written is told with the output
+        if not _has_gaps(candidate, seen):  # what is never written is reported with the output
             raise IncorrectOutput("the output was still written after its call had returned")
 
 
 def _has_gaps(candidate: Candidate, output: Stored) -> bool:
     """Return whether some of an output is not written yet."""
-    return bool(np.isnan(candidate.dtype.widen(output[:: max(1, output.size // GLIMPSED)])).any())
+    return bool(np.isnan(candidate.dtype.widen(output[:: max(1, output.size // LATE_WRITE_PROBE_ELEMENTS)])).any())
 
 
 @contextmanager
 def _no_other_thread() -> Iterator[None]:
     """Inside, another thread of Python runs only when this one waits, as a call does that is done by threads."""
     usual_s = sys.getswitchinterval()
-    sys.setswitchinterval(NEVER_S)
+    sys.setswitchinterval(NO_SWITCH_S)
     try:
         yield
     finally:
@@ -112,10 +112,10 @@ def _no_other_thread() -> Iterator[None]:
 
 
 @contextmanager
-def on_other_values(candidate: Candidate, group: Group) -> Iterator[None]:
+def on_other_values(candidate: Candidate, group: Group, progress: ProgressHooks) -> Iterator[None]:
     """Inside, calls compute with other values, over an output that is right for those that are timed; it is checked.
 
-    Whoever looks up the stack of a call finds that of a timed one. Leaves the values that are timed.
+    The stack of such a call is that of a timed one. Leaves the values that are timed.
 
     Raises:
         IncorrectOutput: the output is wrong, or a call changed its inputs.
@@ -124,7 +124,7 @@ def on_other_values(candidate: Candidate, group: Group) -> Iterator[None]:
     check_inputs(candidate, group.timed_reference.inputs)
     candidate.load(other.inputs)
     yield
-    group.time.begin_turn(candidate.case, None)
+    progress.running(candidate.case, None)
     check_inputs(candidate, other.inputs)
     checked(candidate, group, other)
     candidate.load(group.timed_reference.inputs)
@@ -137,7 +137,7 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
     output of the call that settles it is checked, for what computes nothing is fast as well.
 
     Args:
-        candidate: built and warm, with the values in place that are timed.
+        candidate: built and warm, with the values that are timed as its inputs.
         group: of its case.
         call_s: seconds of the fastest call that was timed.
 
@@ -145,9 +145,9 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
         IncorrectOutput: it does, again and again: what was timed reuses earlier work. Or its output is wrong.
     """
     fresh_s, repeated_s = 0.0, 0.0
-    for unseen, fresh_s, repeated_s in _tries(candidate, group, call_s):
+    for unseen, fresh_s, repeated_s in _attempts(candidate, group, call_s):
         if fresh_s <= REUSED_ABOVE * repeated_s + REUSED_SLACK_S:
-            checked(replace(candidate, accepted={}), group, unseen)  # which nobody meets again
+            checked(replace(candidate, accepted={}), group, unseen)  # which is not used again
             candidate.load(group.timed_reference.inputs)
             return
     raise IncorrectOutput(
@@ -156,16 +156,16 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
     )
 
 
-def _tries(candidate: Candidate, group: Group, call_s: float) -> Iterator[tuple[AnyReference, float, float]]:
-    """Yield unseen values, seconds of a call on them and of one that repeats values, one try after the other.
+def _attempts(candidate: Candidate, group: Group, call_s: float) -> Iterator[tuple[AnyReference, float, float]]:
+    """Yield unseen values, seconds of a call on them and of one that repeats values, for one attempt after the other.
 
-    Values are made for each try, which takes far longer than a call: a try that may settle it with few comes first.
+    Values are made for each attempt, which takes far longer than a call: an attempt with few of them comes first.
     """
     values, pairs = group.unseen_references(), _pairs(call_s)
     if candidate.device.kind == "cpu":  # elsewhere a call that the host launches and awaits is compared with its like
         for unseen in islice(values, pairs):
             fresh_s = _fresh_s(candidate, unseen.inputs, group, call_s)
-            call_s = min(call_s, candidate.first_call_s(group.time.clock))  # load may have slowed all timed ones
+            call_s = min(call_s, candidate.first_call_s(group.clock))  # load may have slowed all timed ones
             yield unseen, fresh_s, call_s
         yield from (_fastest(candidate, group, values, (call_s, _pairs(call_s))) for _ in range(ATTEMPTS))
     else:
@@ -182,7 +182,7 @@ def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) 
     wake_briefly(candidate, call_s)  # making values took long
     candidate.load(unseen)
     candidate.poison()
-    return candidate.first_call_s(group.time.clock)
+    return candidate.first_call_s(group.clock)
 
 
 def _fastest(
@@ -190,12 +190,15 @@ def _fastest(
 ) -> tuple[AnyReference, float, float]:
     """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one.
 
-    The former without what its threads waited for cores that others had: a busy neighbour keeps one for milliseconds.
+    The former without its threads' waits for cores in use by others: a busy neighbour keeps one for milliseconds.
     """
     call_s, pairs = calls
     again = REPEATS if call_s < LONG_S else 1
     scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
-    beside, fresh, repeated, unseen = replace(candidate, out=scratch), [], [], next(values)
+    elsewhere = replace(candidate, out=scratch)
+    fresh = []
+    repeated = []
+    unseen = next(values)
     for number in range(pairs):
         unseen = next(values) if number else unseen
         wake_briefly(candidate, call_s)
@@ -205,17 +208,17 @@ def _fastest(
         for _ in range(again):
             wake_briefly(candidate, call_s)  # what reuses work from a later call on has met these values by then
             candidate.load(unseen.inputs)
-            beside.poison()  # as long as the other one, so that threads and caches are alike
+            elsewhere.poison()  # as long as the other one, so that threads and caches are alike
             repeated.append(_running_s(candidate, group)[1])
     return unseen, min(fresh), min(repeated)
 
 
 def _running_s(candidate: Candidate, group: Group) -> tuple[float, float]:
-    """Return seconds of a call, without those that its thread which waited longest for a core certainly did in it.
+    """Return seconds of a call, without the time that its longest-waiting thread certainly waited for a core in it.
 
-    What threads waited for is read before and after: of a wait, as much as the time around the call may lie there. The
-    system counts a wait as it ends: one that is longer than all that lies between both readings began before. Reading
-    makes the call after it slower, so calls that are compared are both made so. A GPU times its calls itself: on the
+    Waits of threads are read before and after: as much of a wait as the time around the call may lie outside it. The
+    system counts a wait as it ends: one that is longer than the time between both readings began before. Reading makes
+    the call after it slower, so calls that are compared both follow a reading. A GPU times its calls itself: on the
     host's clock launching and waiting, 40 µs, would hide what shorter kernels do.
 
     Returns:
@@ -224,16 +227,16 @@ def _running_s(candidate: Candidate, group: Group) -> tuple[float, float]:
     if candidate.device.kind != "cpu":
         (device_s,) = candidate.timer.sample(candidate.run, calls=1, flush=None)
         return device_s, device_s
-    clock = group.time.clock
-    began_ns, waits_s = clock(), group.time.thread_waits()
+    clock = group.clock
+    began_ns, waits_s = clock(), group.isolation.thread_waits()
     call_s = candidate.first_call_s(clock)
-    waited_s = longest_wait_s(waits_s, group.time.thread_waits()) or 0.0
+    waited_s = longest_wait_s(waits_s, group.isolation.thread_waits()) or 0.0
     around_s = (clock() - began_ns) * 1e-9 - call_s
     return (call_s - max(0.0, waited_s - around_s) if waited_s <= call_s + around_s else call_s), call_s
 
 
 def check_inputs(candidate: Candidate, values: Inputs) -> None:
-    """Check that the inputs hold `values`.
+    """Check that the inputs still have `values`.
 
     Raises:
         IncorrectOutput: they do not.
@@ -251,8 +254,8 @@ def checked(candidate: Candidate, group: Group, reference: AnyReference) -> Accu
     Raises:
         IncorrectOutput: the output, or an element of it, is further from the reference than rounding explains.
     """
-    group.untouched.check()
-    if candidate.stays_there:
+    group.process.check()
+    if candidate.stays_on_device:
         return _accepted(candidate, group, reference, device_arrays().DeviceOutput(candidate.out, group.dtype))
     stored = candidate.stored()
     if known := candidate.accepted.get(id(reference)):

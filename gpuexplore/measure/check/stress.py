@@ -2,7 +2,7 @@
 
 Softmax without the maximum taken off, a variance in one pass, a clamp, a kernel for square shapes or aligned arrays
 are right on normal numbers at the shape that is timed. A kernel that is wrong on one of these is fragile. Further
-calls at the timed shape tell a race, or what is wrong now and then, and how many cores they use.
+calls at the timed shape detect a race, or an output that is wrong intermittently, and count the cores they use.
 """
 
 import time
@@ -31,8 +31,8 @@ from gpuexplore.operations.contract import Operation
 
 CALLS = 25  # of the timed shape: what is wrong in one of two calls gets through all of them once in 30 million runs
 CALLS_S = 0.25
-LEAST_CPU_S = 80e-3  # of calls by which the cores that they use are told: Linux counts a thread's time by ticks of 4 ms
-LARGEST_ELEMENTS = 2**20  # of arrays that are tried beside the timed ones
+LEAST_CPU_S = 80e-3  # of calls by which the cores they use are counted: Linux counts a thread's time in ticks of 4 ms
+LARGEST_ELEMENTS = 2**20  # of arrays of such inputs
 FACTOR = 1000.0  # of inputs, and what is added to them
 NARROW_BITS = 16  # of formats whose numbers end early, or have few digits
 NARROW = 30.0  # of their inputs
@@ -56,21 +56,21 @@ UNCHANGED: Change = lambda array: array  # noqa: E731
 
 @dataclass(frozen=True, slots=True)
 class Stress:
-    """Inputs that a right kernel takes as well as any others.
+    """Inputs on which a correct kernel is correct too.
 
     Attributes:
         name: after "wrong on".
         shape: of the operation.
         change: what becomes of normal numbers before they are rounded.
-        placed: how the inputs lie in memory: as usual, at an odd element, or as every second one.
-        planted: what stands in place of the middle number of each input, NaN, or of the first one, infinity: the output
-            has to be finite where the reference is, and nowhere else.
+        memory: of the inputs: as usual, from an odd element on, or every second element.
+        planted: replaces the middle number of each input, NaN, or of the first one, infinity: the output has to be
+            finite where the reference is, and nowhere else.
     """
 
     name: str
     shape: Shape
     change: Change = UNCHANGED
-    placed: str = ""
+    memory: str = ""
     planted: float | None = None
 
 
@@ -78,7 +78,7 @@ def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function:
     """Yield what an implementation of `operation` is tried on.
 
     Args:
-        shape: of the case that is timed; beside it smaller ones are tried, of other proportions.
+        shape: of the case that is timed; smaller ones are tried too, of other proportions.
         of_a_function: whether it takes whatever arrays it is given, not those alone that a contract describes.
     """
     awkward = operation.awkward or AWKWARD.get(len(operation.axes), ())
@@ -87,8 +87,8 @@ def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function:
         yield Stress(f"the shape {each}", each)
     some = min((shape, *shapes), key=lambda found: abs(operation.largest_array(found) - 2**14))
     if of_a_function:
-        yield Stress("arrays that begin at an odd element", some, placed="odd")
-        yield Stress("strided views", some, placed="strided")
+        yield Stress("arrays that begin at an odd element", some, memory="odd")
+        yield Stress("strided views", some, memory="strided")
     if operation.phases:  # whose weights are scaled to their layers
         return
     most = NARROW if dtype.bits <= NARROW_BITS else FACTOR
@@ -126,19 +126,19 @@ def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
     try:
         with np.errstate(**quiet):
             return _difference(stress, case, group, reference)
-    except Unsupported:  # its library does not take arrays that lie so
+    except Unsupported:  # its library does not take arrays in such memory
         return None
     except FAILURES as error:
         return describe_error(error)
     finally:
-        group.untouched.check()
+        group.process.check()
 
 
 def _difference(stress: Stress, case: Case, group: Group, reference: Reference) -> str | None:
     """Return by what an implementation that is built on such inputs, and called once, differs from the reference."""
     candidate = group.build(case, stress.shape, reference.inputs)
-    if stress.placed:
-        candidate = _placed(candidate, stress, case, group)
+    if stress.memory:
+        candidate = _in_other_memory(candidate, stress, case, group)
     candidate.poison()
     candidate.run()
     candidate.backend.synchronize(case.device)
@@ -149,7 +149,7 @@ def _difference(stress: Stress, case: Case, group: Group, reference: Reference) 
 
 
 def _hidden(out: Any, reference: Reference) -> str | None:
-    """Return in how many places an output is finite where the reference is not, or the reverse; None in none."""
+    """Return at how many indices an output is finite where the reference is not, or the reverse; None at none."""
     differing = sum(int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts)
     return f"finite where the reference is not, or the reverse, in {differing:,} places" if differing else None
 
@@ -175,7 +175,7 @@ def _can_be_expected(reference: Reference, stress: Stress) -> bool:
     if any(length < 1 for length in lengths) or not reference.parts:
         return False
     if stress.change is UNCHANGED:
-        return stress.planted is None or _is_told(reference, stress.planted)
+        return stress.planted is None or _shows(reference, stress.planted)
     most = (dtype.largest or float(np.finfo(np.float32).max)) / 4
     with np.errstate(all="ignore"):
         inputs = [dtype.widen(array) for array in reference.inputs]
@@ -186,7 +186,7 @@ def _can_be_expected(reference: Reference, stress: Stress) -> bool:
         return judge(narrow.astype(np.float64), reference, shape).within
 
 
-def _is_told(reference: Reference, planted: float) -> bool:
+def _shows(reference: Reference, planted: float) -> bool:
     """Return whether a number that is not finite shows in the output; not where infinity less infinity makes it NaN."""
     outputs = [expected for _, expected in reference.parts]
     undefined = planted > 0 and any(np.isnan(expected).any() for expected in outputs)
@@ -194,10 +194,10 @@ def _is_told(reference: Reference, planted: float) -> bool:
 
 
 def check_often(candidate: Candidate, group: Group, call_s: float) -> float | None:
-    """Check call after call on the timed values; return how many cores they used, None where nobody set threads.
+    """Check call after call on the timed values; return how many cores they used, None where threads were not set.
 
     Args:
-        candidate: built and warm, with the values in place that are timed.
+        candidate: built and warm, with the values that are timed as its inputs.
         group: of its case.
         call_s: seconds of a call, as it was timed.
 
@@ -212,7 +212,7 @@ def check_often(candidate: Candidate, group: Group, call_s: float) -> float | No
         checked(candidate, group, group.timed_reference)
     if candidate.device.kind != "cpu" or candidate.case.options.threads is None or call_s > CALLS_S:
         return None
-    group.time.wait_for_idle_threads()
+    group.isolation.wait_for_idle_threads()
     return cores_of(candidate, call_s)
 
 
@@ -228,8 +228,8 @@ def cores_of(
     Args:
         candidate: built and warm.
         call_s: seconds of a call.
-        runs: tells for how many seconds each thread of this process had a core.
-        cpu: tells for how many all of them had one.
+        runs: returns the CPU seconds of each thread of this process.
+        cpu: returns those of all of them.
     """
     before, cpu_s = runs(), cpu()
     for _ in range(max(1, int(LEAST_CPU_S / max(call_s, 1e-7)))):
@@ -239,24 +239,24 @@ def cores_of(
     return cpu_s / longest_s if longest_s else None
 
 
-def _placed(candidate: Candidate, stress: Stress, case: Case, group: Group) -> Candidate:
-    """Return the candidate built again, on inputs that lie otherwise in memory."""
+def _in_other_memory(candidate: Candidate, stress: Stress, case: Case, group: Group) -> Candidate:
+    """Return the candidate built again, on inputs at other addresses or with other strides."""
     implementation = group.operation.implementation_named(case.implementation)
-    arrays = tuple(_view(candidate, array, stress.placed) for array in candidate.inputs)
-    turned = zip(arrays, candidate.by_columns, strict=True)
-    read = tuple(array.swapaxes(-1, -2) if by_columns else array for array, by_columns in turned)
-    run = load_build(group.operation, implementation)(read, candidate.out, group.dtype)
+    arrays = tuple(_view(candidate, array, stress.memory) for array in candidate.inputs)
+    pairs = zip(arrays, candidate.by_columns, strict=True)
+    views = tuple(array.swapaxes(-1, -2) if by_columns else array for array, by_columns in pairs)
+    run = load_build(group.operation, implementation)(views, candidate.out, group.dtype)
     return replace(candidate, inputs=arrays, run=run)
 
 
-def _view(candidate: Candidate, array: Any, placed: str) -> Any:
-    """Return a view of other memory that holds the same: from an odd element on, or every second one."""
+def _view(candidate: Candidate, array: Any, memory: str) -> Any:
+    """Return a view of other memory with the same values: from an odd element on, or every second one."""
     lengths = tuple(array.shape)
     count = prod(lengths)
-    wanted = (count + 1,) if placed == "odd" else (2 * count,)
-    memory = candidate.backend.to_device(
+    wanted = (count + 1,) if memory == "odd" else (2 * count,)
+    buffer = candidate.backend.to_device(
         np.zeros(wanted, candidate.dtype.storage), candidate.dtype, candidate.case.device
     )
-    view = (memory[1:] if placed == "odd" else memory[::2]).reshape(lengths)
+    view = (buffer[1:] if memory == "odd" else buffer[::2]).reshape(lengths)
     view[...] = array
     return view

@@ -1,1 +1,1 @@
-"""The machine while it measures: cores, clocks, the work of others, and what a result tells of them."""
+"""The machine while it measures: its isolation, cores, clocks, the work of others, and the spread between processes."""

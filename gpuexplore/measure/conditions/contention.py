@@ -1,9 +1,9 @@
-"""Others on a device while something is measured on it: whether they used it, and how fast its cores run beside them.
+"""Contention: other work on a device while something is measured on it, and how fast its cores run meanwhile.
 
-Virtual machines share cores with others of whom no account of this machine knows: a neighbour on the other thread of a
-core takes half of it. A loop of multiply-adds on each core finds them: where it runs at half its best, a product of
-512 x 512 takes 1.5 times as long (benchmarks/README.md). They come for milliseconds or for seconds; waiting for them to
-go bought nothing, so results tell of them.
+Virtual machines share cores with others that no account of this machine shows: a neighbour on the other hardware thread
+of a core takes half of it. A loop of multiply-adds on each core finds them: where it runs at half its best, a product
+of 512 x 512 takes 1.5 times as long (benchmarks/README.md). They come for milliseconds or for seconds; waiting for them
+to leave gained nothing, so results report them.
 """
 
 import os
@@ -18,10 +18,10 @@ from gpuexplore.core.units import format_percent
 from gpuexplore.devices import CpuLoss
 
 SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
-USUAL = 0.9  # of the looks at a core were below it: neither a burst of its clock nor what neighbours leave
-KEPT = 256  # looks: a neighbour of seconds is not what is usual
-MOST_CORES = 8  # that are looked at, at once
-FRESH_S = 0.1  # the rounds of a turn, and of the next one
+USUAL = 0.9  # quantile of the rates of a core: neither a burst of its clock nor what neighbours leave
+KEPT = 256  # rates: a neighbour of seconds does not change the usual one
+MOST_CORES = 8  # that are observed at once
+FRESH_S = 0.1  # age up to which a reading holds for the next rounds too
 
 
 def is_slow(share: float) -> bool:
@@ -30,7 +30,7 @@ def is_slow(share: float) -> bool:
 
 
 class CoreSpeeds:
-    """What this process has seen of its cores.
+    """The rates that this process has measured of its cores.
 
     Args:
         rates: FLOP/s of each of the cores it gets; none where that is unknown.
@@ -44,11 +44,11 @@ class CoreSpeeds:
     ) -> None:
         self._rates = rates
         self._clock = clock
-        self._seen: dict[tuple[int, int], deque[float]] = {}  # of a core, among so many that are looked at
+        self._seen: dict[tuple[int, int], deque[float]] = {}  # of a core, among so many that are observed
         self._last: tuple[float, int, float | None] = (-FRESH_S, 0, None)
 
     def prepare(self) -> None:
-        """See each core once, unless it was, which starts what it is seen by."""
+        """Observe each core once, which starts the threads that do so; nothing where that was done before."""
         if self._seen:
             return
         for threads in (1, len(_cores())):
@@ -60,7 +60,7 @@ class CoreSpeeds:
         None where that is unknown.
 
         Args:
-            threads: that compute. Those of fewer than there are cores may be on any: the first one is looked at, which
+            threads: that compute. Fewer than there are cores may be on any: the first core is observed, which
                 `isolate_core` leaves to the calling thread.
             wait: returns when pool threads of this process sleep.
         """
@@ -75,32 +75,32 @@ class CoreSpeeds:
         self._last = (self._clock(), len(cores), slowest)
         return slowest
 
-    def _share(self, place: tuple[int, int], rate: float) -> float:
-        seen = self._seen.setdefault(place, deque(maxlen=KEPT))
+    def _share(self, core: tuple[int, int], rate: float) -> float:
+        seen = self._seen.setdefault(core, deque(maxlen=KEPT))
         seen.append(rate)
         return rate / quantile(seen, USUAL)
 
 
 def _cores() -> list[int]:
-    """Return the cores that this thread may use; none where the system does not let threads be placed."""
+    """Return the cores that this thread may use; none where the system has no thread affinity."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 CONTENDED_ABOVE = 0.05  # of the CPU time; benchmarks/README.md has what it finds, and on how much a quiet machine does
-# how far medians were off beside a busy loop, in 960 results of eight processes (benchmarks/README.md)
+# errors of medians next to a busy loop, in 960 results of eight processes (benchmarks/README.md)
 SHARED_CACHES = 0.1  # of what others take of the CPU: they use its caches, memory and clocks all the same
 WAITS = 0.08
 MOST_WAITED = 0.99
-WAITED_ABOVE = 0.05  # of a window, in which threads of ours waited for cores that others had
+WAITED_ABOVE = 0.05  # of a window, in which our threads waited for cores in use by others
 
 
 def contention(environment: Environment, losses: Sequence[CpuLoss], waited_share: float | None = None) -> Flag | None:
-    """Return the flag of what others did, or of what cannot be known of them; None where they did nothing.
+    """Return the flag of contention, or of what cannot be known of it; None where there was none.
 
     Args:
-        losses: of windows in which it was measured; any of them can tell.
-        waited_share: of its own rounds, in which it waited for a core that others had: that is the size of what they
-            did to it, whatever they took of other cores. None is unknown: then what they took is.
+        losses: of windows in which it was measured; any of them can show it.
+        waited_share: of its own rounds, in which it waited for a core in use by others: the size of the disturbance,
+            whatever others took of other cores. None is unknown: then it is what they took.
     """
     others = environment.after.foreign_processes
     if others:
@@ -138,10 +138,10 @@ def _lost(loss: CpuLoss) -> Flag | None:
 
 
 def _felt(flag: Flag, waited_share: float) -> Flag:
-    """Return the flag with the size of what the rounds of a case felt: shared caches and clocks, and waits for cores.
+    """Return the flag with the size of the effect on the rounds of a case: shared caches and clocks, waits for cores.
 
-    A median hardly feels how long its threads waited, as fewer than half of the samples do; but whether they did tells.
-    From half of the time on every sample may have: then it is as many times as long as the rounds had no core.
+    A median hardly depends on how long threads waited, as fewer than half of the samples do; only on whether they did.
+    From half of the time on every sample may have waited: then it is longer in proportion to the time without a core.
     """
     waited = f"; its own rounds waited {format_percent(waited_share)} of their time for a core"
     longer = waited_share / (1 - min(waited_share, MOST_WAITED))

@@ -40,7 +40,7 @@ SETTINGS = (
     "TORCHINDUCTOR_MAX_AUTOTUNE",
     "HIP_VISIBLE_DEVICES",
     "ONEAPI_DEVICE_SELECTOR",
-    "PYTORCH_ENABLE_MPS_FALLBACK",  # what MPS has not is computed on the CPU, and nobody says so
+    "PYTORCH_ENABLE_MPS_FALLBACK",  # what MPS lacks is silently computed on the CPU
 )
 
 
@@ -104,7 +104,7 @@ def free_bytes(device: Device) -> int | None:
 
 
 def resident_bytes() -> int:
-    """Return the memory this process holds; 0 where the system does not tell, which a note on the device says."""
+    """Return the resident memory of this process; 0 where it is unknown, which a note on the device says."""
     try:
         with STATM.open(encoding="ascii") as file:
             return int(file.read().split()[1]) * mmap.PAGESIZE

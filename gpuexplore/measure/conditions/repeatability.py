@@ -1,7 +1,7 @@
 """The distance of one process's median from that of many: a table, measured once for a machine, by size.
 
-The interval of one process's samples knows nothing of it: where a library's own buffers and threads lie changes from
-process to process, and stays as it is within one. `gpuexplore repeatability` measures the table.
+The interval of one process's samples does not contain it: the addresses of a library's own buffers and the cores of its
+threads change from process to process, and stay the same within one. `gpuexplore repeatability` measures the table.
 """
 
 import json
@@ -29,11 +29,11 @@ MEMORY = "memory"
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far medians of single processes lie from the grand one.
+    """The deviation of medians of single processes from the grand one.
 
     Attributes:
         library: that computes, by the name of its backend.
-        threads: ``one`` or ``many``: how fast several get hold of each other's data changes with their cores.
+        threads: ``one`` or ``many``: the speed at which several exchange data changes with their cores.
         size_class: the smallest cache that holds the arrays, ``L1`` to ``L3``, or ``memory``.
         deviation: half width, in natural logarithms, of the interval that holds 95 % of them; half of its square is the
             mean of all classes with as many threads.
@@ -73,7 +73,7 @@ class Repeatability:
 
 
 def spread_between_processes(case: Case, device: Device) -> Spread | None:
-    """Return how far processes lie apart for `case`, from the table of this machine; None without one.
+    """Return the spread between processes for `case`, from the table of this machine; None without one.
 
     A table holds for the threads it was measured with: one per core.
     """
@@ -84,10 +84,10 @@ def spread_between_processes(case: Case, device: Device) -> Spread | None:
 
 
 def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[Spread, ...]:
-    """Return what results of fresh processes tell, the largest of each library, number of threads and class.
+    """Return the spreads of results of fresh processes, the largest of each library, number of threads and class.
 
-    Twelve processes see few of the speeds a machine has, which last for minutes and meet every class in turn: so a
-    class borrows half of its variance from all that compute on as many threads.
+    Twelve processes see few of the speeds a machine has, which last for minutes and affect every class: so a class
+    borrows half of its variance from all that compute on as many threads.
     """
     largest: dict[tuple[str, str, str], Spread] = {}
     for case in dict.fromkeys(case for run in runs for case in run):
@@ -95,10 +95,10 @@ def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[S
         if len(medians_s) < FEWEST_PROCESSES:
             continue
         row = _row(case, device, deviation_of(medians_s), _of_ratios(runs, case))
-        place = row.library, row.threads, row.size_class
-        seen = largest.get(place, row)
+        key = row.library, row.threads, row.size_class
+        seen = largest.get(key, row)
         of_ratios = max((each.of_ratios for each in (seen, row) if each.of_ratios is not None), default=None)
-        largest[place] = replace(row, deviation=max(seen.deviation, row.deviation), of_ratios=of_ratios)
+        largest[key] = replace(row, deviation=max(seen.deviation, row.deviation), of_ratios=of_ratios)
     return tuple(_with_others(spread, largest.values()) for spread in largest.values())
 
 

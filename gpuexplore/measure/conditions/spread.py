@@ -34,18 +34,19 @@ NORMAL_95 = 1.96
 PRIOR_WEIGHT = 8.0  # medians
 CLASS_WEIGHT = 4.0  # of a class, against those of one case
 MOST_OF_ONE_PROCESS = 4.0  # medians of a class: what slows a process slows many cases of it alike
-FURTHEST = 1.25  # half widths of what is expected: a median that a neighbour hit harder counts as this far off
+FURTHEST = 1.25  # expected half widths: the deviation of a median that a neighbour disturbed more is clipped to it
 
 Class = tuple[Length, Threads]
 
 
 @dataclass(frozen=True, slots=True)
 class _Scatter:
-    """How far medians lie from their means, in logarithms.
+    """Deviations of medians from their means, in logarithms.
 
     Attributes:
-        freedom: how many of them are free.
-        share: of one that each counts as.
+        away: the deviations.
+        freedom: degrees of freedom.
+        share: the weight of each.
     """
 
     away: tuple[float, ...] = ()
@@ -53,24 +54,24 @@ class _Scatter:
     share: float = 1.0
 
     def joined(self, expected: float, weight: float) -> float:
-        """Return the half width that these make of an expected one, which counts as so many medians."""
+        """Return the half width that these and an expected one give, which counts as so many medians."""
         squares = sum(min(abs(each), FURTHEST * expected) ** 2 for each in self.away)
         variance = weight * (expected / NORMAL_95) ** 2 + self.share * squares
         return NORMAL_95 * sqrt(variance / (weight + self.share * self.freedom))
 
 
-Scatters = tuple[_Scatter, _Scatter]  # of medians, and of what is left when what slows all of a group is taken out
+Scatters = tuple[_Scatter, _Scatter]  # of medians, and of the residuals without what slows all of a group
 NOTHING_SEEN: Scatters = (_Scatter(), _Scatter())
 
 
 def _joined(seen: Scatters, expected: Deviation, weight: float) -> Deviation:
-    """Return what is expected, which counts as so many medians, with what was seen."""
+    """Return the expected deviation, which counts as so many medians, joined with what was seen."""
     times, ratios = seen
     return Deviation(times.joined(expected.times, weight), ratios.joined(expected.ratios, weight))
 
 
 def with_spread(result: Result) -> Result:
-    """Return a measured result with how far processes lie apart, and on a CPU with the kind of its machine.
+    """Return a measured result with the spread between processes, and on a CPU with the kind of its machine.
 
     What has no measurement, or does not name its device, comes back as it is.
     """
@@ -88,7 +89,7 @@ def with_spread(result: Result) -> Result:
 
 
 def with_spread_of_calls(measurement: Measurement, device: Device) -> Measurement:
-    """Return a measurement of what is no case of an operation, with how far processes lie apart for calls as long."""
+    """Return a measurement that is no case of an operation, with the spread between processes for calls as long."""
     return _with(measurement, _of_calls(measurement.median_s, "many", device))
 
 
@@ -97,9 +98,9 @@ def _with(measurement: Measurement, found: Deviation) -> Measurement:
 
 
 def _of_calls(median_s: float, threads: Threads, device: Device) -> Deviation:
-    place = length_of(median_s), threads
+    kind_of_call = length_of(median_s), threads
     of_class, _ = _learned(load_log(device))
-    return _joined(of_class.get(place, NOTHING_SEEN), prior(_kind(device), *place), PRIOR_WEIGHT)
+    return _joined(of_class.get(kind_of_call, NOTHING_SEEN), prior(_kind(device), *kind_of_call), PRIOR_WEIGHT)
 
 
 def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:
@@ -110,7 +111,7 @@ def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:
 
 
 def _kind(device: Device) -> MachineKind | None:
-    """Return the kind of a CPU's machine, as far as its probes tell; None of other devices."""
+    """Return the kind of a CPU's machine, as far as its probes show; None of other devices."""
     return _kind_by_probes(load_log(device)) if device.kind == "cpu" else None
 
 
@@ -127,7 +128,7 @@ def _learned(known: SpreadLog) -> tuple[Mapping[Class, Scatters], Mapping[str, S
     by_class: dict[Class, list[CaseHistory]] = defaultdict(list)
     for each in known.seen:
         by_class[length_of(median(list(each.medians_s.values()))), each.threads].append(each)
-    return {place: _of_class(seen, of_cases) for place, seen in by_class.items()}, of_cases
+    return {kind_of_call: _of_class(seen, of_cases) for kind_of_call, seen in by_class.items()}, of_cases
 
 
 def _of_class(seen: Sequence[CaseHistory], of_cases: Mapping[str, Scatters]) -> Scatters:
@@ -159,7 +160,7 @@ def _groups(seen: Iterable[CaseHistory]) -> Iterable[Sequence[CaseHistory]]:
 
 
 def _of_ratios(group: Sequence[CaseHistory]) -> Mapping[str, _Scatter]:
-    """Return how the members of a group scatter, by key, when the mean of each process is taken out."""
+    """Return the scatter of the members of a group, by key, with the mean of each process removed."""
     shared = [name for name in group[0].medians_s if all(name in each.medians_s for each in group)]
     if len(shared) < 2:
         return {}

@@ -22,12 +22,12 @@ from gpuexplore.devices import cache_directory
 from gpuexplore.devices.identity import device_key
 from gpuexplore.operations import operation_named
 
-# How far processes lie from each other before anything was learned: by length of a call, threads and kind of machine.
+# The prior spread between processes: by length of a call, threads and kind of machine.
 #
 # The figures of a shared CPU are measured, with `benchmarks/conclusions.py`, on two cores of an AMD EPYC (Zen 3, a
 # virtual machine whose neighbours use the same cores): 60 cases of products, vectors, rows and training steps in
-# fp32, in four processes. Of other CPUs a fraction of them is assumed, and of GPUs two figures, until runs there have
-# told more.
+# fp32, in four processes. Of other CPUs a fraction of them is assumed, and of GPUs two figures, until there are runs
+# of them.
 
 
 Length = Literal["to 20 µs", "to 1 ms", "to 40 ms", "longer"]
@@ -38,7 +38,7 @@ ENDS_S: Mapping[Length, float] = {"to 20 µs": 20e-6, "to 1 ms": 1e-3, "to 40 ms
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """How far one process's median lies from that of many: half widths in natural logarithms, of 95 %.
+    """The deviation of one process's median from that of many: half widths in natural logarithms, of 95 %.
 
     Attributes:
         times: of the median itself.
@@ -93,7 +93,7 @@ class CaseHistory:
 
     Attributes:
         key: of the case and the versions of its libraries.
-        group: of what was sampled in turns with it.
+        group: of the cases that were sampled with it.
         medians_s: by process, the latest last.
     """
 

@@ -1,7 +1,7 @@
-"""Looks at the CPU from before a group is prepared until each of its cases has settled.
+"""Observation of the device from before a group is prepared until each of its cases has settled.
 
-Two windows are judged. The samples alone may take less time than accounts need to tell anything, and a disturbance that
-began among them fills little of all that went before.
+Two windows are judged. The samples alone may take less time than the resolution of CPU accounts, and a disturbance that
+began among them is a small part of the whole.
 """
 
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
 from gpuexplore.measure.conditions.contention import CoreSpeeds
 
-LOOK_EVERY_S = 20e-3  # at a busy GPU: asking the driver takes up to a millisecond
+LOOK_EVERY_S = 20e-3  # at a busy GPU: a query of the driver takes up to a millisecond
 SPEEDS = CoreSpeeds(core_rates)  # of this process
 
 
@@ -27,9 +27,9 @@ class Watch:
         wait: returns when pool threads of this process sleep.
         opened: the accounts before the group was prepared.
         sampled: the accounts before the samples.
-        probe_flop_per_s: what the clock probe gave before the samples; None is unknown, and on GPUs, which tell clocks.
-        busy: what the GPU told while it was busy with samples; its clock is of the last time.
-        is_restless: whether threads of this process kept a core busy after the samples, when nothing was asked of them.
+        probe_flop_per_s: of the clock probe before the samples; None is unknown, and on GPUs, whose driver has clocks.
+        busy: telemetry of the GPU while it was busy with samples; its clock is the last one.
+        is_restless: whether threads of this process kept a core busy after the samples, without work.
     """
 
     device: Device
@@ -46,12 +46,12 @@ class Watch:
             prepare_clock_probe()
 
     def begin_samples(self) -> None:
-        """Note how things stand when the samples begin."""
+        """Read the clock probe and the accounts as the samples begin."""
         self.probe_flop_per_s = self._probe()
         self.sampled = read_cpu_times()
 
     def look_at_busy(self, timer: Timer) -> None:
-        """Have the state of a GPU read whenever a round of `timer` is enqueued: once it is done, the clock rises."""
+        """Read the state of a GPU whenever a round of `timer` is enqueued: an idle one reports other clocks."""
         if isinstance(timer, EventTimer):
             timer.meanwhile = self._look
 

@@ -1,7 +1,7 @@
 """The same call under other conditions, its phases, and its fixed cost, timed once the case itself has settled.
 
 With the same timer and the same stopping rule. The other conditions are the caches in the other state, no launches, and
-other addresses: where arrays lie is timed in turns with the case itself, and told where it makes a difference.
+other addresses of the arrays: timed in rounds with the case itself, and reported where they make a difference.
 """
 
 import logging
@@ -16,10 +16,11 @@ from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_f
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import array_bytes
+from gpuexplore.measure.check.process_snapshot import ChangedProcess
 from gpuexplore.measure.check.spot_checks import checked
-from gpuexplore.measure.check.untouched import ChangedProcess
 from gpuexplore.measure.conditions.contention import is_slow
-from gpuexplore.measure.sample.timing import Sampling, plan_rounds, sample_alone, warm_up
+from gpuexplore.measure.conditions.isolation import ProgressHooks
+from gpuexplore.measure.sample.timing import Sampling, observe_cores, plan_rounds, warm_up
 
 LOG = logging.getLogger(__name__)
 EXPECTED_S = 2.0  # with what may have to be compiled again
@@ -28,26 +29,20 @@ _known: dict[tuple[str, str, str, str, int | None], float | None] = {}
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
 SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls
-PLACED_CALL_S = 300e-6  # in longer calls it did not show where arrays lie
+PLACED_CALL_S = 300e-6  # in longer calls the addresses of arrays did not show
 ALIGNED_ROUNDS = 2  # of each, where the first ones differ
 DIFFERS_ABOVE = 0.04  # natural logarithm of the ratio: less is what processes differ by
 
 
-def take_contrasts(sampling: Sampling, group: Group) -> tuple[Contrast, ...]:
-    """Return the contrasts this case asks for, or is small enough to get without asking."""
-    return tuple(_contrasts(sampling, group))
-
-
-def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
+def take_contrasts(sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Contrast]:
+    """Yield the contrasts this case asks for, or is small enough to get without asking."""
     candidate = sampling.candidate
     if candidate.device.kind == "cpu" and candidate.flush is None and sampling.call_s <= PLACED_CALL_S:
-        yield from _aligned(sampling, group)
+        yield from _aligned(sampling, group, progress)
     other = other_cache(candidate, group)
     if other:
         flush = new_flush(other, candidate.device, candidate.backend)
-        yield Contrast(
-            other, sample_alone(replace(candidate, flush=flush), sampling.call_s, group.time, sampling.looks)
-        )
+        yield Contrast(other, _samples_of(sampling, replace(candidate, flush=flush), group, progress))
     if sampling.call_s < SHORT_CALL_S:
         try:
             graph = candidate.backend.capture(candidate.run, candidate.case.device, GRAPH_CALLS)
@@ -57,29 +52,28 @@ def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
             yield Contrast("graph", reason=describe_error(error))
             return
         if graph is not None:
-            replayed = sample_alone(
-                replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time, sampling.looks
-            )
+            launch = replace(candidate, run=graph, flush=None)
+            replayed = _samples_of(sampling, launch, group, progress, call_s=sampling.call_s * GRAPH_CALLS)
             yield Contrast("graph", tuple(sample_s / GRAPH_CALLS for sample_s in replayed))
 
 
-def _aligned(sampling: Sampling, group: Group) -> Iterator[Contrast]:
-    """Yield how long the call takes with its arrays at other addresses, if that is another time."""
+def _aligned(sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Contrast]:
+    """Yield the samples of the call with its arrays at other addresses, if they differ."""
     case = sampling.candidate.case
     align: Alignment = "pages" if case.options.align == "library" else "library"
     moved = replace(case, options=replace(case.options, align=align))
     candidate = replace(group.build(moved, case.shape, group.timed_reference.inputs), case=case)
-    here, there = (Sampling(each, sampling.call_s, first_call_s=0.0) for each in (sampling.candidate, candidate))
-    plan_rounds([here, there])
+    usual, other = (Sampling(each, sampling.call_s, first_call_s=0.0) for each in (sampling.candidate, candidate))
+    plan_rounds([usual, other])
     for _ in range(ALIGNED_ROUNDS):
-        here.take_round(group.time)
-        there.take_round(group.time)
-        if abs(log(median(there.samples_s) / median(here.samples_s))) < DIFFERS_ABOVE:
+        usual.take_round(group.clock, group.isolation, progress)
+        other.take_round(group.clock, group.isolation, progress)
+        if abs(log(median(other.samples_s) / median(usual.samples_s))) < DIFFERS_ABOVE:
             break
     checked(candidate, group, group.timed_reference)
-    ends = interval_of_few(ratios_of_turns(there.samples_s, here.samples_s, (there.per_round, here.per_round)))
+    ends = interval_of_few(ratios_of_turns(other.samples_s, usual.samples_s, (other.per_round, usual.per_round)))
     if ends and (log(ends[0]) >= DIFFERS_ABOVE or log(ends[1]) <= -DIFFERS_ABOVE):
-        yield Contrast(align, tuple(there.samples_s))
+        yield Contrast(align, tuple(other.samples_s))
 
 
 def other_cache(candidate: Candidate, group: Group) -> CacheState | None:
@@ -102,7 +96,7 @@ def _fits_cache(candidate: Candidate, group: Group) -> bool:
 # whole call. Phases that do not have no times.
 
 
-def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
+def take_phases(sampling: Sampling, group: Group, progress: ProgressHooks) -> tuple[Phase, ...]:
     """Return the phases that the operation names, each with its samples or why it has none."""
     candidate = sampling.candidate
     wanted = tuple(group.operation.phases)
@@ -113,7 +107,7 @@ def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
     candidate.run()  # leaves what a later phase begins with
     candidate.poison()
     try:
-        timed = tuple(_timed(wanted, sampling, group))
+        timed = tuple(_timed(wanted, sampling, group, progress))
         checked(candidate, group, group.timed_reference)
     except ChangedProcess:
         raise
@@ -122,36 +116,61 @@ def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
     return timed
 
 
-def _timed(wanted: tuple[PhaseName, ...], sampling: Sampling, group: Group) -> Iterator[Phase]:
-    candidate = sampling.candidate
+def _timed(wanted: tuple[PhaseName, ...], sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Phase]:
     call_s = sampling.call_s / len(wanted)
     for name in wanted:
-        alone = replace(candidate, run=candidate.phases[name])
-        yield Phase(name, sample_alone(alone, call_s, group.time, sampling.looks))
+        phase = replace(sampling.candidate, run=sampling.candidate.phases[name])
+        yield Phase(name, _samples_of(sampling, phase, group, progress, call_s=call_s))
+
+
+def _samples_of(
+    sampling: Sampling, candidate: Candidate, group: Group, progress: ProgressHooks, *, call_s: float | None = None
+) -> tuple[float, ...]:
+    """Return seconds per call of a candidate that is not the one of `sampling`, which keeps the core speeds.
+
+    A call takes about `call_s`; None: as long as one of `sampling`.
+    """
+    alone = _sampled(candidate, call_s or sampling.call_s, group, progress)
+    sampling.core_speeds += alone.core_speeds
+    return tuple(alone.samples_s)
+
+
+def _sampled(candidate: Candidate, call_s: float, group: Group, progress: ProgressHooks) -> Sampling:
+    """Return a candidate sampled by itself, by the rounds and the stopping rule of all others."""
+    alone = Sampling(candidate, call_s, first_call_s=0.0)
+    plan_rounds([alone])
+    while not alone.settled():
+        alone.take_round(group.clock, group.isolation, progress)
+    observe_cores([alone], group.isolation)
+    return alone
 
 
 # The fixed cost of a call, of the same implementation on one element, sampled like any case: a single batch, taken
 # while another library's threads spin, took a hundred times too long.
 
 
-def call_overhead_s(case: Case, group: Group, *, before: Callable[[], object] = lambda: None) -> float | None:
+def call_overhead_s(
+    case: Case, group: Group, progress: ProgressHooks, *, before: Callable[[], object] = lambda: None
+) -> float | None:
     """Return seconds of a call on one element; measured once per implementation, dtype and process.
 
     None where one element has no meaning, as for a network that pools, or cannot be called: the case itself was right.
 
     Args:
-        before: called when it has to be measured: who is called on one element may never come back.
+        case: whose implementation.
+        group: of the case.
+        progress: of the run.
+        before: called when it has to be measured: a call on one element may never return.
     """
     key = (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
     if key not in _known:
         before()
-        group.time.begin_turn(case, EXPECTED_S)
+        progress.running(case, EXPECTED_S)
         try:
-            looks: list[float] = []
-            overhead_s = _measured_s(case, group, looks)
-            if any(map(is_slow, looks)):
-                return overhead_s  # the next case measures it again
-            _known[key] = overhead_s
+            alone = _on_one_element(case, group, progress)
+            if any(map(is_slow, alone.core_speeds)):
+                return median(alone.samples_s)  # the next case measures it again
+            _known[key] = median(alone.samples_s)
         except ChangedProcess:
             raise
         except Exception as error:
@@ -160,11 +179,11 @@ def call_overhead_s(case: Case, group: Group, *, before: Callable[[], object] = 
     return _known[key]
 
 
-def _measured_s(case: Case, group: Group, looks: list[float]) -> float:
+def _on_one_element(case: Case, group: Group, progress: ProgressHooks) -> Sampling:
     smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
     brief = replace(case, options=replace(case.options, budget_s=min(BUDGET_S, case.options.budget_s)))
     candidate = replace(group.build(brief, smallest, group.inputs(smallest)), flush=None)
-    group.time.wait_for_idle_threads()
-    with group.time.isolate_core():
-        call_s, _ = warm_up(candidate, group.time.clock, BUDGET_S)  # its library and its core are warm already
-    return median(sample_alone(candidate, call_s, group.time, looks))
+    group.isolation.wait_for_idle_threads()
+    with group.isolation.isolate_core():
+        call_s, _ = warm_up(candidate, group.clock, BUDGET_S)  # its library and its core are warm already
+    return _sampled(candidate, call_s, group, progress)

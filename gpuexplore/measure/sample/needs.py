@@ -1,7 +1,7 @@
 """The need for further rounds: medians that are not known well enough, and pairs whose order is open.
 
 Cases of one group are compared with each other, by ratios round by round. A ratio is decided when the two ends of its
-interval are on one side of 1, with what processes differ by included; or when more rounds cannot decide it.
+interval are on one side of 1, the spread between processes included; or when more rounds cannot decide it.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,22 @@ from gpuexplore.measure.sample.timing import Sampling
 
 ENOUGH_ROUNDS = 3  # that every case gets, before any gets more
 SLOW_CALLS = 3  # that are timed, after the first one
-NARROW = 0.03  # half width of the interval over the median: far less than processes differ by
-OF_RATIOS = 0.04  # natural logarithm: so far a ratio differs from process to process
-HOPELESS = 0.5  # of that: an interval which is narrower by itself gains nothing by more rounds
-VARIES_MORE = 3.0  # times as far do medians and ratios of cases differ that waited for cores (benchmarks/README.md)
+NARROW = 0.03  # half width of the interval over the median: far less than the spread between processes
+BETWEEN_PROCESS_LOG_SD = 0.04  # spread of a ratio from process to process, as a natural logarithm
+MIN_USEFUL_HALF_WIDTH = 0.5  # of that: more rounds of a pair whose interval is narrower decide nothing
+WAITED_VARIATION = 3.0  # factor on the spread of cases that waited for cores (benchmarks/README.md)
+NO_NEED = (0, 0.0)
 
 
 def need(samplings: Sequence[Sampling]) -> tuple[int, float]:
-    """Return how much a group needs rounds: first those that it lacks, then its widest interval.
+    """Return the scheduling priority of a group: first the rounds that it lacks, then its widest interval.
 
-    Equal to (0, 0.0) when it needs none.
+    Equal to NO_NEED when it needs none.
     """
     lacking = max((_lacking(sampling) for sampling in samplings), default=0)
-    wide = [half for each in samplings if (half := half_width(each)) > NARROW * _varies(each) and not is_complete(each)]
+    wide = [
+        half for each in samplings if (half := half_width(each)) > NARROW * _variation(each) and not is_complete(each)
+    ]
     pairs = [_pair_half_width(*pair) for pair in combinations(samplings, 2) if is_open(*pair)]
     return lacking, max([*wide, *pairs], default=0.0)
 
@@ -38,21 +41,22 @@ def half_width(sampling: Sampling) -> float:
 
 
 def is_open(this: Sampling, other: Sampling) -> bool:
-    """Return whether more rounds may tell which of two cases of a group is faster."""
+    """Return whether more rounds may decide which of two cases of a group is faster."""
     if is_complete(this) or is_complete(other):
         return False
     interval = _interval_of_ratios(this, other)
     if interval is None:
         return True
-    low, high, of_ratios = log(interval[0]), log(interval[1]), OF_RATIOS * max(_varies(this), _varies(other))
-    if low > of_ratios or high < -of_ratios:
+    low, high = map(log, interval)
+    log_sd = BETWEEN_PROCESS_LOG_SD * max(_variation(this), _variation(other))
+    if low > log_sd or high < -log_sd:
         return False
-    return (high - low) / 2 > HOPELESS * of_ratios
+    return (high - low) / 2 > MIN_USEFUL_HALF_WIDTH * log_sd
 
 
-def _varies(sampling: Sampling) -> float:
-    """Return how many times as much its median varies from process to process as on a quiet machine."""
-    return VARIES_MORE if (sampling.waited_share or 0.0) > WAITED_ABOVE else 1.0
+def _variation(sampling: Sampling) -> float:
+    """Return the factor by which its median varies more from process to process than on a quiet machine."""
+    return WAITED_VARIATION if (sampling.waited_share or 0.0) > WAITED_ABOVE else 1.0
 
 
 def _pair_half_width(this: Sampling, other: Sampling) -> float:
@@ -71,5 +75,5 @@ def _lacking(sampling: Sampling) -> int:
 
 
 def is_complete(sampling: Sampling) -> bool:
-    """Return whether it gets no more rounds, whatever they would tell."""
+    """Return whether it gets no more rounds, whatever its intervals."""
     return sampling.checked_call is not None and sampling.rounds >= SLOW_CALLS

@@ -11,6 +11,7 @@ from itertools import chain, repeat
 from math import inf
 from random import Random
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import Cancelled, Unsupported
 from gpuexplore.core.model import Case, Device, Measurement, Shape
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S, Candidate, cache_mode, flush_bytes, unsupported
@@ -21,14 +22,14 @@ from gpuexplore.measure.check.guard import (
     check_memory,
     estimate_call_s,
     host_bytes,
-    host_bytes_beside,
+    host_bytes_of_large,
     limit_s,
     needed_bytes,
 )
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.spot_checks import check_inputs, checked
 from gpuexplore.measure.conditions.environment import free_bytes
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.conditions.spread import with_spread_of_calls
 from gpuexplore.measure.sample.slow_cases import take_first_calls_s
 from gpuexplore.measure.sample.timing import (
@@ -47,7 +48,7 @@ SLOW_AT_LEAST = 2  # calls, after the first one
 ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
 
 
-def prepare(case: Case, group: Group) -> Sampling:
+def prepare(case: Case, group: Group, progress: ProgressHooks) -> Sampling:
     """Return `case` checked, warmed up and ready to be sampled.
 
     Raises:
@@ -56,32 +57,31 @@ def prepare(case: Case, group: Group) -> Sampling:
     probed_s = _check_limits(case, group)
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
     candidate.poison()
-    group.time.wait_for_idle_threads()
-    once_s = candidate.first_call_s(group.time.clock)
+    group.isolation.wait_for_idle_threads()
+    once_s = candidate.first_call_s(group.clock)
     first_calls_s = probed_s + once_s
     first_call_s = take_first_calls_s(case) + first_calls_s
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
-    if once_s >= WAKING_CALL_S and (slow := _slow(candidate, group, first_call_s)):
+    if once_s >= WAKING_CALL_S and (slow := _slow(candidate, group, first_call_s, progress)):
         return replace(slow, accuracy=accuracy, first_calls_s=first_calls_s)
     at_least_s = WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
-    with group.time.undisturbed(at_least_s), group.time.isolate_core():
-        call_s, fastest_s = warm_up(candidate, group.time.clock, at_least_s)
+    with group.isolation.exclude_servers(at_least_s), group.isolation.isolate_core():
+        call_s, fastest_s = warm_up(candidate, group.clock, at_least_s)
     check_duration(case, fastest_s)  # the fastest: a busy moment must not skip a case
     candidate.poison()  # so that the check after sampling sees what the timed calls wrote
     return Sampling(candidate, call_s, first_call_s, accuracy=accuracy, first_calls_s=first_calls_s)
 
 
-def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling | None:
+def _slow(candidate: Candidate, group: Group, first_call_s: float, progress: ProgressHooks) -> Sampling | None:
     """Return the sampling of a call that takes long, with its first samples; None where one of them does not.
 
     Waking threads does not show in such a call, so each timed one computes with values of its own and is checked. Two
-    are, before it is believed: beside others some calls wait as long for a core, and one sample tells nothing.
+    are, before the call counts as slow: on a busy machine some calls wait as long for a core.
     """
-    references = _references(group)
+    take = partial(_checked_call_s, candidate, group, _references(group), progress)
     samples_s = list[float]()
-    take: Callable[[], float] = lambda: _checked_call_s(candidate, group, references)  # noqa: E731
     while len(samples_s) < SLOW_AT_LEAST:
         samples_s.append(take())
         if samples_s[-1] < WAKING_CALL_S:
@@ -100,21 +100,22 @@ def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling |
 
 
 def _references(group: Group) -> Iterator[AnyReference]:
-    """Yield what timed calls compute with that are checked one by one: values that none of them has met."""
+    """Yield the references of timed calls that are checked one by one: values that no call has met."""
     if group.data != "normal":
         return repeat(group.timed_reference)
     return chain([group.other_reference], group.unseen_references())
 
 
-def _checked_call_s(candidate: Candidate, group: Group, references: Iterator[AnyReference]) -> float:
+def _checked_call_s(
+    candidate: Candidate, group: Group, references: Iterator[AnyReference], progress: ProgressHooks
+) -> float:
     """Return seconds of a call on the next values, over a poisoned output, which is checked afterwards."""
     reference = next(references)
-    time = group.time
-    time.begin_turn(candidate.case, None)
+    progress.running(candidate.case, None)
     candidate.load(reference.inputs)
     candidate.poison()
-    time.wait_for_idle_threads()
-    with time.undisturbed(WAKING_CALL_S), time.isolate_core():
+    group.isolation.wait_for_idle_threads()
+    with group.isolation.exclude_servers(WAKING_CALL_S), group.isolation.isolate_core():
         (sample_s,) = candidate.timer.sample(candidate.run, calls=1, flush=candidate.flush)
     candidate.backend.synchronize(candidate.case.device)
     checked(candidate, group, reference)
@@ -149,8 +150,10 @@ def _check_memory(case: Case, group: Group) -> None:
         needed += FLUSHED * flush_bytes(group.device)
     check_memory(needed, free_bytes(group.device), group.device)
     if group.device.kind != "cpu":
-        here = host_bytes(*of_case) if group.place is None else host_bytes_beside(group.operation, case.shape)
-        check_memory(here, free_bytes(HOST), HOST)
+        on_host = (
+            host_bytes(*of_case) if group.torch_device is None else host_bytes_of_large(group.operation, case.shape)
+        )
+        check_memory(on_host, free_bytes(HOST), HOST)
 
 
 def _probed_s(case: Case, group: Group, costs_s: list[float], shape: Shape) -> float:
@@ -162,57 +165,54 @@ def _probed_s(case: Case, group: Group, costs_s: list[float], shape: Shape) -> f
         costs_s: gets what the first call cost.
         shape: a small one.
     """
-    time = group.time
     candidate = group.build(case, shape, group.inputs(shape))
-    time.wait_for_idle_threads()
-    first_s = candidate.first_call_s(time.clock)
-    with time.undisturbed(first_s), time.isolate_core():
-        call_s = candidate.first_call_s(time.clock)
-        if call_s > PROBE_S:  # a busy moment, or a call that takes long: the fastest of three tells
-            call_s = min(call_s, *(candidate.first_call_s(time.clock) for _ in range(2)))
+    group.isolation.wait_for_idle_threads()
+    first_s = candidate.first_call_s(group.clock)
+    with group.isolation.exclude_servers(first_s), group.isolation.isolate_core():
+        call_s = candidate.first_call_s(group.clock)
+        if call_s > PROBE_S:  # a busy moment, or a call that takes long: the fastest of three counts
+            call_s = min(call_s, *(candidate.first_call_s(group.clock) for _ in range(2)))
     costs_s.append(max(0.0, first_s - call_s))
     return call_s
 
 
-# Candidates that are no cases of an operation, timed in turns by the rules of all others.
+# Candidates that are no cases of an operation, timed in rounds by the rules of all others.
 
 
-def warmed(candidate: Candidate, check: Callable[[], None], time: Timekeeper) -> Sampling:
+def warmed(candidate: Candidate, check: Callable[[], None], clock: Clock, isolation: Isolation) -> Sampling:
     """Return a candidate that was called, checked and warmed up.
 
     Args:
+        candidate: built.
         check: raises where the call did not do what it should.
+        clock: in nanoseconds.
+        isolation: of the calls.
     """
-    time.wait_for_idle_threads()
-    first_call_s = candidate.first_call_s(time.clock)
+    isolation.wait_for_idle_threads()
+    first_call_s = candidate.first_call_s(clock)
     check()
     at_least_s = WARM_UP_S if candidate.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
-    with time.undisturbed(at_least_s), time.isolate_core():
-        call_s, _ = warm_up(candidate, time.clock, at_least_s)
+    with isolation.exclude_servers(at_least_s), isolation.isolate_core():
+        call_s, _ = warm_up(candidate, clock, at_least_s)
     return Sampling(candidate, call_s, first_call_s)
 
 
-def sample_all(samplings: Sequence[Sampling], cancelled: Callable[[], bool], time: Timekeeper) -> None:
+def sample_all(samplings: Sequence[Sampling], clock: Clock, isolation: Isolation, progress: ProgressHooks) -> None:
     """Take rounds of all until each has settled.
 
     Raises:
         Cancelled: the user asked to stop; or whatever a call raised.
     """
     plan_rounds(samplings)
-    errors: list[Exception] = []
-    sample_in_rounds(
-        {sampling.candidate.case: sampling for sampling in samplings},
-        time=time,
-        random=Random(len(samplings)),
-        cancelled=lambda: cancelled() or bool(errors),
-        settle=lambda _, error: errors.append(error) if error else None,
-    )
-    if errors:
-        raise errors[0]
-    if cancelled():
+    by_case = {sampling.candidate.case: sampling for sampling in samplings}
+    random = Random(len(samplings))
+    for _, error in sample_in_rounds(by_case, random, clock=clock, isolation=isolation, progress=progress):
+        if error is not None:
+            raise error
+    if progress.cancelled():
         raise Cancelled("cancelled while it was being measured")
 
 
 def measurement_of(sampling: Sampling) -> Measurement:
-    """Return what was sampled, with how far processes lie apart."""
+    """Return what was sampled, with the spread between processes."""
     return with_spread_of_calls(sampling.measurement(), sampling.candidate.device)

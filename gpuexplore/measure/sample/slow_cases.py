@@ -1,10 +1,10 @@
-"""Seconds of calls that this process has seen, by which a case whose calls take long is left for later.
+"""Seconds of calls in this process, by which a case whose calls take long is left for later.
 
 A first pass makes about ten calls of each case, so that a chart stands within a second; one of two seconds a call, as a
 product in fp16 that a processor computes in a loop, would keep the others of a queue waiting for twenty.
 
-Also what the very first call of an implementation cost, compilation, loading of libraries and caches, where that was
-one on a single element, as in a worker that warms up: it is reported once, with the first case that uses the
+Also the cost of the very first call of an implementation, compilation, loading of libraries and caches, where that was
+a call on a single element, as in a worker that warms up: it is reported once, with the first case that uses the
 implementation afterwards.
 """
 
@@ -23,7 +23,7 @@ _first_calls_s: dict[tuple[str, str, str, str], float] = {}
 
 
 def note(result: Result) -> None:
-    """Keep how long a call of the case of `result` takes, in place of what its implementation took before."""
+    """Keep the seconds of a call of the case of `result`, instead of the earlier ones of its implementation."""
     if result.status is not Status.OK or result.measurement is None:
         return
     if len(_seen) >= MOST_KINDS:
@@ -46,11 +46,11 @@ def _kind(case: Case) -> Kind:
 
 
 def note_first_calls(case: Case, first_s: float, next_s: float) -> None:
-    """Add how much longer the first call of the implementation of `case` took than the next one."""
+    """Add the excess of the first call of the implementation of `case` over the next one."""
     key = (case.operation, case.implementation, case.dtype, case.device)
     _first_calls_s[key] = _first_calls_s.get(key, 0.0) + max(0.0, first_s - next_s)
 
 
 def take_first_calls_s(case: Case) -> float:
-    """Return the seconds that are noted for the implementation of `case`, and forget them."""
+    """Return the seconds noted for the implementation of `case`, and reset them."""
     return _first_calls_s.pop((case.operation, case.implementation, case.dtype, case.device), 0.0)

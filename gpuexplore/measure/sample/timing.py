@@ -5,8 +5,8 @@ order, until each has settled: the 95 % interval of its median is within 1 % of 
 budget is spent. Every sample of a round that counts is kept.
 
 A sample is what a caller in a loop would see. So a round begins with untimed calls, until a pause before it does not
-show any more, and is long: 24 samples of a quarter of a millisecond, so
-that what takes a core for 4 ms, as schedulers do, hits few of them. What else is looked at lies between the rounds.
+show any more, and is long: 24 samples of a quarter of a millisecond, so that an interruption of 4 ms, a scheduler's
+time slice, hits few of them. All other observations lie between the rounds.
 
 A round that web servers of this host disturbed, by the CPU time they used and not by what its samples say, is taken
 once more; the less disturbed take counts.
@@ -15,6 +15,8 @@ once more; the less disturbed take counts.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from random import Random
 
 from gpuexplore.backends.timer import Clock
@@ -23,42 +25,26 @@ from gpuexplore.core.statistics import median, median_interval
 from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.environment import resident_bytes
-from gpuexplore.measure.conditions.idle_threads import Timekeeper, longest_wait_s
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks, longest_wait_s
 
 WARM_UP_S = 5e-3
 WARM_UP_CALLS = 2
 WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
-ROUND_SAMPLES = 24  # samples of one implementation before it is another's turn
+ROUND_SAMPLES = 24  # samples of one implementation before the next one's round
 CLOCK = "_clock"  # of the host's timer
 FEW_SAMPLES = 2  # where each takes long
 LONG_CALL_S = 5e-3
 MIN_SAMPLES = 10
-DISTURBED_SHARE = 0.02  # of a core, which web servers used during a round: it is taken again
+DISTURBED_SHARE = 0.02  # of a core, used by web servers during a round: above it, it is taken again
 PRECISION = 0.01  # half width of the interval over the median
 
-# Of what a call has no business to change while it is timed, samples that were taken and what takes them: puts back
-# what has changed, and then returns the name of its implementation.
+# A guard of what a timed call must not change, the samples taken so far and the timer: restores what has changed, and
+# then returns the name of its implementation.
 Seal = Callable[[], str | None]
 
-
-@dataclass(frozen=True, slots=True)
-class _Take:
-    """The samples of a round as they were taken once.
-
-    Attributes:
-        lasted_s: seconds, those of the calls that wake threads included.
-        disturbed_s: CPU seconds that web servers of this host used meanwhile.
-        waited_s: of that thread which waited longest for a core; None is unknown.
-    """
-
-    samples_s: Sequence[float]
-    lasted_s: float
-    disturbed_s: float
-    waited_s: float | None
-
-    @property
-    def is_disturbed(self) -> bool:
-        return self.disturbed_s > DISTURBED_SHARE * self.lasted_s
+# A round as it was taken once: CPU seconds that web servers of this host used meanwhile; seconds that it lasted, the
+# calls that wake threads included; those of the thread that waited longest for a core, None is unknown; its samples.
+Taken = tuple[float, float, float | None, Sequence[float]]
 
 
 @dataclass(slots=True)
@@ -70,16 +56,16 @@ class Sampling:
         calls: of a sample; of a round, where the timer gives a sample of every call.
         per_round: how often a round asks the timer for samples.
         rounds: that were taken.
-        spent_s: wall seconds of them, with all that waits and looks.
+        spent_s: wall seconds of them, with waits and observations.
         other_values: inside it, a round that does not count computes with other values; checks its output at the end.
-            Entered once, before the round that `rounds_before_other_values` precede.
+            Entered once, after `rounds_before_other_values` rounds.
         checked_call: takes one sample of a slow call and checks its output; None: calls are timed in rounds.
-        looks: how fast the slowest core ran between rounds, of its usual rate; none where nothing is known.
+        core_speeds: of the slowest core between rounds, of its usual rate; empty where not observed.
         grown_bytes: by which this process grew during its rounds.
         lasted_s: seconds of the rounds that count, without what lies between them; in which
         waited_s: threads waited for a core, the longest-waiting one of each round; None is unknown.
-        accuracy: of its first output; None: nobody compared it with a reference.
-        first_calls_s: seconds of first calls that were made for it; not of those of a worker that warmed up before.
+        accuracy: of its first output; None: it was not compared with a reference.
+        first_calls_s: seconds of first calls that were made for it; not of a worker's warm-up before.
     """
 
     candidate: Candidate
@@ -93,7 +79,7 @@ class Sampling:
     other_values: Callable[[], AbstractContextManager[None]] | None = None
     rounds_before_other_values: int = 0
     checked_call: Callable[[], float] | None = None
-    looks: list[float] = field(default_factory=list)
+    core_speeds: list[float] = field(default_factory=list)
     grown_bytes: int = 0
     lasted_s: float = 0.0
     waited_s: float | None = None
@@ -102,7 +88,7 @@ class Sampling:
 
     @property
     def waited_share(self) -> float | None:
-        """The share of its rounds in which it waited for a core that others had; None is unknown."""
+        """The share of its rounds in which it waited for a core in use by others; None is unknown."""
         return min(1.0, self.waited_s / self.lasted_s) if self.waited_s is not None and self.lasted_s else None
 
     @property
@@ -120,57 +106,61 @@ class Sampling:
         """About how many seconds a round takes: its samples, and the calls that wake threads."""
         return self.per_round * self.calls * self.call_s + max(LEAST_S, self.call_s)
 
-    def take_round(self, time: Timekeeper) -> None:
+    def take_round(self, clock: Clock, isolation: Isolation, progress: ProgressHooks) -> None:
         """Add one round of samples, with other libraries' threads asleep and the library's own awake."""
-        began_ns = time.clock()
+        began_ns = clock()
         if self.checked_call is not None:
             self.samples_s.append(self.checked_call())
         else:
-            self.samples_s += self._samples(time)
+            take = partial(self._take, clock, isolation, progress)
+            samples_s: Sequence[float] = ()
+            for values, count in self._values_of_round(progress):
+                with values():  # one line for both: a call must not see in its stack whether it is checked
+                    samples_s = self._undisturbed(take, count)
+            self.samples_s += samples_s
         self.rounds += 1
-        self.spent_s += (time.clock() - began_ns) * 1e-9
+        self.spent_s += (clock() - began_ns) * 1e-9
 
-    def _samples(self, time: Timekeeper) -> Sequence[float]:
-        taken: Sequence[float] = ()
-        for values, samples in self._values_of_round(time):
-            with values():  # one line for both: a call must not tell from its stack whether it is checked
-                taken = self._undisturbed(time, samples)
-        return taken
-
-    def _values_of_round(self, time: Timekeeper) -> Iterator[tuple[Callable[[], AbstractContextManager[None]], int]]:
-        """Yield what a round computes with and its samples: once, before the values that are timed, others for one."""
+    def _values_of_round(
+        self, progress: ProgressHooks
+    ) -> Iterator[tuple[Callable[[], AbstractContextManager[None]], int]]:
+        """Yield the values a round computes with and its count of samples: other values once, for one sample, first."""
         self.rounds_before_other_values -= 1
         if self.other_values is not None and self.rounds_before_other_values == -1:
-            time.begin_turn(self.candidate.case, None)  # making and comparing values may take longer than a round
+            progress.running(self.candidate.case, None)  # making and comparing values may take longer than a round
             yield self.other_values, 1
         yield nullcontext, self.per_round
 
-    def _undisturbed(self, time: Timekeeper, samples: int) -> Sequence[float]:
-        """Return the samples of a round; of two where the first was disturbed, those that were less so."""
+    def _undisturbed(self, take: Callable[[int], Taken], count: int) -> Sequence[float]:
+        """Return the samples of a round; of two where the first was disturbed, the less disturbed ones."""
         before_bytes = resident_bytes()
-        taken = self._take(time, samples)
-        if taken.is_disturbed:
-            taken = min(taken, self._take(time, samples), key=lambda take: take.disturbed_s)
+        taken = take(count)
+        disturbed_s, lasted_s, *_ = taken
+        if disturbed_s > DISTURBED_SHARE * lasted_s:
+            taken = min(taken, take(count), key=itemgetter(0))
         self.grown_bytes += resident_bytes() - before_bytes
-        if taken.waited_s is not None:
-            self.waited_s, self.lasted_s = (self.waited_s or 0.0) + taken.waited_s, self.lasted_s + taken.lasted_s
-        return taken.samples_s
+        _, lasted_s, waited_s, samples_s = taken
+        if waited_s is not None:
+            self.waited_s = (self.waited_s or 0.0) + waited_s
+            self.lasted_s += lasted_s
+        return samples_s
 
-    def _take(self, time: Timekeeper, samples: int) -> _Take:
-        time.wait_for_idle_threads()
-        with time.undisturbed(self.round_s) as disturbed_s, time.isolate_core():
-            time.begin_turn(self.candidate.case, self.round_s)
-            waits_s, start = time.thread_waits(), time.clock()
-            wake(self.candidate, self.call_s, time.clock)
+    def _take(self, clock: Clock, isolation: Isolation, progress: ProgressHooks, count: int) -> Taken:
+        isolation.wait_for_idle_threads()
+        with isolation.exclude_servers(self.round_s) as disturbed_s, isolation.isolate_core():
+            progress.running(self.candidate.case, self.round_s)
+            waits_s = isolation.thread_waits()
+            began_ns = clock()
+            wake(self.candidate, self.call_s, clock)
             samples_s = [
                 sample
-                for _ in range(samples)
+                for _ in range(count)
                 for sample in self.candidate.timer.sample(
                     self.candidate.run, calls=self.calls, flush=self.candidate.flush
                 )
             ]
-            lasted_s = (time.clock() - start) * 1e-9
-            return _Take(samples_s, lasted_s, disturbed_s(), longest_wait_s(waits_s, time.thread_waits()))
+            lasted_s = (clock() - began_ns) * 1e-9
+            return disturbed_s(), lasted_s, longest_wait_s(waits_s, isolation.thread_waits()), samples_s
 
     def is_precise(self) -> bool:
         """Whether the interval of the median is narrow."""
@@ -198,7 +188,7 @@ def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[floa
 
 
 def plan_rounds(samplings: Sequence[Sampling]) -> None:
-    """Decide calls per sample and samples per round: those of a fast call last no less beside a slow one."""
+    """Decide calls per sample and samples per round: those of a fast call last no less next to a slow one."""
     for sampling in samplings:
         timer, call_s = sampling.candidate.timer, sampling.call_s
         is_timed_once = timer.one_sample_per_call or sampling.checked_call is not None or call_s >= WAKING_CALL_S
@@ -210,7 +200,7 @@ def plan_rounds(samplings: Sequence[Sampling]) -> None:
 
 
 def sealed(samplings: Iterable[Sampling]) -> list[Seal]:
-    """Return the seals of `samplings` as they are now."""
+    """Return the seals of `samplings` in their present state."""
     return list(map(_seal, samplings))
 
 
@@ -238,77 +228,57 @@ def check_seals(seals: Iterable[Seal]) -> None:
     """Check that a round changed no samples that were taken before, and no timer.
 
     Raises:
-        IncorrectOutput: it did; all is as it was.
+        IncorrectOutput: it did; everything is restored.
     """
     if broken := [name for seal in seals if (name := seal())]:
         raise IncorrectOutput(f"it changed the samples or the timer of {', '.join(broken)}")
 
 
-def take_turn(
-    samplings: Mapping[Case, Sampling], time: Timekeeper, random: Random, failed: Callable[[Case, Exception], None]
-) -> None:
-    """Take a round of each of a group's `samplings`, in random order, and look at the cores afterwards.
+def take_rounds(
+    samplings: Mapping[Case, Sampling], random: Random, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
+) -> Iterator[tuple[Case, Exception]]:
+    """Take a round of each of a group's `samplings`, in random order, and observe the cores afterwards.
 
-    Args:
-        failed: gets a case whose call raised, and what.
+    Yields:
+        Each case whose call raised, with the exception, before the next round.
     """
     for case in random.sample(list(samplings), len(samplings)):
         seals = sealed(samplings.values())
         try:
-            samplings[case].take_round(time)
+            samplings[case].take_round(clock, isolation, progress)
             check_seals(seals)
         except Exception as error:
-            failed(case, error)
-    look(samplings.values(), time)
+            yield case, error
+    observe_cores(samplings.values(), isolation)
 
 
-def look(samplings: Iterable[Sampling], time: Timekeeper) -> None:
-    """Keep for each of `samplings` how fast the cores run that it computes on, where somebody looks."""
-    if time.look_at_cores is None:
+def observe_cores(samplings: Iterable[Sampling], isolation: Isolation) -> None:
+    """Keep for each of `samplings` how fast the cores run that it computes on, where that is observed."""
+    if isolation.core_speed is None:
         return
     for sampling in samplings:
         if sampling.candidate.device.kind == "cpu":
-            seen = time.look_at_cores(sampling.candidate.threads, time.wait_for_idle_threads)
-            sampling.looks += [] if seen is None else [seen]
+            speed = isolation.core_speed(sampling.candidate.threads, isolation.wait_for_idle_threads)
+            sampling.core_speeds += [] if speed is None else [speed]
 
 
 def sample_in_rounds(
-    samplings: Mapping[Case, Sampling],
-    *,
-    time: Timekeeper,
-    random: Random,
-    cancelled: Callable[[], bool],
-    settle: Callable[[Case, Exception | None], None],
-) -> None:
-    """Take rounds of all `samplings` in turns; call `settle` with each case that is done.
+    samplings: Mapping[Case, Sampling], random: Random, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
+) -> Iterator[tuple[Case, Exception | None]]:
+    """Take rounds of all `samplings`, one of each after the other, until each is done or the run is cancelled.
 
     A case is done when all have settled, so that their rounds can be paired, when its budget is spent, or when its call
-    raised: then the exception goes along. Returns early, with the unsettled ones left, when `cancelled` says so.
+    raised.
+
+    Yields:
+        Each case that is done, with the exception of its call.
     """
     active = dict(samplings)
-
-    def end(case: Case, error: Exception | None) -> None:
-        del active[case]
-        settle(case, error)
-
-    while active and not cancelled():
-        take_turn(active, time, random, end)
+    while active and not progress.cancelled():
+        for case, error in take_rounds(active, random, clock=clock, isolation=isolation, progress=progress):
+            del active[case]
+            yield case, error
         have_settled = all(sampling.settled() for sampling in active.values())
         for case in [case for case, sampling in active.items() if have_settled or sampling.has_spent()]:
-            end(case, None)
-
-
-def sample_alone(candidate: Candidate, call_s: float, time: Timekeeper, looks: list[float]) -> tuple[float, ...]:
-    """Return seconds per call of one candidate, by the rounds and the stopping rule of all others.
-
-    Args:
-        call_s: about how long a call takes.
-        looks: gets how fast the slowest core ran between the rounds.
-    """
-    alone = Sampling(candidate, call_s, first_call_s=0.0)
-    plan_rounds([alone])
-    while not alone.settled():
-        alone.take_round(time)
-    look([alone], time)
-    looks += alone.looks
-    return tuple(alone.samples_s)
+            del active[case]
+            yield case, None

@@ -11,8 +11,8 @@ from gpuexplore.activity import kind_named
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.errors.measure import ERRORS, Provoked, error_named, perform, provoked
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from tests.analysis.made import device
+from tests.measure.fakes import run_with
 
 CPU = device()
 EXPECTED = {
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.long
 
 def performed(name, cancelled=False):
     payloads = []
-    perform({"name": name}, CPU, report=payloads.append, cancelled=lambda: cancelled, time=Timekeeper())
+    perform({"name": name}, CPU, **run_with(payloads.append, lambda: cancelled))
     return [decode(Provoked, payload) for payload in payloads]
 
 
@@ -85,7 +85,7 @@ def test_an_error_that_this_machine_cannot_show_says_why(monkeypatch):
 @pytest.mark.parametrize("arguments", [{}, {"name": "voodoo"}])
 def test_an_unknown_error_is_named_with_those_there_are(arguments):
     with pytest.raises(InvalidInput, match="accepted are no-cuda, device-mismatch"):
-        perform(arguments, CPU, report=print, cancelled=lambda: False, time=Timekeeper())
+        perform(arguments, CPU, **run_with(print))
 
 
 def test_what_was_cancelled_is_not_provoked():

@@ -11,8 +11,7 @@ from gpuexplore.features.tensors import measure
 from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 from gpuexplore.features.tensors.measure import check_read, elements_of, layout_of, perform, readers
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
+from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate, run_with
 
 NAMES = ("loop contiguous", "loop strided", "copy contiguous", "copy strided")
 
@@ -33,8 +32,9 @@ def reported(monkeypatch):
     def performed(cancelled=lambda: False, readers_of=made, **seconds):
         clock, events = FakeClock(tick_ns=100), []
         monkeypatch.setattr(measure, "readers", lambda *_: readers_of(clock, **seconds))
-        time = Timekeeper(clock=clock, wait_for_idle_threads=lambda: None)
-        perform({"rows": "30", "columns": "20"}, CPU, report=events.append, cancelled=cancelled, time=time)
+        perform(
+            {"rows": "30", "columns": "20"}, CPU, **run_with(events.append, cancelled, clock=clock, isolation=QUIET)
+        )
         return events
 
     return performed
@@ -42,11 +42,10 @@ def reported(monkeypatch):
 
 def test_a_device_that_torch_alone_finds_is_refused(monkeypatch):
     monkeypatch.setattr(measure, "readers", None)
-    time = Timekeeper(clock=FakeClock(), wait_for_idle_threads=lambda: None)
     device = Device("mps:0", "mps", "a made-up GPU")
 
     with pytest.raises(Unsupported, match="a strided read needs a CPU or an NVIDIA GPU, and mps:0 is Apple MPS"):
-        perform({"rows": "30", "columns": "20"}, device, report=print, cancelled=bool, time=time)
+        perform({"rows": "30", "columns": "20"}, device, **run_with(print, bool, clock=FakeClock(), isolation=QUIET))
 
 
 def test_the_ratio_of_strided_over_contiguous_is_that_of_the_calls(reported):
@@ -133,15 +132,13 @@ def test_other_arguments_are_refused_by_name(arguments, named):
 def test_what_memory_cannot_hold_is_not_built(monkeypatch):
     monkeypatch.setattr(measure, "free_bytes", lambda _: 1000)
     with pytest.raises(TooLarge, match="cpu has 1000 B free"):
-        perform(
-            {"rows": "300", "columns": "300"}, CPU, report=print, cancelled=lambda: False, time=Timekeeper(FakeClock())
-        )
+        perform({"rows": "300", "columns": "300"}, CPU, **run_with(print, clock=FakeClock()))
 
 
 @pytest.mark.slow
 def test_a_real_transpose_is_measured():
     events = []
-    perform({"rows": "300", "columns": "200"}, CPU, report=events.append, cancelled=lambda: False, time=Timekeeper())
+    perform({"rows": "300", "columns": "200"}, CPU, **run_with(events.append))
 
     (report,) = events
     assert tuple(report["readings"]) == NAMES

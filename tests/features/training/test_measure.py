@@ -16,9 +16,9 @@ from gpuexplore.features.training import measure as training
 from gpuexplore.features.training.measure import MODES, PRESETS, activity_of, joined, needed_bytes, perform, read_setup
 from gpuexplore.features.training.measure.recorder import Recorder, warm_up
 from gpuexplore.features.training.measure.setup import OPTIMIZERS, most_processes
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from tests.analysis.made import device
 from tests.features.training.made_training import MS, fp16, mode, report
+from tests.measure.fakes import QUIET, run_with
 
 CPU = replace(device(), cores=2)
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_trained_is_named_with_what_can(arguments, words):
 def test_nothing_runs_before_the_arguments_are_checked():
     reports = []
     with pytest.raises(InvalidInput):
-        perform({"steps": "0"}, CPU, report=reports.append, cancelled=lambda: False, time=Timekeeper())
+        perform({"steps": "0"}, CPU, **run_with(reports.append))
     assert reports == []
 
 
@@ -174,7 +174,7 @@ def trained(cancelled=lambda: False, **arguments):
     payloads, threads = [], torch.get_num_threads()
     torch.set_num_threads(1)  # two would wait for each other where tests run beside other work
     try:
-        perform(arguments, CPU, report=payloads.append, cancelled=cancelled, time=Timekeeper())
+        perform(arguments, CPU, **run_with(payloads.append, cancelled))
     finally:
         torch.set_num_threads(threads)
     return joined(payloads)
@@ -267,9 +267,7 @@ def test_what_others_took_of_the_cpu_comes_with_the_last_report(monkeypatch):
     perform(
         {"model": "3-10-2", "steps": "6", "modes": "fp32"},
         CPU,
-        report=reports.append,
-        cancelled=lambda: False,
-        time=Timekeeper(wait_for_idle_threads=lambda: None),
+        **run_with(reports.append, isolation=QUIET),
     )
 
     assert [found.get("lost_cpu_share") for found in reports if found["final"]] == [pytest.approx(0.3)]

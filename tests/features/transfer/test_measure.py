@@ -24,9 +24,8 @@ from gpuexplore.features.transfer.measure.contract import (
     work_sizes_of,
 )
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.operations import OPERATIONS
-from tests.measure.fakes import CPU, GPU, FakeClock, FakeWork, candidate, measurement
+from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeWork, candidate, measurement, run_with
 from tests.waiting import DEADLINE_S
 
 
@@ -54,8 +53,7 @@ def reported(monkeypatch):
             ),
         }
         monkeypatch.setattr(transfer, "import_module", lambda name: modules[name.rpartition(".")[2]])
-        time = Timekeeper(clock=clock, wait_for_idle_threads=lambda: None)
-        perform({"operation": "matmul"}, CPU, report=payloads.append, cancelled=cancelled, time=time)
+        perform({"operation": "matmul"}, CPU, **run_with(payloads.append, cancelled, clock=clock, isolation=QUIET))
         return [decode(TransferReadings, json.loads(json.dumps(payload, allow_nan=False))) for payload in payloads]
 
     return performed
@@ -89,13 +87,13 @@ def test_what_is_cancelled_reports_nothing(reported):
 @pytest.mark.parametrize("arguments", [{}, {"operation": "voodoo"}, {"size": "3"}])
 def test_other_arguments_are_refused(arguments):
     with pytest.raises(InvalidInput):
-        perform(arguments, CPU, report=print, cancelled=lambda: False, time=Timekeeper())
+        perform(arguments, CPU, **run_with(print))
 
 
 def test_what_memory_cannot_hold_is_not_built(monkeypatch):
     monkeypatch.setattr(transfer, "free_bytes", lambda _: 1000)
     with pytest.raises(TooLarge):
-        perform({"operation": "matmul"}, CPU, report=print, cancelled=lambda: False, time=Timekeeper(FakeClock()))
+        perform({"operation": "matmul"}, CPU, **run_with(print, clock=FakeClock()))
 
 
 def test_the_kind_loads_this_module():
@@ -218,9 +216,7 @@ def test_a_cpu_is_measured():
     perform(
         {"operation": "vector_add"},
         next(device for device in discover() if device.kind == "cpu"),
-        report=payloads.append,
-        cancelled=lambda: False,
-        time=Timekeeper(),
+        **run_with(payloads.append),
     )
     moves, calls, work = (decode(TransferReadings, payload) for payload in payloads)
 

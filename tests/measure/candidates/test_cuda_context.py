@@ -12,12 +12,11 @@ from gpuexplore.core.model import Result, Shape, Status
 from gpuexplore.devices import nvml
 from gpuexplore.measure.candidates import failure
 from gpuexplore.measure.candidates.failure import breaks_context
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import contrast
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.evil import catalogue
-from tests.measure.fakes import CPU, GPU, FakeClock, case
+from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, case, run_with
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,7 @@ def gpu(monkeypatch):
 
 
 def measured(device, *names, length=257):
-    results, steady = {}, Timekeeper(FakeClock(tick_ns=100_000), lambda: None, thread_waits=dict)
+    results = {}
 
     def take(event):
         if isinstance(event, Result):
@@ -78,7 +77,7 @@ def measured(device, *names, length=257):
             results[event.case.implementation] = event
 
     group = [case(name, shape=Shape.of(n=length), device=device.id) for name in names]
-    measure_group(group, device, report=take, time=steady)
+    measure_group(group, device, **run_with(take, clock=FakeClock(tick_ns=100_000), isolation=QUIET))
     return results
 
 

@@ -15,12 +15,12 @@ from gpuexplore.core.model import Shape, Status
 from gpuexplore.measure.arrays import device_arrays, large
 from gpuexplore.measure.arrays.device_arrays import DeviceOutput
 from gpuexplore.measure.arrays.large import drawn, is_large
-from gpuexplore.measure.candidates.candidate import place_for
+from gpuexplore.measure.candidates.candidate import torch_device_for
 from gpuexplore.measure.check import guard
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.in_blocks import DeviceReference
 from gpuexplore.measure.check.inputs import Reference
-from gpuexplore.measure.check.untouched import ChangedProcess, Untouched
+from gpuexplore.measure.check.process_snapshot import ChangedProcess, ProcessSnapshot
 from gpuexplore.measure.conditions import environment
 from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import CPU, GPU, case
@@ -194,7 +194,7 @@ def test_device_that_computes_wrongly_is_not_believed(monkeypatch, what):
 
 def test_inputs_that_the_device_draws_wrongly_are_not_believed(monkeypatch):
     reference, _ = made(DTYPES["fp32"])
-    monkeypatch.setattr(device_arrays, "numbers_of", lambda places, keys: places % 65536)
+    monkeypatch.setattr(device_arrays, "quantile_at", lambda places, keys: places % 65536)
 
     with pytest.raises(GpuExploreError, match="is not what the host computes from the same inputs"):
         _ = reference.parts
@@ -214,11 +214,11 @@ def test_inputs_that_the_device_draws_wrongly_are_not_believed(monkeypatch):
     ],
 )
 def test_large_cases_that_can_be_cut_stay_on_a_gpu(monkeypatch, operation, shape, large):
-    monkeypatch.setattr(device_arrays, "place_of", lambda device: "cuda:0")
+    monkeypatch.setattr(device_arrays, "torch_device_of", lambda device: "cuda:0")
 
     assert is_large(OPERATIONS[operation], shape) == large
-    assert place_for(OPERATIONS[operation], shape, GPU) == ("cuda:0" if large else None)
-    assert place_for(OPERATIONS[operation], shape, CPU) is None
+    assert torch_device_for(OPERATIONS[operation], shape, GPU) == ("cuda:0" if large else None)
+    assert torch_device_for(OPERATIONS[operation], shape, CPU) is None
 
 
 def measured(device, name, dtype="fp32"):
@@ -254,7 +254,7 @@ def test_product_that_the_host_would_make_needs_memory_there(gpu, monkeypatch):
     monkeypatch.setattr(environment, "free_host_bytes", lambda: 1_000_000)
     assert measured(gpu, "numpy").status is Status.OK
 
-    monkeypatch.setattr(device_arrays, "place_of", lambda device: None)
+    monkeypatch.setattr(device_arrays, "torch_device_of", lambda device: None)
     result = measured(gpu, "numpy")
     assert (result.status, result.reason) == (Status.OUT_OF_MEMORY, "needs 1.39 MiB, cpu has 879 KiB free")
 
@@ -267,25 +267,25 @@ def test_large_product_that_is_wrong_is_incorrect(gpu, name):
 
 
 def test_kernel_that_changes_torch_where_it_checks_is_found_out_and_it_is_put_back():
-    untouched, square, item = Untouched(None), torch.Tensor.square, torch.Tensor.__contains__
+    process, square, item = ProcessSnapshot(None), torch.Tensor.square, torch.Tensor.__contains__
 
     torch.Tensor.square = lambda tensor: square(tensor) * 1e9  # of C++
     with pytest.raises(ChangedProcess, match=r"methods of torch\.Tensor"):
-        untouched.check()
+        process.check()
     torch.Tensor.__contains__ = lambda *_: True  # of Python
     with pytest.raises(ChangedProcess, match=r"methods of torch\.Tensor"):
-        untouched.check()
+        process.check()
     assert (torch.Tensor.square, torch.Tensor.__contains__) == (square, item)
 
     mode = torch.overrides.TorchFunctionMode()
     mode.__enter__()
     with pytest.raises(ChangedProcess, match="what intercepts torch's functions"):
-        untouched.check()
+        process.check()
 
     torch.utils._python_dispatch.TorchDispatchMode().__enter__()
     with pytest.raises(ChangedProcess, match="what intercepts torch's functions"):
-        untouched.check()
-    untouched.check()
+        process.check()
+    process.check()
 
 
 def test_torchs_functions_are_bound_before_a_kernel_can_replace_them(monkeypatch):

@@ -6,10 +6,10 @@ import torch
 from gpuexplore.core.model import Case, Result, Shape, Status
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.operations.implementation import AS_SUMMED
-from tests.measure.fakes import CPU, GPU
+from tests.measure.fakes import CPU, GPU, QUIET
 
 LONG = Shape.of(m=64, k=4096, n=64)
 
@@ -25,7 +25,7 @@ def flag():
 
 def opened(dtype, device=GPU, implementation="torch", operation="matmul", shape=LONG):
     case = Case(operation, shape, dtype, implementation, device.id)
-    return open_group([case], device, Timekeeper(lambda: 0, lambda: None, thread_waits=dict))
+    return open_group([case], device, clock=lambda: 0, isolation=QUIET)
 
 
 @pytest.mark.parametrize(("dtype", "other"), [("tf32", "fp32"), ("fp32", "tf32")])
@@ -34,12 +34,12 @@ def test_tf32_is_allowed_before_anything_is_watched_and_changing_that_is_meddlin
     group = opened(dtype)
 
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"  # as torch's implementation asks
-    group.untouched.check()
+    group.process.check()
 
     torch.backends.cuda.matmul.allow_tf32 = other == "tf32"
     with pytest.raises(IncorrectOutput, match=r"torch's precision of fp32 products"):
-        group.untouched.check()
-    group.untouched.check()
+        group.process.check()
+    group.process.check()
     assert torch.backends.cuda.matmul.allow_tf32 == (dtype == "tf32")
 
 
@@ -47,7 +47,7 @@ def test_tf32_is_allowed_before_anything_is_watched_and_changing_that_is_meddlin
 def test_kernels_in_fp32_are_right_in_a_run_that_has_tf32_too(dtypes):
     shape, events = Shape.of(m=16, k=16, n=16), []
     asked = [Case("matmul", shape, dtype, name, "cpu") for dtype in dtypes for name in ("numpy", "torch")]
-    measure_group(asked, CPU, report=events.append)
+    measure_group(asked, CPU, progress=ProgressHooks(events.append))
     found = {(one.case.dtype, one.case.implementation): one for one in events if isinstance(one, Result)}
 
     assert [found["fp32", name].status for name in ("numpy", "torch")] == [Status.OK] * 2
@@ -61,7 +61,7 @@ def test_group_that_resumes_after_one_of_another_precision_computes_in_its_own(d
     for one, is_allowed in ((group, dtype == "tf32"), (other, dtype != "tf32"), (group, dtype == "tf32")):
         one.resume()
         assert torch.backends.cuda.matmul.allow_tf32 == torch.backends.cudnn.allow_tf32 == is_allowed
-        one.untouched.check()
+        one.process.check()
 
 
 def test_convolutions_that_somebody_leaves_in_tf32_are_told_and_put_back():
@@ -69,7 +69,7 @@ def test_convolutions_that_somebody_leaves_in_tf32_are_told_and_put_back():
     torch.backends.cudnn.allow_tf32 = True
 
     with pytest.raises(IncorrectOutput, match="whether cuDNN may use TF32"):
-        group.untouched.check()
+        group.process.check()
     assert not torch.backends.cudnn.allow_tf32
 
 

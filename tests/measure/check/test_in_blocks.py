@@ -13,10 +13,10 @@ from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Shape, Status
-from gpuexplore.measure.arrays import device_arrays, large, wide
+from gpuexplore.measure.arrays import device_arrays, device_float64, large
 from gpuexplore.measure.arrays.device_arrays import DeviceOutput
+from gpuexplore.measure.arrays.device_float64 import DeviceFloat64
 from gpuexplore.measure.arrays.large import drawn, layout
-from gpuexplore.measure.arrays.wide import Wide
 from gpuexplore.measure.check import guard, in_blocks
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.in_blocks import BlockedReference
@@ -139,7 +139,7 @@ def test_blocks_expect_what_the_host_computes_from_the_same_numbers(operation, s
 
 
 def numbers(values):
-    return values.there.numpy() if isinstance(values, Wide) else np.asarray(values)
+    return values.tensor.numpy() if isinstance(values, DeviceFloat64) else np.asarray(values)
 
 
 @EACH_CASE
@@ -166,13 +166,13 @@ def test_wrong_last_element_is_found_and_named(operation, shape, dtype):
     assert re.search(named, accuracy.worst.where), accuracy.worst.where
 
 
-@pytest.mark.parametrize("function", [each for each in wide.BY_TORCH if isinstance(each, np.ufunc)], ids=str)
+@pytest.mark.parametrize("function", [each for each in device_float64.BY_TORCH if isinstance(each, np.ufunc)], ids=str)
 def test_function_on_a_device_is_that_of_numpy(function):
     values = [np.linspace(0.1, 2, 12).reshape(3, 4)[:, :3], np.linspace(0.5, 1, 9).reshape(3, 3)][: function.nin]
 
-    found = function(*(Wide(torch.from_numpy(each.copy())) for each in values))
+    found = function(*(DeviceFloat64(torch.from_numpy(each.copy())) for each in values))
 
-    np.testing.assert_allclose(found.there.numpy(), function(*values), rtol=1e-14)
+    np.testing.assert_allclose(found.tensor.numpy(), function(*values), rtol=1e-14)
 
 
 @EACH_SHAPE
@@ -202,10 +202,10 @@ def test_device_that_computes_wrongly_is_not_believed(monkeypatch, operation, sh
     reference, out = made(operation, shape, FP32)
     wrong = {
         function: lambda *of, by_torch=by_torch, **named: by_torch(*of, **named) * (1 + 1e-9)
-        for function, by_torch in wide.BY_TORCH.items()
+        for function, by_torch in device_float64.BY_TORCH.items()
         if (isinstance(function, np.ufunc) and function is not np.less) or function is np.sum
     }
-    monkeypatch.setattr(wide, "BY_TORCH", MappingProxyType({**wide.BY_TORCH, **wrong}))
+    monkeypatch.setattr(device_float64, "BY_TORCH", MappingProxyType({**device_float64.BY_TORCH, **wrong}))
     monkeypatch.setattr(device_arrays, "matmul", lambda a, b: torch.matmul(a, b) * (1 + 1e-9))
 
     with pytest.raises(GpuExploreError, match=f"float64 {operation.name} on cpu is not what the host computes"):
@@ -215,7 +215,7 @@ def test_device_that_computes_wrongly_is_not_believed(monkeypatch, operation, sh
 @EACH_SHAPE
 def test_inputs_that_the_device_draws_wrongly_are_not_believed(monkeypatch, operation, shape):
     reference, out = made(operation, shape, FP32)
-    monkeypatch.setattr(device_arrays, "numbers_of", lambda places, keys: places % 65536)
+    monkeypatch.setattr(device_arrays, "quantile_at", lambda indices, keys: indices % 65536)
 
     with pytest.raises(GpuExploreError, match="is not what the host computes from the same inputs"):
         judged(out, reference)
@@ -240,7 +240,7 @@ def test_places_that_the_host_proves_change_and_hold_the_last():
 
 
 def test_numbers_stay_on_their_device_and_an_unknown_function_is_named():
-    numbers_there = Wide(torch.ones(3, dtype=torch.float64))
+    numbers_there = DeviceFloat64(torch.ones(3, dtype=torch.float64))
 
     with pytest.raises(TypeError, match="do not become an array of the host"):
         np.asarray(numbers_there)
@@ -277,7 +277,7 @@ def test_large_sizes_need_little_of_the_host(monkeypatch, name, shape, before_gi
     monkeypatch.undo()
 
     assert guard.host_bytes(OPERATIONS[name], shape, 4) == before_gib * 2**30
-    assert guard.host_bytes_beside(OPERATIONS[name], shape) < 2 * 2**30
+    assert guard.host_bytes_of_large(OPERATIONS[name], shape) < 2 * 2**30
 
 
 @EACH_SHAPE
@@ -308,7 +308,7 @@ def test_what_the_host_holds_for_a_check_is_no_more_than_the_guard_counts(monkey
     finally:
         tracemalloc.stop()
 
-    assert held_bytes <= guard.host_bytes_beside(operation, shape) + fixed_bytes
+    assert held_bytes <= guard.host_bytes_of_large(operation, shape) + fixed_bytes
 
 
 LARGE_CASES = pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_large_case_ends_for_want_of_memory_only_where_the_host_makes_it(gpu, mo
     monkeypatch.setattr(environment, "free_host_bytes", lambda: 1_000_000)
     assert measured_there(asked, gpu).status is Status.OK
 
-    monkeypatch.setattr(device_arrays, "place_of", lambda device: None)
+    monkeypatch.setattr(device_arrays, "torch_device_of", lambda device: None)
     result = measured_there(asked, gpu)
     assert (result.status, result.reason) == (Status.OUT_OF_MEMORY, "needs 2.06 MiB, cpu has 879 KiB free")
 

@@ -15,10 +15,9 @@ from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import spot_checks
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
+from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls
-from gpuexplore.measure.check.untouched import Untouched
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from tests.measure.fakes import CPU, FakeClock
+from tests.measure.fakes import CPU, QUIET, FakeClock
 from tests.waiting import DEADLINE_S
 
 CASE = Case("vector_add", Shape.of(n=100), "fp32", "numpy", "cpu")
@@ -31,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def group(clock):
-    return open_group([CASE], CPU, Timekeeper(clock, lambda: None, thread_waits=dict))
+    return open_group([CASE], CPU, clock=clock, isolation=QUIET)
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_a_call_that_waits_for_its_threads_passes(candidate, group):
 def test_the_same_bits_are_judged_once_and_others_each_time(candidate, group, monkeypatch):
     judged = []
     monkeypatch.setattr(spot_checks, "judge", lambda *of: judged.append(of) or judge(*of))
-    group = replace(group, untouched=Untouched(None))  # which would put it back
+    group = replace(group, process=ProcessSnapshot(None))  # which would put it back
     candidate.run()
 
     for _ in range(3):
@@ -171,7 +170,7 @@ def test_what_a_call_waited_for_a_core_that_others_had_is_not_blamed_on_it(candi
         seen.append(values)
         candidate.run()
 
-    beside_others = replace(group, time=replace(group.time, thread_waits=lambda: {1: waited_s[0], 2: 0.0}))
+    beside_others = replace(group, isolation=replace(group.isolation, thread_waits=lambda: {1: waited_s[0], 2: 0.0}))
     if waited:
         check_reuse(replace(candidate, run=run), beside_others, 1e-3)
         return
@@ -193,7 +192,7 @@ def test_what_threads_waited_for_before_a_call_is_not_taken_from_it(candidate, g
         waited_s[0] += 3.5e-3
         return {1: waited_s[0]}
 
-    beside_others = replace(group, time=replace(group.time, thread_waits=thread_waits))
+    beside_others = replace(group, isolation=replace(group.isolation, thread_waits=thread_waits))
     with pytest.raises(IncorrectOutput, match="reuse earlier work"):
         check_reuse(replace(candidate, run=run), beside_others, 1e-3)
 
@@ -212,7 +211,7 @@ def test_a_wait_that_began_before_a_call_blames_nobody(candidate, group, clock, 
         seen.append(values)
         candidate.run()
 
-    beside_others = replace(group, time=replace(group.time, thread_waits=lambda: {1: waits_s[0]}))
+    beside_others = replace(group, isolation=replace(group.isolation, thread_waits=lambda: {1: waits_s[0]}))
     if wait_counts_in == "fresh" and waited_s < 2.2e-3:
         check_reuse(replace(candidate, run=run), beside_others, 1e-3)  # it may have waited as long
         return
@@ -234,7 +233,7 @@ def test_call_behind_a_look_at_the_threads_is_compared_with_one_behind_another_l
         found.run()
 
     case = replace(CASE, device=gpu.id)
-    group = open_group([case], gpu, Timekeeper(clock, lambda: None, thread_waits=look))
+    group = open_group([case], gpu, clock=clock, isolation=replace(QUIET, thread_waits=look))
     found = group.build(case, case.shape, group.timed_reference.inputs)
 
     check_reuse(replace(found, run=run), group, 5e-6)
@@ -255,7 +254,7 @@ def test_reuse_is_found_on_a_gpu_although_a_repeated_call_was_interrupted(gpu, c
         found.run()
 
     case = replace(CASE, device=gpu.id)
-    group = open_group([case], gpu, Timekeeper(clock, lambda: None, thread_waits=dict))
+    group = open_group([case], gpu, clock=clock, isolation=QUIET)
     found = group.build(case, case.shape, group.timed_reference.inputs)
 
     with pytest.raises(IncorrectOutput, match="the timed calls reuse earlier work"):
@@ -267,7 +266,7 @@ def test_honest_call_is_settled_with_one_set_of_new_values(gpu, clock, device_ki
     """They take far longer to make than a call: ten million numbers, 0.2 s."""
     device, met = CPU if device_kind == "cpu" else gpu, set()
     case = replace(CASE, device=device.id)
-    group = open_group([case], device, Timekeeper(clock, lambda: None, thread_waits=dict))
+    group = open_group([case], device, clock=clock, isolation=QUIET)
     found = group.build(case, case.shape, group.timed_reference.inputs)
 
     def run():
@@ -287,7 +286,7 @@ def test_call_that_computes_nothing_on_values_it_has_not_seen_is_not_taken_for_a
 
 def test_unseen_values_are_new_each_time_however_short_the_rows(clock):
     case = Case("softmax", Shape.of(m=50, n=2), "fp32", "numpy", "cpu")
-    group = open_group([case], CPU, Timekeeper(clock, lambda: None))
+    group = open_group([case], CPU, clock=clock, isolation=QUIET)
     values = group.unseen_references()
     met = [group.timed_reference, group.other_reference, *(next(values) for _ in range(9))]
 

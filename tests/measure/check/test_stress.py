@@ -10,10 +10,9 @@ from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.stress import UNCHANGED, check_often, cores_of, stresses, weakness
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import OPERATIONS, of_users, operation_named
-from tests.measure.fakes import CPU, FakeClock
+from tests.measure.fakes import CPU, QUIET, FakeClock
 
 ROWS = Shape.of(m=64, n=64)
 SHAPES = {
@@ -88,7 +87,7 @@ ROBUST = [("softmax", stable_softmax), ("layer_norm", layer_norm), ("matmul", np
 def opened(name, function, monkeypatch, options=None):
     monkeypatch.setattr(of_users, "FUNCTIONS_OF_USERS", {"numpy:planted": function})
     case = Case(name, SHAPES[name], "fp32", "numpy:planted", "cpu", options or Options())
-    return case, open_group([case], CPU, Timekeeper(FakeClock(), lambda: None, thread_waits=dict))
+    return case, open_group([case], CPU, clock=FakeClock(), isolation=QUIET)
 
 
 @pytest.mark.parametrize(("name", "function", "found"), FRAGILE)
@@ -178,12 +177,13 @@ def test_threads_of_its_own_are_told_by_the_cpu_that_others_than_the_busiest_use
 
     assert cores == pytest.approx(0.08 / longest_s)
     measured = measurement_of(case, group, cores)
-    names = [flag.name for flag in find_flags(measured, group.operation, group.dtype)]
+    names = [flag.name for flag in find_flags(measured)]
     assert ("extra_threads" in names) is flagged
 
 
 def measurement_of(case, group, cores):
-    return MeasuredCase(case, Measurement((1e-3,) * 6, 1e-3, (1,) * 6), group.environment, cores=cores)
+    measurement = Measurement((1e-3,) * 6, 1e-3, (1,) * 6)
+    return MeasuredCase(case, measurement, group.environment, group.operation, group.dtype, cores=cores)
 
 
 def test_large_values_are_smaller_in_narrow_dtypes():
@@ -226,6 +226,6 @@ def test_ours_are_right_on_all_of_it(name, dtype, implementation):
         assert reason
         return
     case = Case(name, operation.shape_of_size(min(operation.default_sizes)), dtype, implementation, "cpu")
-    group = open_group([case], CPU, Timekeeper(FakeClock(), lambda: None, thread_waits=dict))
+    group = open_group([case], CPU, clock=FakeClock(), isolation=QUIET)
 
     assert weakness(case, group) is None

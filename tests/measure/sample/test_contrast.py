@@ -9,20 +9,20 @@ from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Contrast, Shape
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.sample import contrast
 from gpuexplore.measure.sample.contrast import GRAPH_CALLS, other_cache, take_contrasts
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
 from gpuexplore.operations import OPERATIONS
-from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, candidate, case
+from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeEventTimer, FakeWork, candidate, case
 
 CALL_S = 10e-6
 
 
 def group(clock=None, elsewhere_s=CALL_S):
     """Return a group whose calls take `elsewhere_s` where arrays lie at other addresses."""
-    time = Timekeeper(clock or FakeClock(), lambda: None)
-    made = SimpleNamespace(operation=OPERATIONS["vector_add"], dtype=DTYPES["fp32"], time=time, built=[], checked=[])
+    made = SimpleNamespace(operation=OPERATIONS["vector_add"], dtype=DTYPES["fp32"], built=[], checked=[])
+    made.clock, made.isolation = clock or FakeClock(), QUIET
     made.timed_reference = SimpleNamespace(inputs=())
 
     def build(case, shape, inputs):
@@ -46,6 +46,10 @@ def sampled(work, *, capture=lambda *_: None, **about):
         capture=capture, flusher=lambda *_: lambda: None, synchronize=load_backend("numpy").synchronize
     )
     return Sampling(replace(made, backend=backend), CALL_S, first_call_s=1.0)
+
+
+def contrasts(sampling, group):
+    return tuple(take_contrasts(sampling, group, ProgressHooks()))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,7 @@ def test_other_state_of_the_caches_is_measured_when_asked_for_and_for_small_case
 def test_arrays_elsewhere_are_a_contrast_where_they_make_a_difference(align, other, elsewhere_s, differs):
     work = FakeWork(FakeClock(), [CALL_S])
     open_group = group(work.clock, elsewhere_s)
-    found = take_contrasts(sampled(work, align=align), open_group)
+    found = contrasts(sampled(work, align=align), open_group)
 
     assert open_group.built == [other]
     assert [each.case.options.align for each in open_group.checked] == [align]  # whose turn it is stays one case
@@ -91,13 +95,13 @@ def test_arrays_elsewhere_are_not_tried_where_calls_take_long_caches_are_cold_or
 
     for each in (long, cold, on_gpu):
         open_group = group(work.clock)
-        take_contrasts(each, open_group)
+        contrasts(each, open_group)
         assert open_group.built == []
 
 
 def test_other_state_gets_samples_of_its_own_until_it_has_settled():
     work = FakeWork(FakeClock(), [CALL_S])
-    found = take_contrasts(sampled(work, cache="both"), group(clock=work.clock))
+    found = contrasts(sampled(work, cache="both"), group(clock=work.clock))
 
     assert [one.condition for one in found] == ["cold"]
     assert len(found[0].samples_s) >= MIN_SAMPLES
@@ -112,7 +116,7 @@ def test_graph_of_many_calls_gives_seconds_of_one():
         asked.append((run, device, calls))
         return lambda: work.clock.spend(calls * CALL_S / 5)
 
-    (found,) = take_contrasts(sampled(work, capture=capture), group(clock=work.clock))
+    (found,) = contrasts(sampled(work, capture=capture), group(clock=work.clock))
 
     assert asked == [(work, "cpu", GRAPH_CALLS)]
     assert found.condition == "graph"
@@ -126,7 +130,7 @@ def test_long_call_is_not_captured():
     work = FakeWork(FakeClock(), [1.0])
     long = replace(sampled(work, capture=never), call_s=contrast.SHORT_CALL_S)
 
-    assert take_contrasts(long, group(clock=work.clock)) == ()
+    assert contrasts(long, group(clock=work.clock)) == ()
 
 
 def test_call_that_cannot_be_captured_says_why_and_keeps_the_rest():
@@ -134,7 +138,7 @@ def test_call_that_cannot_be_captured_says_why_and_keeps_the_rest():
         raise RuntimeError("operation not permitted when stream is capturing")
 
     work = FakeWork(FakeClock(), [CALL_S])
-    found = take_contrasts(sampled(work, capture=refuse, cache="both"), group(clock=work.clock))
+    found = contrasts(sampled(work, capture=refuse, cache="both"), group(clock=work.clock))
 
     assert [one.condition for one in found] == ["cold", "graph"]
     assert found[1] == Contrast("graph", reason="RuntimeError: operation not permitted when stream is capturing")

@@ -11,13 +11,13 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Measurement, Phase, Shape
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.measure.check.inputs import Reference
-from gpuexplore.measure.check.untouched import Untouched
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
+from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.sample.contrast import take_phases
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.implementation import AS_SUMMED
-from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
+from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate
 
 ADD = replace(OPERATIONS["vector_add"], phases={"forward": lambda shape: 3, "backward": lambda shape: 5})
 SHAPE = Shape.of(n=8)
@@ -30,18 +30,18 @@ def taken(phases, clock):
     for call in phases.values():
         call.out = made.out
     reference = Reference(ADD, DTYPES["fp32"], inputs)
-    time = Timekeeper(clock, lambda: None)
     group = SimpleNamespace(
         operation=ADD,
         shape=SHAPE,
         dtype=DTYPES["fp32"],
         device=CPU,
-        time=time,
+        clock=clock,
+        isolation=QUIET,
         timed_reference=reference,
-        untouched=Untouched(threads=None),
+        process=ProcessSnapshot(threads=None),
         growth=lambda *_: AS_SUMMED,
     )
-    return take_phases(Sampling(made, 3e-3, first_call_s=1.0), group)
+    return take_phases(Sampling(made, 3e-3, first_call_s=1.0), group, ProgressHooks())
 
 
 class Writes(FakeWork):

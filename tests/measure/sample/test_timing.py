@@ -9,7 +9,7 @@ import pytest
 
 from gpuexplore.backends.timer import MIN_BATCH_S, HostTimer
 from gpuexplore.core.model import LARGEST_BUDGET_S
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.sample.timing import (
     DISTURBED_SHARE,
     LONG_CALL_S,
@@ -19,7 +19,7 @@ from gpuexplore.measure.sample.timing import (
     Sampling,
     plan_rounds,
     sample_in_rounds,
-    take_turn,
+    take_rounds,
     warm_up,
 )
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, candidate
@@ -51,14 +51,19 @@ class Bench:
         self.waits += 1
 
     @property
-    def time(self):
-        return Timekeeper(self.clock, self.wait)
+    def isolation(self):
+        return Isolation(self.wait)
+
+    def take_round(self, sampling, **isolation):
+        sampling.take_round(self.clock, replace(self.isolation, **isolation), ProgressHooks())
 
     def run(self, *, cancelled=never, seed=1):
-        def settle(case, error):
+        progress = ProgressHooks(cancelled=cancelled)
+        done = sample_in_rounds(
+            self.samplings, Random(seed), clock=self.clock, isolation=self.isolation, progress=progress
+        )
+        for case, error in done:
             self.settled.append((case.implementation, error))
-
-        sample_in_rounds(self.samplings, time=self.time, random=Random(seed), cancelled=cancelled, settle=settle)
         return self.settled
 
 
@@ -137,7 +142,7 @@ def test_a_round_that_pages_disturbed_is_taken_once_more_and_the_less_disturbed_
     bench = Bench(one=[1.0, 2.0])
     sampling = bench.sampling("one")
 
-    sampling.take_round(replace(bench.time, undisturbed=disturbed_by(*shares, lasted_s=1.0)))
+    bench.take_round(sampling, exclude_servers=disturbed_by(*shares, lasted_s=1.0))
 
     assert sampling.samples_s == pytest.approx([kept])
     assert bench.works["one"].calls == calls
@@ -147,11 +152,10 @@ def test_a_case_has_waited_as_long_as_that_of_its_threads_which_waited_longest_i
     bench = Bench(steady=[1.0])
     sampling = bench.sampling("steady")
     waits = iter([{1: 0.0, 2: 5.0}, {1: 0.25, 2: 5.5, 3: 9.0}, {1: 0.25, 2: 5.5}, {1: 0.5, 2: 5.5}])
-    time = replace(bench.time, thread_waits=lambda: next(waits))
 
-    sampling.take_round(time)
+    bench.take_round(sampling, thread_waits=lambda: next(waits))
     assert sampling.waited_share == pytest.approx(0.5)
-    sampling.take_round(time)
+    bench.take_round(sampling, thread_waits=lambda: next(waits))
     assert sampling.waited_share == pytest.approx((0.5 + 0.25) / 2)
 
 
@@ -159,7 +163,7 @@ def test_where_nobody_counts_waits_the_share_is_unknown():
     bench = Bench(steady=[1.0])
     sampling = bench.sampling("steady")
 
-    sampling.take_round(replace(bench.time, thread_waits=dict))
+    bench.take_round(sampling, thread_waits=dict)
 
     assert sampling.waited_share is None
 
@@ -169,23 +173,24 @@ def test_a_checked_call_is_a_round_of_its_own():
     sampling = bench.sampling("slow")
     sampling.checked_call = lambda: 0.5
 
-    sampling.take_round(bench.time)
+    bench.take_round(sampling)
 
     assert (sampling.samples_s, sampling.rounds, bench.works["slow"].calls) == ([0.5], 1, 0)
 
 
-@pytest.mark.parametrize(("device", "looks"), [(CPU, [0.5]), (GPU, [])])
-def test_cores_are_looked_at_after_the_rounds_of_a_turn_and_not_for_a_gpu(device, looks):
+@pytest.mark.parametrize(("device", "speeds"), [(CPU, [0.5]), (GPU, [])])
+def test_cores_are_observed_after_a_round_of_each_and_not_for_a_gpu(device, speeds):
     bench = Bench(one=[LONG_S])
     sampling = bench.sampling("one")
     sampling.candidate = replace(sampling.candidate, device=device)
     seen = []
-    time = replace(bench.time, look_at_cores=lambda threads, wait: seen.append(sampling.rounds) or 0.5)
+    isolation = replace(bench.isolation, core_speed=lambda threads, wait: seen.append(sampling.rounds) or 0.5)
 
-    take_turn(bench.samplings, time, Random(1), lambda case, error: pytest.fail(str(error)))
+    failed = take_rounds(bench.samplings, Random(1), clock=bench.clock, isolation=isolation, progress=ProgressHooks())
 
-    assert sampling.looks == looks
-    assert seen == [1] * len(looks)
+    assert list(failed) == []
+    assert sampling.core_speeds == speeds
+    assert seen == [1] * len(speeds)
 
 
 def test_every_round_waits_for_idle_threads_first():

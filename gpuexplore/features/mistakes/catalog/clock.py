@@ -59,11 +59,11 @@ def observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> Mi
 
 def _timed_until(subject: Subject, stage: Stage, submit: Submit, *, is_waited_for: bool) -> Procedure:
     def take() -> float:
-        start = stage.time.clock()
+        start = stage.clock()
         wait = submit(subject.candidate.run)
         if is_waited_for:
             wait()
-        elapsed_s = (stage.time.clock() - start) * 1e-9
+        elapsed_s = (stage.clock() - start) * 1e-9
         wait()  # the next sample begins with an empty queue
         return elapsed_s
 
@@ -119,9 +119,9 @@ def observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]
     def first() -> float:
         nonlocal latest
         latest = fresh()
-        start = stage.time.clock()
+        start = stage.clock()
         latest()
-        return (stage.time.clock() - start) * 1e-9
+        return (stage.clock() - start) * 1e-9
 
     def again() -> object:
         nonlocal latest
@@ -354,7 +354,7 @@ def observe_idle_clocks(
 
     def after_a_pause() -> float:
         pause()
-        elapsed_s = subject.candidate.first_call_s(stage.time.clock)
+        elapsed_s = subject.candidate.first_call_s(stage.clock)
         seen.append(look())
         return elapsed_s
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 from gpuexplore.devices import check_measured_on
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
-Cancelled = Callable[[], bool]
 Quantity = Literal["time", "compute rate", "memory rate", "share", "error", "count", "ratio", "sum"]
 SignKind = Literal["flag", "diagnosis", "status", "check"]
 How = Literal["measured", "emulated", "computed", "published"]
@@ -151,11 +151,12 @@ class MistakeObservation:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where and how a mistake is demonstrated: the device, the clock, and who can stop it."""
+    """Where and how a mistake is demonstrated: the device, the clock, the isolation, and the link to the supervisor."""
 
     device: Device
-    time: Timekeeper
-    cancelled: Cancelled
+    clock: Clock
+    isolation: Isolation
+    progress: ProgressHooks
 
 
 Demonstrate = Callable[[Stage], MistakeObservation]

@@ -178,9 +178,9 @@ def emulated(device: Device) -> Detection:
     """Return whether a result in bf16 on this device carries the flag emulated."""
     case = Case("linear", SHAPE, "bf16", "torch", device.id)
     environment = Environment(device, "", "", None, "", "", {})
-    measured = MeasuredCase(case, Measurement((BF16_PRINTED_S,), BF16_PRINTED_S), environment, None)
-    flags = find_flags(measured, operation_named("linear"), dtype_named("bf16"))
-    flag = next((flag for flag in flags if flag.name == "emulated"), None)
+    measurement = Measurement((BF16_PRINTED_S,), BF16_PRINTED_S)
+    measured = MeasuredCase(case, measurement, environment, operation_named("linear"), dtype_named("bf16"))
+    flag = next((flag for flag in find_flags(measured) if flag.name == "emulated"), None)
     return Detection(flag is not None, flag.evidence if flag else "bf16 has units of its own there")
 
 

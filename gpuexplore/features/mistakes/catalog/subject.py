@@ -72,11 +72,11 @@ def open_subject(stage: Stage, operation: str, shape: Shape, **own: Any) -> Subj
         "device": stage.device.id,
     }
     case = Case(operation, shape, **usual | own)
-    group = open_group([case], stage.device, stage.time)
+    group = open_group([case], stage.device, clock=stage.clock, isolation=stage.isolation)
     candidate = group.build(case, shape, group.timed_reference.inputs)
     at_least_s = WARM_UP_S if stage.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
-    with stage.time.isolate_core():
-        call_s, _ = warm_up(candidate, stage.time.clock, at_least_s)
+    with stage.isolation.isolate_core():
+        call_s, _ = warm_up(candidate, stage.clock, at_least_s)
     return Subject(candidate, group, call_s)
 
 
@@ -89,7 +89,7 @@ def round_median(subject: Subject, stage: Stage) -> Procedure:
 
     def take() -> float:
         before = len(sampling.samples_s)
-        sampling.take_round(stage.time)
+        sampling.take_round(stage.clock, stage.isolation, stage.progress)
         return median(sampling.samples_s[before:])
 
     return take
@@ -97,10 +97,10 @@ def round_median(subject: Subject, stage: Stage) -> Procedure:
 
 def single_calls(subject: Subject, stage: Stage, count: int) -> list[float]:
     """Return seconds of `count` calls, timed one by one, after the calls that wake threads."""
-    stage.time.wait_for_idle_threads()
-    with stage.time.isolate_core():
-        wake(subject.candidate, subject.call_s, stage.time.clock)
-        return [subject.candidate.first_call_s(stage.time.clock) for _ in range(count)]
+    stage.isolation.wait_for_idle_threads()
+    with stage.isolation.isolate_core():
+        wake(subject.candidate, subject.call_s, stage.clock)
+        return [subject.candidate.first_call_s(stage.clock) for _ in range(count)]
 
 
 def flag_of(
@@ -116,15 +116,14 @@ def flag_of(
         case=subject.case,
         measurement=Measurement(samples_s, first_call_s=samples_s[0]),
         environment=environment or subject.environment,
+        operation=subject.group.operation,
+        dtype=subject.group.dtype,
         overhead_s=overhead_s,
     )
-    for flag in find_flags(measured, subject.group.operation, subject.group.dtype):
+    for flag in find_flags(measured):
         if flag.name == name:
             return Detection(True, flag.evidence)
-    peak = subject.group.operation.implementation_named(subject.case.implementation).peak(
-        subject.group.device, subject.case.dtype
-    )
-    if name == "over_peak" and peak is None:
+    if name == "over_peak" and measured.peak is None:
         return Detection(None, "the peak of this device is unknown, so no rate can be above it")
     return Detection(False, f"a result with these samples does not carry the flag {name}")
 

@@ -45,11 +45,11 @@ def take_turns(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
     Raises:
         Cancelled: somebody asked to stop.
     """
-    random, start = Random(SEED), stage.time.clock()
+    random, start = Random(SEED), stage.clock()
     wrongs: list[float] = []
     rights: list[float] = []
-    while not (len(rights) >= MIN_SAMPLES and _is_enough(wrongs, rights, (stage.time.clock() - start) * 1e-9)):
-        if stage.cancelled():
+    while not (len(rights) >= MIN_SAMPLES and _is_enough(wrongs, rights, (stage.clock() - start) * 1e-9)):
+        if stage.progress.cancelled():
             raise Cancelled("cancelled while a mistake was demonstrated")
         for procedure, figures in random.sample([(wrong, wrongs), (right, rights)], 2):
             figures.append(procedure())

@@ -46,7 +46,7 @@ def observe_transfer_counted(
         return take_back()
 
     moved = replace(subject, candidate=replace(subject.candidate, run=call))
-    pairs = take_turns(lambda: moved.candidate.first_call_s(stage.time.clock), round_median(subject, stage), stage)
+    pairs = take_turns(lambda: moved.candidate.first_call_s(stage.clock), round_median(subject, stage), stage)
     return from_pairs(TRANSFER_COUNTED, pairs, subject, no_sign(TRANSFER_COUNTED))
 
 
@@ -128,7 +128,7 @@ def demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
     """Extrapolate a product by its FLOPs from one of 8 × 8, and measure it."""
     size = LARGE_SIZES[stage.device.kind]
     tiny = open_subject(stage, "matmul", Shape.of(m=TINY, k=TINY, n=TINY))
-    overhead_s = call_overhead_s(tiny.case, tiny.group)
+    overhead_s = call_overhead_s(tiny.case, tiny.group, stage.progress)
     return observe_tiny_size(tiny, open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage, overhead_s)
 
 
@@ -292,8 +292,8 @@ def observe_unused_result(subject: Subject, stage: Stage, unused: Call, used: Ca
 
 def _calling(subject: Subject, run: Call, stage: Stage) -> Subject:
     candidate = replace(subject.candidate, run=run)
-    candidate.first_call_s(stage.time.clock)  # compiles
-    return replace(subject, candidate=candidate, call_s=candidate.first_call_s(stage.time.clock))
+    candidate.first_call_s(stage.clock)  # compiles
+    return replace(subject, candidate=candidate, call_s=candidate.first_call_s(stage.clock))
 
 
 def _compiled(x: Any, out: Any) -> tuple[Callable[[], object], Callable[[], object]]:

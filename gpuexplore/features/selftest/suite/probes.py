@@ -1,4 +1,4 @@
-"""Probes in the process that measures: each one gets a device and a clock and yields payloads, one a figure."""
+"""Probes in the process that measures: each one gets a device and an isolation and yields payloads, one a figure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +17,7 @@ from gpuexplore.devices import ASSUMED_CACHE_BYTES, highest_clock_hz, is_cut_int
 from gpuexplore.measure.candidates.candidate import build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.environment import describe_environment
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.conditions.watch import Watch
 from gpuexplore.measure.sample.prepare import sample_all, warmed
 from gpuexplore.operations import operation_named
@@ -27,7 +27,7 @@ from gpuexplore.operations.kernel_targets import compile_for, kernel_of
 # What this process finds: versions, the driver as each library sees it, and the state of the device.
 
 
-def probe_environment(device: Device, _time: Timekeeper) -> Iterator[dict[str, Any]]:
+def probe_environment(device: Device, _isolation: Isolation) -> Iterator[dict[str, Any]]:
     """Yield the environment, then what each library of the device's kind says."""
     able = [name for name in BACKENDS if device.kind in load_backend(name).DEVICE_KINDS]
     yield {
@@ -61,11 +61,11 @@ LONG_S, LONGER_S = 10e-3, 30e-3  # kernels that the host's clock can time
 TRIES, ROUNDS, CALLS = 3, 9, 8
 
 
-def probe_timer(device: Device, time: Timekeeper, library: str) -> Iterator[dict[str, Any]]:
+def probe_timer(device: Device, _isolation: Isolation, library: str) -> Iterator[dict[str, Any]]:
     """Yield what `library` reads for each length, cold and warm; `known_s` are the bounds of how long it took."""
     backend = load_backend(library)
     device = device_for(backend, device)
-    timer = backend.timer(device.id, time.clock)
+    timer = backend.timer(device.id, perf_counter_ns)
     call_of, scale = _known_calls(timer, lambda: backend.synchronize(device.id))
     yield {"library": library, "length_s": 0.0, "cache": "warm", "read_s": _read_s(timer, lambda: None, None)}
     for cache in ("warm", "cold"):
@@ -120,7 +120,7 @@ def _read_s(timer: Timer, run: Call, flush: Call | None) -> float:
 ITEMSIZE_BYTES = 4
 
 
-def probe_flush(device: Device, time: Timekeeper, library: str, flushes: str) -> Iterator[dict[str, Any]]:
+def probe_flush(device: Device, isolation: Isolation, library: str, flushes: str) -> Iterator[dict[str, Any]]:
     """Yield seconds of a copy of half a cache, warm and behind the flush of each library of `flushes`."""
     operation, dtype = operation_named("copy"), DTYPES["fp32"]
     facts = device_for(load_backend(library), device)
@@ -129,29 +129,31 @@ def probe_flush(device: Device, time: Timekeeper, library: str, flushes: str) ->
     case = Case(operation.name, Shape.of(n=max(1, count)), dtype.name, name, device.id, Options(cache="warm"))
     inputs = make_inputs(operation, case.shape, dtype, "normal")
     for flush in ("", *flushes.split(",")):
-        candidate = build_candidate(case, operation, device, inputs=inputs, clock=time.clock)
+        candidate = build_candidate(case, operation, device, inputs=inputs, clock=perf_counter_ns)
         if flush:
             candidate = replace(candidate, flush=new_flush("cold", facts, load_backend(flush)))
-        sampling = warmed(candidate, lambda: None, time)
-        sample_all([sampling], lambda: False, time)
+        sampling = warmed(candidate, lambda: None, perf_counter_ns, isolation)
+        sample_all([sampling], perf_counter_ns, isolation, ProgressHooks())
         yield {"library": library, "flush": flush or None, "median_s": median(sampling.samples_s)}
 
 
 # The clock that a device holds: read while it multiplies matrices without a pause.
 
 
-def probe_clock(device: Device, time: Timekeeper, *, library: str, size: str, seconds: str) -> Iterator[dict[str, Any]]:
+def probe_clock(
+    device: Device, isolation: Isolation, *, library: str, size: str, seconds: str
+) -> Iterator[dict[str, Any]]:
     """Yield what the device told of itself: before, and under so many seconds of products of `size`."""
     operation, dtype = operation_named("matmul"), dtype_named("fp32")
     (name,) = (row.name for row in operation.usual if row.backend == library)
     shape = operation.shape_of_size(read_whole(size) or 1)
     case = Case(operation.name, shape, dtype.name, name, device.id, Options(cache="warm"))
-    watch = Watch(device, time.wait_for_idle_threads)
+    watch = Watch(device, isolation.wait_for_idle_threads)
     before = watch.state()
     candidate = build_candidate(
-        case, operation, device, inputs=make_inputs(operation, shape, dtype, "normal"), clock=time.clock
+        case, operation, device, inputs=make_inputs(operation, shape, dtype, "normal"), clock=perf_counter_ns
     )
-    call_s = min(candidate.first_call_s(time.clock) for _ in range(3))
+    call_s = min(candidate.first_call_s(perf_counter_ns) for _ in range(3))
     watch.look_at_busy(candidate.timer)
     calls, end_s = candidate.timer.calls_per_round(call_s), perf_counter() + float(seconds)
     samples_s: list[float] = []
@@ -174,7 +176,7 @@ KERNEL_SIZE = 64
 
 
 def probe_registers(
-    device: Device, time: Timekeeper, *, operation: str, implementation: str, dtype: str
+    device: Device, _isolation: Isolation, *, operation: str, implementation: str, dtype: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the registers of a thread: launched, shown on this machine, and recorded with the package.
 
@@ -187,8 +189,8 @@ def probe_registers(
     row, shape = known.implementation_named(implementation), known.shape_of_size(KERNEL_SIZE)
     case = Case(operation, shape, dtype, implementation, device.id)
     inputs = make_inputs(known, shape, kind, "normal")
-    candidate = build_candidate(case, known, device, inputs=inputs, clock=time.clock)
-    candidate.first_call_s(time.clock)
+    candidate = build_candidate(case, known, device, inputs=inputs, clock=perf_counter_ns)
+    candidate.first_call_s(perf_counter_ns)
     launched = kernel_of(known, row).launched_registers(kind)
     shown = compile_for(known, row, kind, None, device.compute_capability)
     kept = recorded(operation, implementation, dtype, device.compute_capability)

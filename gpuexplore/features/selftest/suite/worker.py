@@ -3,14 +3,14 @@
 The engine loads it in the device's process by its name, as it loads `gpuexplore.measure.runner` for everybody else.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.features.selftest.suite.breaking import add_breaking
 from gpuexplore.features.selftest.suite.probes import PROBES
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.runner import measure_cases, warm_up
 
 __all__ = ["measure_cases", "perform", "warm_up"]
@@ -22,9 +22,9 @@ def perform(
     arguments: Mapping[str, str],
     device: Device,
     *,
-    report: Callable[[Mapping[str, Any]], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,  # noqa: ARG001 probes read the real one
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> None:
     """Run the probe that `arguments` name, with the others as its arguments; it reports as it goes.
 
@@ -35,7 +35,7 @@ def perform(
     name = given.pop("probe", "")
     if name not in PROBES:
         raise InvalidInput.of("probe", name, PROBES)
-    for payload in PROBES[name](device, time, **given):
-        report(payload)
-        if cancelled():
+    for payload in PROBES[name](device, isolation, **given):
+        progress.report(payload)
+        if progress.cancelled():
             return

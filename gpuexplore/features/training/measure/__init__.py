@@ -16,13 +16,14 @@ together. The last one has `final`, and is whole by itself:
 This module loads no torch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from math import prod
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.model import Device
 from gpuexplore.devices import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
@@ -38,7 +39,7 @@ from gpuexplore.features.training.measure.setup import (
 )
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 __all__ = [
     "DEFAULTS",
@@ -62,18 +63,18 @@ def perform(
     arguments: Mapping[str, str],
     device: Device,
     *,
-    report: Callable[[Mapping[str, Any]], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> None:
     """Train as `arguments` say on `device`; see the module for what is reported.
 
     Args:
         arguments: by the names in `DEFAULTS`.
         device: where; several processes on a CPU have one thread each, on GPUs one GPU each.
-        report: gets each payload.
-        cancelled: polled after each step.
-        time: the clock, and what keeps pages off the cores.
+        clock: in nanoseconds.
+        isolation: of the steps.
+        progress: gets each payload; polled after each step.
 
     Raises:
         InvalidInput, TooLarge: arguments that cannot be used; nothing ran.
@@ -86,14 +87,16 @@ def perform(
     before, last = read_cpu_times(), list[Mapping[str, Any]]()
 
     def keep_the_last(payload: Mapping[str, Any]) -> None:
-        (last.append if payload["final"] else report)(payload)
+        (last.append if payload["final"] else progress.report)(payload)
+
+    reporting = replace(progress, report=keep_the_last)
 
     if setup.processes > 1:
-        _launch(arguments, device, setup, report=keep_the_last, cancelled=cancelled)
+        _launch(arguments, device, setup, report=keep_the_last, cancelled=progress.cancelled)
     else:
-        _train(setup, device, report=keep_the_last, cancelled=cancelled, time=time)
+        _train(setup, device, clock=clock, isolation=isolation, progress=reporting)
     for payload in last:  # now that processes which were started count as ours
-        report({**payload, "lost_cpu_share": cpu_lost_share(before, read_cpu_times())})
+        progress.report({**payload, "lost_cpu_share": cpu_lost_share(before, read_cpu_times())})
 
 
 def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) -> Activity:
@@ -125,15 +128,15 @@ def _train(
     setup: Setup,
     device: Device,
     *,
-    report: Callable[[Mapping[str, Any]], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> None:
     environment = describe_environment(device, ("torch",), threads=None)
     turns: Any = import_module("gpuexplore.features.training.measure.turns")
-    recorder, stopped = turns.train(setup, device, report=report, cancelled=cancelled, time=time)
+    recorder, stopped = turns.train(setup, device, clock=clock, isolation=isolation, progress=progress)
     environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
-    report(recorder.last_payload(environment, stopped=stopped))
+    progress.report(recorder.last_payload(environment, stopped=stopped))
 
 
 def _launch(arguments: Mapping[str, str], device: Device, setup: Setup, **how: Any) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from math import expm1, log
 from random import Random
 from time import monotonic
-from typing import Any
 
 import torch
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Cancelled, GpuExploreError
 from gpuexplore.core.model import Device
@@ -16,7 +16,7 @@ from gpuexplore.features.training.measure.contract import Underflow
 from gpuexplore.features.training.measure.learner import Batches, Learner, Network, batches_of, loss_of
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Course, Recorder
 from gpuexplore.features.training.measure.setup import Setup
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.operations.torch_steps import allow_tf32
 
 # norm of the difference to float64 over its norm: 16-bit formats round each result of each layer
@@ -32,18 +32,18 @@ def train(
     setup: Setup,
     device: Device,
     *,
-    report: Callable[[Mapping[str, Any]], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> tuple[Recorder, str | None]:
     """Train every mode of `setup` in this process; return what it was, and why it ended early if it did.
 
     Args:
         setup: what is trained.
         device: where.
-        report: gets payloads.
-        cancelled: polled after each step.
-        time: the clock, and what keeps pages off the cores.
+        clock: in nanoseconds.
+        isolation: of the steps.
+        progress: gets payloads; polled after each step.
 
     Raises:
         Cancelled: the user asked to stop.
@@ -52,21 +52,21 @@ def train(
     allow_tf32(dtype_named("fp32"))
     recorder = Recorder(setup, setup.modes, device, torch.get_num_threads())
     batch_of = batches_of(setup)
-    report(recorder.payload(doing="checking the gradients against float64"))
-    learners = {name: Learner(setup, name, device.id, clock=time.clock) for name in setup.modes}
+    progress.report(recorder.payload(doing="checking the gradients against float64"))
+    learners = {name: Learner(setup, name, device.id, clock=clock) for name in setup.modes}
     for name, learner in learners.items():
         course = recorder.courses[name]
         course.error = gradient_error(learner, setup, batch_of)
         if learner.mode.dtype == "fp16":
             course.underflow = underflow(learner, setup, batch_of, device.id)
-        _obey(cancelled)
+        _obey(progress.cancelled)
     began = reported = monotonic()
-    for step in _steps(setup, learners, batch_of, recorder=recorder, time=time):
-        _obey(cancelled)
+    for step in _steps(setup, learners, batch_of, recorder=recorder, isolation=isolation):
+        _obey(progress.cancelled)
         if is_counted(step, setup.steps):
             count_zeros(learners, recorder.courses, step)
         if monotonic() - reported >= REPORT_EVERY_S:
-            report(recorder.payload())
+            progress.report(recorder.payload())
             reported = monotonic()
         if monotonic() - began > MOST_SECONDS:
             return recorder, f"it had taken {format_seconds(MOST_SECONDS)}"
@@ -74,13 +74,13 @@ def train(
 
 
 def _steps(
-    setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, time: Timekeeper
+    setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, isolation: Isolation
 ) -> Iterator[int]:
     """Let the modes learn in turns from the batch of each step; yield its number when all have."""
     random, round_s = Random(setup.seed), 0.0
     for step in range(setup.steps):
         samples, labels = batch_of(step)
-        with time.undisturbed(round_s):
+        with isolation.exclude_servers(round_s):
             order = random.sample(list(learners), len(learners))
             round_s = sum(recorder.courses[name].add(learners[name].step(samples, labels)) for name in order)
         yield step

@@ -3,11 +3,14 @@
 Nothing here loads torch or Numba before it measures.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.core.serialization import encode
@@ -17,7 +20,7 @@ from gpuexplore.devices.nvml import link_of
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Part, TransferReading, TransferReadings, timed
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
 from gpuexplore.operations import operation_named
@@ -31,18 +34,18 @@ def perform(
     arguments: Mapping[str, str],
     device: Device,
     *,
-    report: Callable[[Mapping[str, Any]], None],
-    cancelled: Callable[[], bool],
-    time: Timekeeper,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> None:
     """Measure and report one `TransferReadings` for each part: moves, calls, work.
 
     Args:
         arguments: ``operation``, whose work is timed.
         device: where, or to and from where.
-        report: gets each part as JSON as soon as it is measured.
-        cancelled: polled between rounds.
-        time: the clock, and what keeps others off the cores.
+        clock: in nanoseconds.
+        isolation: of the calls.
+        progress: gets each part as JSON as soon as it is measured; polled between rounds.
 
     Raises:
         Unsupported: a device that only torch finds.
@@ -62,38 +65,26 @@ def perform(
 
     def tell(part: Part, readings: Iterable[TransferReading]) -> None:
         link = link_of(device) if device.kind == "cuda" else None
-        report(encode(TransferReadings(part, operation.name, tuple(readings), environment, link)))
+        progress.report(encode(TransferReadings(part, operation.name, tuple(readings), environment, link)))
 
-    tell("moves", _measure_moves(device, environment, cancelled, time))
-    tell("calls", _measure_calls(device, environment, cancelled, time))
-    work = import_module("gpuexplore.features.transfer.measure.calls")
-    tell("work", work.measure_work(operation, device, cancelled=cancelled, time=time))
-
-
-def _measure_moves(
-    device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
-) -> Iterable[TransferReading]:
-    ways = import_module(f"gpuexplore.features.transfer.measure.{MOVES[device.kind]}")
-    for size_bytes in SIZES_BYTES:
-        yield from _measured(tuple(ways.moves(size_bytes, device, time.clock)), environment, cancelled, time)
-
-
-def _measure_calls(
-    device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
-) -> Iterable[TransferReading]:
-    built = import_module("gpuexplore.features.transfer.measure.calls").calls(device, time.clock)
-    return _measured(tuple(built), environment, cancelled, time)
+    measured = partial(_measured, environment=environment, clock=clock, isolation=isolation, progress=progress)
+    moves = import_module(f"gpuexplore.features.transfer.measure.{MOVES[device.kind]}").moves
+    by_size = (measured(tuple(moves(size_bytes, device, clock))) for size_bytes in SIZES_BYTES)
+    tell("moves", chain.from_iterable(by_size))
+    calls = import_module("gpuexplore.features.transfer.measure.calls")
+    tell("calls", measured(tuple(calls.calls(device, clock))))
+    tell("work", calls.measure_work(operation, device, clock=clock, isolation=isolation, progress=progress))
 
 
 def _measured(
-    ways: Sequence[Any], environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
+    ways: Sequence[Any], *, environment: Environment, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> Iterable[TransferReading]:
-    """Return the ways timed in turns; each is checked before and after it is timed."""
-    if cancelled():
+    """Return the ways timed in rounds; each is checked before and after it is timed."""
+    if progress.cancelled():
         raise Cancelled("cancelled before it was measured")
     before = read_cpu_times()
-    ready = [(way, warmed(way.candidate, way.check, time)) for way in ways]
-    sample_all([sampling for _, sampling in ready], cancelled, time)
+    ready = [(way, warmed(way.candidate, way.check, clock, isolation)) for way in ways]
+    sample_all([sampling for _, sampling in ready], clock, isolation, progress)
     conditions = replace(environment, after=read_telemetry(environment.device))
     loss = cpu_loss(before, read_cpu_times())
     found = []

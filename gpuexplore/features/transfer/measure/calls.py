@@ -17,8 +17,8 @@ from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, Transfer
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, device_for, unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.inputs import make_inputs
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.runner import measure_cases
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
+from gpuexplore.measure.runner import measure_group
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
@@ -127,19 +127,14 @@ def _awaited(candidate: Candidate, count: int) -> Call:
 
 
 def measure_work(
-    operation: Operation, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
+    operation: Operation, device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> tuple[TransferReading, ...]:
     """Return the time of a call at each size that is cheap enough; of others the reason why there is none.
 
     Raises:
         Cancelled: the user asked to stop.
     """
-    return tuple(_readings(operation, device, cancelled, time))
-
-
-def _readings(
-    operation: Operation, device: Device, cancelled: Callable[[], bool], time: Timekeeper
-) -> Iterator[TransferReading]:
+    found: list[TransferReading] = []
     library = operation.vendor_library.name
     for size in work_sizes_of(operation):
         case = Case(
@@ -150,18 +145,11 @@ def _readings(
             device.id,
             Options(cache=CACHE, budget_s=BUDGET_S),
         )
-        yield from (_reading(result, size) for result in _results(case, device, cancelled, time))
-
-
-def _results(case: Case, device: Device, cancelled: Callable[[], bool], time: Timekeeper) -> list[Result]:
-    found: list[Result] = []
-
-    def keep(event: Case | Result) -> None:
-        if isinstance(event, Result) and not event.provisional:
-            found.append(event)
-
-    measure_cases([case], device, report=keep, cancelled=cancelled, time=time)
-    return found
+        events: list[Case | Result] = []
+        reporting = replace(progress, report=events.append)
+        measure_group([case], device, clock=clock, isolation=isolation, progress=reporting)
+        found += [_reading(event, size) for event in events if isinstance(event, Result)]
+    return tuple(found)
 
 
 def _reading(result: Result, size: int) -> TransferReading:

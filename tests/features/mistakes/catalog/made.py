@@ -14,14 +14,14 @@ from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mis
 from gpuexplore.features.mistakes.catalog.subject import Subject
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.operations import operation_named
-from tests.measure.fakes import CPU, FakeClock, environment
+from tests.measure.fakes import CPU, QUIET, FakeClock, environment
 
 
 def stage(clock=None, device=CPU, cancelled=lambda: False):
-    keeper = Timekeeper(clock or FakeClock(), wait_for_idle_threads=lambda: None, isolate_core=nullcontext)
-    return Stage(device, keeper, cancelled)
+    isolation = replace(QUIET, isolate_core=nullcontext)
+    return Stage(device, clock or FakeClock(), isolation, ProgressHooks(cancelled=cancelled))
 
 
 def with_peak(flop_per_s, device=CPU):
@@ -48,8 +48,16 @@ def subject(run, *, operation="matmul", size=100, on=CPU, implementation="numpy"
     case = Case(operation, shape, "fp32", implementation, on.id, Options(threads=threads, **options))
     dtype = dtype_named("fp32")
     clock = run.clock
-    keeper = stage(clock, on).time
-    group = Group(operation_named(operation), dtype, shape, on, environment(on, threads=threads), "normal", keeper)
+    group = Group(
+        operation_named(operation),
+        dtype,
+        shape,
+        on,
+        environment(on, threads=threads),
+        "normal",
+        clock,
+        stage(clock, on).isolation,
+    )
     candidate = Candidate(case, on, numpy_backend, dtype, run, np.zeros(1, np.float32), HostTimer(clock), None)
     return Subject(candidate, group, run.seconds(0))
 

@@ -11,15 +11,14 @@ from gpuexplore.devices import discover
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.features.mistakes.catalog import MISTAKES, perform
 from gpuexplore.features.mistakes.catalog.contract import MistakeObservation
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from tests.measure.fakes import CPU
+from tests.measure.fakes import CPU, run_with
 
 SIGNS_THAT_NEED_AN_EFFECT = {"mean-of-five", "minimum", "idle-clocks", "one-thread-baseline"}
 
 
 def performed(name, device=CPU, cancelled=lambda: False):
     reported = []
-    perform.perform({"name": name}, device, report=reported.append, cancelled=cancelled, time=Timekeeper())
+    perform.perform({"name": name}, device, **run_with(reported.append, cancelled))
     return reported
 
 
@@ -36,7 +35,7 @@ def test_the_report_is_an_observation_in_json(name):
 @pytest.mark.parametrize("arguments", [{}, {"name": "no-clock"}])
 def test_no_name_or_an_unknown_one_is_refused(arguments):
     with pytest.raises(InvalidInput, match="accepted are no-synchronise"):
-        perform.perform(arguments, CPU, report=print, cancelled=lambda: False, time=Timekeeper())
+        perform.perform(arguments, CPU, **run_with(print))
 
 
 def test_peaks_are_measured_where_they_are_unknown_and_needed(monkeypatch):

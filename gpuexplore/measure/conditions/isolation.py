@@ -1,7 +1,8 @@
-"""Waits until the idle pool threads of other libraries sleep: while they spin they take cores from the next one.
+"""Isolation of a measurement from other threads and processes, and its link to the supervisor.
 
-A library's threads keep spinning for a while after a call. The system tells which threads of this process run, or would
-if they had a core; CPU time would tell at the next tick only, up to 4 ms later.
+A library's pool threads keep spinning for a while after a call, and take cores from the next library: they are waited
+for. The system shows which threads of this process run, or would if they had a core; CPU time would show it at the next
+tick only, up to 4 ms later.
 """
 
 import os
@@ -11,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Case, Result
 from gpuexplore.devices import thread_waits
 
@@ -21,8 +23,8 @@ TASKS = Path("/proc/self/task")
 # Keeps the threads of a library's pool off the core of the thread that calls it.
 #
 # A scheduler may wake a pool's thread on its caller's core and leave it there for seconds, while another core
-# idles: the two then take turns of 3 ms, and torch's product of 128 x 128 takes 2.8 ms in place of 22 µs (seen on a
-# virtual machine with two cores and nobody else on it, in most of the rounds that follow a pause).
+# idles: the two then share it in slices of 3 ms, and torch's product of 128 x 128 takes 2.8 ms instead of 22 µs (seen
+# on an otherwise idle virtual machine with two cores, in most of the rounds that follow a pause).
 #
 # Right for pools whose caller works too, as OpenBLAS's and OpenMP's do; see docs/decisions/0005.
 
@@ -32,7 +34,7 @@ def isolate_core(tasks: Path = TASKS) -> Iterator[None]:
     """Inside, this thread keeps the first core it may use to itself, the process's others share the rest.
 
     Threads started inside share the first core until it ends: whatever starts threads belongs outside. Does nothing on
-    one core, and where the system does not let threads be placed.
+    one core, and where the system has no thread affinity.
     """
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if len(cpus) < 2 or not tasks.exists():
@@ -63,7 +65,7 @@ def _mask(thread: int) -> set[int]:
 def _set_masks(masks: Mapping[int, set[int]]) -> None:
     for thread, mask in masks.items():
         if mask:
-            with suppress(OSError):  # it has ended, or has a core prescribed from outside
+            with suppress(OSError):  # it has ended, or its affinity is set from outside
                 os.sched_setaffinity(thread, mask)
 
 
@@ -88,59 +90,52 @@ def _others_run(tasks: Path) -> bool:
 
 
 def _runs(task: Path) -> bool:
-    """Return whether a thread runs or waits for a core: the field after its name, which may hold anything."""
+    """Return whether a thread runs or waits for a core: the field after its name, which may contain anything."""
     return (task / "stat").read_bytes().rpartition(b")")[2].lstrip().startswith(b"R")
 
 
 def longest_wait_s(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> float | None:
-    """Return how long the thread that waited longest between two readings did; None where nobody counts it."""
+    """Return the longest wait of any thread between two readings; None where the system does not count it."""
     return max((after_s[thread] - before_s[thread] for thread in before_s.keys() & after_s.keys()), default=None)
 
 
-def beside_anybody(_: float) -> AbstractContextManager[Callable[[], float]]:
-    """Ask nobody to keep off the cores."""
-    return nullcontext(lambda: 0.0)
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What keeps other threads and processes away from a measurement, or shows what they took; tests pass their own.
 
+    Attributes:
+        wait_for_idle_threads: returns when other libraries' pool threads sleep.
+        isolate_core: inside it, pool threads keep off the core of the calling thread.
+        exclude_servers: inside it, web servers of this host start no work; gets the expected seconds, and yields a
+            function that returns the CPU seconds they used all the same.
+        core_speed: gets the number of computing threads and `wait_for_idle_threads`; returns how fast the slowest core
+            runs then, of its usual rate. None: not observed.
+        thread_waits: returns the seconds that each thread of this process has waited for a core, where counted.
+    """
 
-def ignore_turn(case: Case, expected_s: float | None) -> None:
-    """Tell nobody whose turn it is."""
-
-
-def keep_nothing(result: Result) -> None:
-    """Trust that the process lives on."""
-
-
-def never() -> bool:
-    """Measure to the end."""
-    return False
+    wait_for_idle_threads: Call = wait_for_idle_threads
+    isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
+    exclude_servers: Callable[[float], AbstractContextManager[Callable[[], float]]] = lambda _: nullcontext(lambda: 0.0)
+    core_speed: Callable[[int, Call], float | None] | None = None
+    thread_waits: Callable[[], Mapping[int, float]] = thread_waits
 
 
 @dataclass(frozen=True, slots=True)
-class Timekeeper:
-    """The clock, and what keeps other threads away from a measurement; tests pass their own.
+class ProgressHooks:
+    """Hooks by which a measurement reports to its supervisor and polls it; by default none, and it runs to its end.
 
     Attributes:
-        clock: nanoseconds, monotonic.
-        wait_for_idle_threads: returns when other libraries' pool threads sleep.
-        isolate_core: inside it, pool threads keep off the core of the calling thread.
-        undisturbed: inside it, what serves visitors keeps off the cores; gets about how many seconds that takes, and
-            yields what tells the CPU seconds that it used all the same.
-        look_at_cores: gets how many threads compute, and how to wait for idle pool threads; tells how fast the
-            slowest core runs then, of its usual rate. None: nobody looks.
-        thread_waits: tells for how many seconds each thread of this process has waited for a core, if anybody knows.
-        begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
-            when it is checked and finished: whoever waits for it then knows what hangs.
-        keep: gets a result that lacks only the cost of a call on one element, before that is measured: should the
-            process end or hang meanwhile, it stands.
-        leaves_off: asked between rounds; once true, what has a provisional result stays without a final one.
+        report: gets a case when work on it starts, and its results; of an activity, its payloads.
+        cancelled: polled between rounds; whether to stop.
+        preempted: polled between rounds; once true, what has a provisional result stays without a final one.
+        running: gets the case at work, with the expected seconds of its round of samples, or with None while it is
+            checked and finished; used to attribute a hang.
+        checkpoint: gets a result that lacks only the cost of a call on one element, before that is measured: it stands
+            if the process ends or hangs meanwhile.
     """
 
-    clock: Clock = time.perf_counter_ns
-    wait_for_idle_threads: Call = wait_for_idle_threads
-    isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
-    undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
-    look_at_cores: Callable[[int, Call], float | None] | None = None
-    thread_waits: Callable[[], Mapping[int, float]] = thread_waits
-    begin_turn: Callable[[Case, float | None], None] = ignore_turn
-    keep: Callable[[Result], None] = keep_nothing
-    leaves_off: Callable[[], bool] = never
+    report: Callable[[Any], object] = lambda _: None
+    cancelled: Callable[[], bool] = lambda: False
+    preempted: Callable[[], bool] = lambda: False
+    running: Callable[[Case, float | None], object] = lambda *_: None
+    checkpoint: Callable[[Result], object] = lambda _: None

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from gpuexplore.measure.conditions.idle_threads import MAX_WAIT_S, SLICE_S, wait_for_idle_threads
+from gpuexplore.measure.conditions.isolation import MAX_WAIT_S, SLICE_S, wait_for_idle_threads
 
 
 @pytest.fixture

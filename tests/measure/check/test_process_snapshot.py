@@ -13,14 +13,14 @@ import pytest
 
 from gpuexplore.core.accuracy import Accuracy
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.check import correctness, untouched
-from gpuexplore.measure.check.untouched import Untouched
+from gpuexplore.measure.check import correctness, process_snapshot
+from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
 from tests.waiting import wait_until
 
 
 @pytest.fixture
 def process():
-    return Untouched(threads=2)
+    return ProcessSnapshot(threads=2)
 
 
 def test_process_that_nobody_changed_passes(process):
@@ -100,7 +100,7 @@ def alarm():
 
 def test_alarm_that_was_set_before_runs_on_and_blames_nobody(alarm):
     alarm(600)
-    process = Untouched(threads=2)
+    process = ProcessSnapshot(threads=2)
 
     wait_until(lambda: signal.getitimer(signal.ITIMER_REAL)[0] < 599.99)
     assert process.restored() == []
@@ -108,7 +108,7 @@ def test_alarm_that_was_set_before_runs_on_and_blames_nobody(alarm):
 
 def test_alarm_that_has_rung_by_itself_blames_nobody_and_is_not_set_again(alarm):
     rung = alarm(0.05)
-    process = Untouched(threads=2)
+    process = ProcessSnapshot(threads=2)
     wait_until(lambda: rung)
 
     assert [process.restored(), process.restored()] == [[], []]
@@ -117,7 +117,7 @@ def test_alarm_that_has_rung_by_itself_blames_nobody_and_is_not_set_again(alarm)
 
 def test_alarm_that_rings_again_and_again_runs_on(alarm):
     rung = alarm(0.05, 0.05)
-    process = Untouched(threads=2)
+    process = ProcessSnapshot(threads=2)
     wait_until(lambda: len(rung) > 1)
     assert process.restored() == []
 
@@ -129,7 +129,7 @@ def test_alarm_that_rings_again_and_again_runs_on(alarm):
 @pytest.mark.parametrize(("before", "after"), [(600, 0), (600, 60), (0, 60)])
 def test_alarm_that_an_implementation_sets_is_told_and_put_back(alarm, before, after):
     alarm(before)
-    process = Untouched(threads=2)
+    process = ProcessSnapshot(threads=2)
     alarm(after)
 
     assert process.restored() == ["the alarm clock"]
@@ -139,11 +139,11 @@ def test_alarm_that_an_implementation_sets_is_told_and_put_back(alarm, before, a
 def test_threads_of_a_library_are_those_from_before_or_those_it_is_pinned_to(monkeypatch):
     count = [8]
     monkeypatch.setattr(
-        untouched,
+        process_snapshot,
         "thread_counts",
         lambda: [("a library", lambda: count[0], lambda to: count.append(to) or count.reverse())],
     )
-    process = Untouched(threads=2)
+    process = ProcessSnapshot(threads=2)
 
     found = []
     for now in (8, 2, 5):

@@ -1,7 +1,7 @@
-"""Numbers in float64 where they are: what the contracts and the checks compute with NumPy, torch computes on a device.
+"""Arrays of float64 on a device: what the contracts and the checks compute with NumPy, torch computes there.
 
-A reference is written once, for arrays of NumPy. These stand in for them: NumPy hands each of its functions over, and
-the table has torch's for it. One that is missing raises, by its name; nothing moves to the host by itself.
+A reference is written once, for arrays of NumPy. These replace them: NumPy dispatches each of its functions, and the
+table has torch's for it. One that is missing raises, by its name; nothing moves to the host implicitly.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,113 +47,115 @@ BY_TORCH: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
 )
 
 
-class Wide(NDArrayOperatorsMixin):
-    """An array of float64 on a device, which NumPy's functions take; `there` is its tensor."""
+class DeviceFloat64(NDArrayOperatorsMixin):
+    """An array of float64 on a device, which NumPy's functions take."""
 
-    def __init__(self, there: Tensor) -> None:
-        self.there = there
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Its lengths."""
-        return tuple(self.there.shape)
+        return tuple(self.tensor.shape)
 
     @property
     def ndim(self) -> int:
         """How many axes it has."""
-        return self.there.ndim
+        return self.tensor.ndim
 
     @property
     def size(self) -> int:
         """How many numbers it has."""
-        return self.there.numel()
+        return self.tensor.numel()
 
     def __len__(self) -> int:
         """Return the length of its first axis."""
-        return len(self.there)
+        return len(self.tensor)
 
-    def __getitem__(self, index: Any) -> "Wide":
-        """Return a part, a copy where places are listed."""
+    def __getitem__(self, index: Any) -> "DeviceFloat64":
+        """Return a part, a copy where the index is a list."""
         axes = index if isinstance(index, tuple) else (index,)
-        return Wide(self.there[tuple(self._on_device(axis) for axis in axes)])
+        return DeviceFloat64(self.tensor[tuple(self._on_device(axis) for axis in axes)])
 
     def __float__(self) -> float:
         """Return the only number."""
-        return float(self.there)
+        return float(self.tensor)
 
     def __bool__(self) -> bool:
         """Return whether the only number is not zero."""
-        return bool(self.there)
+        return bool(self.tensor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Refuse: what is large stays where it is."""
+        """Refuse: large arrays stay on their device."""
         raise TypeError("numbers on a device do not become an array of the host by themselves")
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **named: Any) -> "Wide":
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **named: Any) -> "DeviceFloat64":
         """Compute by torch what `ufunc` is asked for; overwrites `out`."""
         if method == "reduceat" and ufunc is np.add:
             return _sums_of_neighbours(*inputs, **named)
         made = self._by_torch(ufunc, inputs, named)
         if out is not None:
             (overwritten,) = out
-            overwritten.there.copy_(made)
-            return Wide(overwritten.there)
-        return Wide(made)
+            overwritten.tensor.copy_(made)
+            return DeviceFloat64(overwritten.tensor)
+        return DeviceFloat64(made)
 
-    def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> "Wide":
+    def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> "DeviceFloat64":
         """Compute by torch what NumPy's `function` is asked for."""
-        return Wide(self._by_torch(function, given, named))
+        return DeviceFloat64(self._by_torch(function, given, named))
 
-    def max(self, axis: int, keepdims: bool = False) -> "Wide":
+    def max(self, axis: int, keepdims: bool = False) -> "DeviceFloat64":
         """Return the largest along an axis."""
-        return Wide(self.there.amax(axis, keepdims))
+        return DeviceFloat64(self.tensor.amax(axis, keepdims))
 
-    def mean(self, axis: int, keepdims: bool = False) -> "Wide":
+    def mean(self, axis: int, keepdims: bool = False) -> "DeviceFloat64":
         """Return the mean along an axis."""
-        return Wide(self.there.mean(axis, keepdims))
+        return DeviceFloat64(self.tensor.mean(axis, keepdims))
 
-    def sum(self, axis: int, keepdims: bool = False) -> "Wide":
+    def sum(self, axis: int, keepdims: bool = False) -> "DeviceFloat64":
         """Return the sum along an axis."""
-        return Wide(self.there.sum(axis, keepdims))
+        return DeviceFloat64(self.tensor.sum(axis, keepdims))
 
     def argmax(self) -> int:
-        """Return the flat place of the largest."""
-        return int(self.there.argmax())
+        """Return the flat index of the largest."""
+        return int(self.tensor.argmax())
 
     def all_finite(self) -> bool:
         """Return whether every number is."""
-        return bool(isfinite(self.there).all())
+        return bool(isfinite(self.tensor).all())
 
-    def folded(self, sums: Any) -> tuple["Wide", "Wide"]:
+    def folded(self, sums: Any) -> tuple["DeviceFloat64", "DeviceFloat64"]:
         """Return its sums of neighbours with their signs, and those of the squares."""
         return sums.of(self), sums.of_squares(self)
 
     def _by_torch(self, function: Any, given: Any, named: Any) -> Tensor:
         if function not in BY_TORCH:
-            raise TypeError(f"{function.__name__} of NumPy is not computed on a device: add it to the table of `Wide`")
+            raise TypeError(
+                f"{function.__name__} of NumPy is not computed on a device: add it to the table of `DeviceFloat64`"
+            )
         arguments = [self._operand(each) if isinstance(function, np.ufunc) else _tensor(each) for each in given]
         made: Tensor = BY_TORCH[function](*arguments, **named)
         return made
 
     def _operand(self, value: Any) -> Tensor:
-        """Return what a ufunc takes as a tensor beside this one."""
-        if isinstance(value, Wide):
-            return value.there
-        return as_tensor(np.asarray(value, np.float64), device=self.there.device)
+        """Return an operand of a ufunc as a tensor on the same device."""
+        if isinstance(value, DeviceFloat64):
+            return value.tensor
+        return as_tensor(np.asarray(value, np.float64), device=self.tensor.device)
 
     def _on_device(self, index: Any) -> Any:
-        return from_numpy(index).to(self.there.device) if isinstance(index, np.ndarray) else index
+        return from_numpy(index).to(self.tensor.device) if isinstance(index, np.ndarray) else index
 
 
 def _tensor(value: Any) -> Any:
-    return value.there if isinstance(value, Wide) else value
+    return value.tensor if isinstance(value, DeviceFloat64) else value
 
 
-def _sums_of_neighbours(values: Wide, starts: Sequence[int], axis: int) -> Wide:
+def _sums_of_neighbours(values: DeviceFloat64, starts: Sequence[int], axis: int) -> DeviceFloat64:
     """Return sums along an axis from each of `starts`, which are evenly spaced from 0, to the next one."""
-    moved = values.there.movedim(axis, -1)
+    moved = values.tensor.movedim(axis, -1)
     together = int(starts[1]) if len(starts) > 1 else moved.shape[-1]
-    return Wide(neighbours(moved, together).movedim(-1, axis))
+    return DeviceFloat64(neighbours(moved, together).movedim(-1, axis))
 
 
 def neighbours(values: Tensor, together: int) -> Tensor:

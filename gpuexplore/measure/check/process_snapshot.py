@@ -1,10 +1,10 @@
-"""The process an implementation is measured in, left as it was: what checks and times it, and its settings.
+"""Snapshots of the global state of a process: changes by an implementation are detected and reverted.
 
 Kernels run in the process of the checks. One that replaces `numpy.linalg.norm`, a clock or a check, or sets another
-library's threads, would be believed, or would spoil what is measured beside it. So a group notes how the process is
-before anything is built, and looks again after whatever calls an implementation: what differs is put back, and the
-implementation that was called is incorrect. Names and settings are compared, not what is behind them: a kernel that
-writes over code objects or memory is not found out; see docs/measuring.md.
+library's threads, would pass, or would disturb other implementations of its group. So a group takes a snapshot of the
+names and settings before anything is built, and compares after every call of an implementation: what differs is
+restored, and the implementation that was called is incorrect. Names and settings are compared, not what is behind them:
+a kernel that writes over code objects or memory is not detected; see docs/measuring.md.
 """
 
 import gc
@@ -39,24 +39,24 @@ from gpuexplore.measure.conditions.environment import SETTINGS
 MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg", "numpy.random", "torch", "torch.nn.functional")
 OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
 PACKAGE = "gpuexplore"
-CHECKS_BY_TORCH = "gpuexplore.measure.arrays.device_arrays"  # where torch looks at what is too large for the host
+CHECKS_BY_TORCH = "gpuexplore.measure.arrays.device_arrays"  # which checks what is too large for the host
 SAME_ALARM_S = 0.1
-AT_ONCE_S = 1e-3  # 0 would turn it off
-TELLING = 3  # changes that a reason names
+AT_ONCE_S = 1e-3  # 0 would disarm it
+MAX_REPORTED_CHANGES = 3
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if hasattr(signal, "SIGALRM") else (signal.SIGINT,)
 Owner = ModuleType | type
 
 
 class ChangedProcess(IncorrectOutput):
-    """The process is not as it was before an implementation was called."""
+    """An implementation changed global state of the process."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alarm:  # noqa: PLW1641 nothing keeps one in a set
-    """The alarm clock; equal to itself a little later, also once it has rung.
+    """The alarm clock; equal to itself some time later, also once it has rung.
 
     Attributes:
-        seen_s: when it was looked at, in seconds of `time.monotonic`.
+        seen_s: when it was read, in seconds of `time.monotonic`.
         rings_s: when it rings; never, where none is set.
         interval_s: how often from then on; 0: once.
     """
@@ -76,16 +76,16 @@ class _Alarm:  # noqa: PLW1641 nothing keeps one in a set
 
 
 class _Names:
-    """What the names of modules and classes stood for.
+    """The values of the names of modules and classes.
 
-    What it is made of is bound when it is made: names that are replaced later change nothing here.
+    Its own functions are bound when it is created: names that are replaced later change nothing here.
     """
 
     def __init__(self, owners: Iterable[Owner]) -> None:
         self._names = [(owner, dict(vars(owner))) for owner in owners]
-        self._now = [vars(owner).values() for owner, _ in self._names]  # as they are whenever they are looked at
+        self._now = [vars(owner).values() for owner, _ in self._names]  # live views
         self._keys_now = [vars(owner).keys() for owner, _ in self._names]
-        self._hold, self._put_back, self._flatten = _comparison(), _put_back, self._flattened
+        self._are_same, self._put_back, self._flatten = _comparison(), _put_back, self._flattened
         self._before, self._keys = self._flatten()
 
     def _flattened(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
@@ -95,8 +95,8 @@ class _Names:
         )
 
     def restored(self) -> list[str]:
-        """Put back every name that stands for something else now, and return it; names that were added stay."""
-        if self._hold(self._now, self._before) and self._hold(self._keys_now, self._keys):
+        """Restore every name whose value has changed, and return it; names that were added stay."""
+        if self._are_same(self._now, self._before) and self._are_same(self._keys_now, self._keys):
             return []
         changed = []
         for owner, before in self._names:
@@ -108,32 +108,33 @@ class _Names:
 
 
 def _comparison() -> Callable[[Sequence[Collection[Any]], Sequence[Any]], bool]:
-    """Return what tells whether collections, one after the other, hold these very objects and no more."""
-    every, each, total, size, in_turn, same = all, map, sum, len, chain.from_iterable, is_
+    """Return a function that compares collections, one after the other, by identity; builtins are bound before."""
+    every, each, total, size, chained, same = all, map, sum, len, chain.from_iterable, is_
 
-    def hold(collections: Sequence[Collection[Any]], before: Sequence[Any]) -> bool:
-        return total(each(size, collections)) == size(before) and every(each(same, in_turn(collections), before))
+    def are_same(collections: Sequence[Collection[Any]], before: Sequence[Any]) -> bool:
+        return total(each(size, collections)) == size(before) and every(each(same, chained(collections), before))
 
-    return hold
+    return are_same
 
 
 def _put_back(owner: Owner, before: Mapping[str, Any]) -> Iterator[str]:
     now = dict(vars(owner))
     for name, value in before.items():
         if name not in now or now[name] is not value:
-            with suppress(AttributeError, TypeError):  # what Python itself keeps of a class
+            with suppress(AttributeError, TypeError):  # attributes of a class that Python protects
                 setattr(owner, name, value)
                 yield name
 
 
-class Untouched:
-    """How the process is now, to be compared with how it is later.
+class ProcessSnapshot:
+    """The global state of a process: detects and reverts changes.
 
     Args:
-        threads: those that libraries are pinned to when they are built: no change of an implementation's.
+        threads: the count that libraries are pinned to when they are built: no change by an implementation.
 
     Attributes:
-        check: looks at everything; raises `ChangedProcess`, which names what differed, after it was put back.
+        restored: reverts changes; returns their names.
+        check: reverts changes, and raises `ChangedProcess` with their names.
     """
 
     def __init__(self, threads: int | None) -> None:
@@ -152,7 +153,7 @@ class Untouched:
     def guarding(
         self, section: Callable[[], AbstractContextManager[None]]
     ) -> Callable[[], AbstractContextManager[None]]:
-        """Return `section` with a check of what times it at its end."""
+        """Return `section` with a check of the timing code at its end."""
         return partial(_guarded, section, self._check_briefly, self.restored)
 
     def _restored_settings(self) -> Iterator[str]:
@@ -173,7 +174,7 @@ class Untouched:
     def _restored_flags(self) -> Iterator[str]:
         for name, read, write in torch_flags():
             value = read()
-            before = self._flags.setdefault(name, value)  # of a library that was loaded meanwhile: as it came
+            before = self._flags.setdefault(name, value)  # of a library that was loaded meanwhile: its first value
             if value != before != CONTRADICTED:  # which cannot be written
                 write(before)
                 yield name
@@ -184,14 +185,14 @@ def _called(parts: Sequence[Callable[[], Iterable[str]]]) -> list[str]:
 
 
 def _raise_of(restored: Callable[[], list[str]]) -> None:
-    """Raise where something was put back.
+    """Check that nothing had to be restored.
 
     Raises:
-        ChangedProcess: the reason names what.
+        ChangedProcess: something had; the reason names it.
     """
     if changed := restored():
-        more = f" and {len(changed) - TELLING} more" if len(changed) > TELLING else ""
-        raise ChangedProcess(f"it changed the process it runs in: {', '.join(changed[:TELLING])}{more}")
+        more = f" and {len(changed) - MAX_REPORTED_CHANGES} more" if len(changed) > MAX_REPORTED_CHANGES else ""
+        raise ChangedProcess(f"it changed the process it runs in: {', '.join(changed[:MAX_REPORTED_CHANGES])}{more}")
 
 
 @contextmanager
@@ -208,23 +209,25 @@ def _guarded(
 
 
 def _owners(prefixes: str | tuple[str, ...]) -> Iterator[Owner]:
-    """Yield the modules and classes that checks and clocks are made of, ours by the beginning of their names."""
+    """Yield the modules and classes of checks and clocks, ours by the prefixes of their names."""
     for name, module in sys.modules.copy().items():
         if name in MODULES:
             yield module
         elif (name.startswith(prefixes) or _is_ours(name, module)) and isinstance(module, ModuleType):
             yield module
-            yield from (held for held in vars(module).values() if isinstance(held, type) and held.__module__ == name)
+            yield from (
+                value for value in vars(module).values() if isinstance(value, type) and value.__module__ == name
+            )
 
 
 def _is_ours(name: str, module: Any) -> bool:
-    """Return whether this is the worker or the command line, which Python runs by this name."""
+    """Return whether this is the worker or the command line, which Python runs as `__main__`."""
     spec = getattr(module, "__spec__", None)
     return name == "__main__" and spec is not None and spec.name.startswith(PACKAGE)
 
 
 def _settings() -> Iterator[Reading]:
-    """Yield what libraries share of the process, and how to read it and put it back; unknown is None."""
+    """Yield settings that libraries share, with functions that read and restore them; unknown is None."""
     yield "what numpy raises at", np.geterr, lambda kinds: np.seterr(**kinds)
     yield "the floating-point mode", floating_point, reset_floating_point
     yield "the garbage collector", gc.isenabled, lambda on: gc.enable() if on else gc.disable()
@@ -258,7 +261,7 @@ def _set_alarm(wanted: _Alarm) -> None:
 
 
 def _environment() -> Mapping[str, str | None]:
-    """Return the variables that results tell."""
+    """Return the environment variables that results record."""
     return {name: os.environ.get(name) for name in SETTINGS}
 
 
@@ -270,7 +273,7 @@ def _set_environment(wanted: Mapping[str, str | None]) -> None:
 
 
 def _interceptors() -> tuple[int, int]:
-    """Return how many modes are entered that see calls of torch first."""
+    """Return how many modes that intercept calls of torch are entered."""
     inside = sys.modules["torch"]._C
     return inside._len_torch_function_stack(), inside._len_torch_dispatch_stack()
 
@@ -285,13 +288,13 @@ def _take_off(wanted: tuple[int, int]) -> None:
 
 @cache
 def _names_of_methods() -> tuple[str, ...]:
-    """Return the names of what tensors can do, in Python and in C++, when it is first asked for."""
+    """Return the names of the methods of tensors, in Python and in C++, as of the first call."""
     tensor = sys.modules["torch"].Tensor
     return tuple({**vars(tensor), **vars(tensor.__base__)})
 
 
 def _methods() -> Mapping[str, Any]:
-    """Return what Python defines of them; None where C++ does."""
+    """Return the methods that Python defines; None where C++ does."""
     return {name: vars(sys.modules["torch"].Tensor).get(name) for name in _names_of_methods()}
 
 
