@@ -7,6 +7,9 @@ warms up, plans rounds and times them; `conditions/` watches the machine meanwhi
 block by block; `flags.py` says what is doubtful about a result. `sweep.py` measures a whole experiment in this
 process.
 
+Passed on from step to step are a clock, an `Isolation` (from other threads and processes) and `ProgressHooks` (to the
+supervisor). The order in which all of them, backends and checks are called is recorded in `tests/measure/trace.json`.
+
 It imports operations, kernels, backends, devices and values, never the store, the queue or pages, and runs on a
 machine without pandas, SQLAlchemy or Streamlit. How many rounds a case gets is decided in `sample/needs.py`; a check
 against wrong kernels is added in `check/spot_checks.py`, with a plant in `tests/measure/evil`; a flag in `flags.py`.
