@@ -55,6 +55,7 @@ from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.measure.candidates.failure import breaks_context, describe_error, failed
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.watch import SPEEDS
+from gpuexplore.measure.sample.compile_ahead import compile_ahead
 
 LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -286,6 +287,7 @@ def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Ex
         keep=reporter.keep,
     )
     try:
+        compile_ahead(task.cases, task.device)
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
         resolve_name(task.runner).measure_cases(
             task.cases, ready, report=reporter.report, cancelled=(directory / CANCEL).exists, time=time
