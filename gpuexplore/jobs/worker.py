@@ -55,6 +55,7 @@ from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.measure.candidates.failure import breaks_context, describe_error, failed
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.conditions.watch import SPEEDS
+from gpuexplore.measure.sample.compile_ahead import compile_ahead
 
 LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -290,6 +291,7 @@ def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Ex
         checkpoint=reporter.keep,
     )
     try:
+        compile_ahead(task.cases, task.device)
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
         resolve_name(task.runner).measure_cases(
             task.cases, ready, clock=time.perf_counter_ns, isolation=isolation, progress=progress

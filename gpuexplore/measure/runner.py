@@ -36,6 +36,7 @@ from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
 from gpuexplore.measure.flags import MeasuredCase, find_flags, with_fair_ceiling
 from gpuexplore.measure.sample import slow_cases
+from gpuexplore.measure.sample.compile_ahead import LARGE, SMALL, call_once
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, take_contrasts, take_phases
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, NO_NEED, is_complete, need
 from gpuexplore.measure.sample.prepare import prepare
@@ -44,7 +45,6 @@ from gpuexplore.operations.first_visit import first_kernels
 
 ISOLATION = Isolation(core_speed=SPEEDS.look)
 SEEDS = 2**32
-WARM_UP_SIZES = (1, 256)  # small and larger arrays may use different kernels
 FINISHING_CALLS = 6  # of a case, by which its last checks are estimated
 FINISHING_S = 10e-3
 SHORT_ROUND_S = 25e-3  # one more costs less than the checks of a case
@@ -325,17 +325,10 @@ def warm_up(device: Device, hurried: Callable[[], bool] = lambda: False) -> None
         hurried: asked between two of them; once true, the rest is left.
     """
     SPEEDS.prepare()
-    for case in _smallest_cases(device):
+    for (operation, implementation, dtype), size in product(first_kernels(device), (SMALL, LARGE)):
         if hurried():
             return
-        group = open_group([case], device, clock=perf_counter_ns, isolation=ISOLATION)
-        candidate = group.build(case, case.shape, group.inputs(case.shape))
-        first_s, next_s = candidate.first_call_s(group.clock), candidate.first_call_s(group.clock)
-        slow_cases.note_first_calls(case, first_s, next_s)
-
-
-def _smallest_cases(device: Device) -> Iterator[Case]:
-    """Yield small cases of what a first visit computes; that loads every library."""
-    for (operation, implementation, dtype), size in product(first_kernels(device), WARM_UP_SIZES):
         if unsupported(operation, implementation, dtype_named(dtype), device) is None:
-            yield Case(operation.name, operation.shape_of_size(size), dtype, implementation.name, device.id)
+            case = Case(operation.name, operation.shape_of_size(size), dtype, implementation.name, device.id)
+            open_group([case], device, clock=perf_counter_ns, isolation=ISOLATION)  # loads what is watched with it
+            call_once(case, device, size)

@@ -18,7 +18,7 @@ from gpuexplore.measure.conditions import environment, watch
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.measure.sample import contrast, prepare, slow_cases, timing
+from gpuexplore.measure.sample import compile_ahead, contrast, prepare, slow_cases, timing
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.operations import OPERATIONS, first_visit
@@ -477,12 +477,12 @@ def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch)
     monkeypatch.setattr(
         first_visit, "OPERATIONS", {"vector_add": replace(OPERATIONS["vector_add"], implementations=rows)}
     )
-    monkeypatch.setattr(runner.Group, "build", lambda _, case, shape, inputs: FirstCall(case, shape, called))
+    monkeypatch.setattr(compile_ahead, "build_candidate", lambda case, *_, **__: FirstCall(case, case.shape, called))
 
     runner.warm_up(CPU)
 
     assert {name for name, _ in called} == {row.name}
-    assert {shape for _, shape in called} == {Shape.of(n=size) for size in runner.WARM_UP_SIZES}
+    assert {shape for _, shape in called} == {Shape.of(n=1), Shape.of(n=256)}
 
 
 class FirstCall:
