@@ -28,7 +28,7 @@ from gpuexplore.store import (
     listing,
     peaks,
     places,
-    pruning,
+    prune,
     room_tasks,
     rooms,
     run_states,
@@ -158,8 +158,7 @@ class Store(Database):
     add_observation = claims.add_observation
     finish = claims.finish
     set_summary = listing.set_summary
-    prune = pruning.prune
-    purge_deleted = pruning.purge_deleted
+    purge_deleted = prune.purge_deleted
     release = claims.release
 
     def close(self) -> None:

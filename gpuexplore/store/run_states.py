@@ -16,7 +16,7 @@ supervisor claims the run whose turn it is, ends it or gives it back (`claims`),
 running, or ends it where it was to be cancelled or killed supervisors too often (`leases`), and cancels what waits for
 owners who have gone. A worker changes nothing: what it reports, its supervisor writes, results and end. A user's cancel
 ends a run that waits; of a run that is measured it only says that its supervisor is to end it. What has ended stays as
-it ended, until `prune` erases it, or `pruning` does where its owner deleted it.
+it ended, until `prune` erases it.
 
 `CHANGES` is the same table for the code: the updates of states are made with `changeable`, which refuses what it lacks.
 """
