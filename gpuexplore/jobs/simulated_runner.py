@@ -53,7 +53,7 @@ def measure_cases(
 
 
 def _has_slept(seconds: float, time: Timekeeper, cancelled: Callable[[], bool]) -> bool:
-    """Let `seconds` pass; return whether nobody cancelled meanwhile."""
+    """Let `seconds` pass; return whether it was not cancelled meanwhile."""
     end_ns = time.clock() + seconds * 1e9
     while time.clock() < end_ns and not cancelled():
         sleep(POLL_S)

@@ -125,7 +125,7 @@ def purge_deleted(
 
 
 def _erased(database: Database, old: ColumnElement[bool], do: Paced) -> Iterator[tuple[Table, int]]:
-    """Erase runs with what they hold, and tell after each transaction of which table how many rows it erased."""
+    """Erase runs with what they contain, and tell after each transaction of which table how many rows it erased."""
     with database.reading() as connection:
         left = list(connection.scalars(select(RUNS.c.id).where(old).order_by(RUNS.c.number)))
     while left:

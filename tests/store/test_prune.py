@@ -127,7 +127,7 @@ def test_device_seconds_that_count_no_more_go(store, experiment, claim, before):
 
 
 def test_activities_go_with_what_they_observed(store, claim, before):
-    store.submit_activity(of_kind("mistake", {"mistake": "zeros"}), "ada")
+    store.submit(of_kind("mistake", {"mistake": "zeros"}), "ada")
     claimed = claim()
     for number in range(7):
         store.add_observation(claimed, told({"n": number}))
