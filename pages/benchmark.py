@@ -10,7 +10,7 @@ from gpuexplore.core.model import Run
 from gpuexplore.devices.discovery import first_dtypes
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
-from gpuexplore.ui.benchmark.asking import ask, show_askers, show_offers
+from gpuexplore.ui.benchmark.form import request_form, show_askers, show_offers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
@@ -58,7 +58,7 @@ settings.restore(shown, ids)
 if problems := settings.problems_of_link():
     listed = "".join(f"\n- {plain(problem)}" for problem in problems)
     st.warning(f"Some values in this link are invalid; defaults were used:{listed}", icon=":material/link:")
-request = ask(devices, shown, run_id)
+request = request_form(devices, shown, run_id)
 
 if run_id:
     if request != with_defaults(shown, ids):

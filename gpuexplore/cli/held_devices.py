@@ -14,9 +14,9 @@ from gpuexplore.devices import discover
 from gpuexplore.store import Store, open_store
 from gpuexplore.store.audit import ACCOUNT_PREFIX
 from gpuexplore.store.database import database_url
-from gpuexplore.store.holds import Hold, HoldKind
+from gpuexplore.store.restrictions import Restriction, RestrictionKind
 
-KINDS = {"pause": HoldKind.PAUSED, "drain": HoldKind.DRAINED, "reserve": HoldKind.RESERVED}
+KINDS = {"pause": RestrictionKind.PAUSED, "drain": RestrictionKind.DRAINED, "reserve": RestrictionKind.RESERVED}
 
 
 def act(arguments: argparse.Namespace) -> int:
@@ -28,43 +28,47 @@ def act(arguments: argparse.Namespace) -> int:
             told = f"{arguments.device} measures again" if was_held else f"nothing held {arguments.device} back"
         else:
             held = _asked_for(arguments)
-            store.hold(held, OWNER)
+            store.restrict(held, OWNER)
             told = str(held)
         if arguments.json:
-            print_json([{"device": each.device, "kind": each.kind, "held": str(each)} for each in store.held_back()])
+            print_json(
+                [{"device": each.device, "kind": each.kind, "held": str(each)} for each in store.current_restrictions()]
+            )
         else:
             print(told)
     return EXIT_OK
 
 
-def held_back() -> tuple[Hold, ...]:
+def held_back() -> tuple[Restriction, ...]:
     """Return what is held back: nothing where there is no database yet; where it cannot be used, that is said."""
     scheme, _, path = database_url().partition(":///")
     if scheme == "sqlite" and not Path(path).exists():
         return ()
     try:
         with open_store() as store:
-            return store.held_back()
+            return store.current_restrictions()
     except StoreUnavailable as error:
         say(f"gpuexplore: whether a device is held back is unknown: {error}")
         return ()
 
 
-def _asked_for(arguments: argparse.Namespace) -> Hold:
+def _asked_for(arguments: argparse.Namespace) -> Restriction:
     check_text("reason", arguments.reason)
     check_characters("reason", arguments.reason)
     kind, reason = KINDS[arguments.action], arguments.reason.strip()
-    if kind is not HoldKind.RESERVED:
-        return Hold(arguments.device, kind, reason)
+    if kind is not RestrictionKind.RESERVED:
+        return Restriction(arguments.device, kind, reason)
     check_text("account", arguments.account)
     until = datetime.now(UTC) + read_age("until", arguments.until)
     owner = f"{ACCOUNT_PREFIX}{arguments.account.strip().casefold()}"
-    return Hold(arguments.device, kind, reason, owner, until.isoformat(timespec="microseconds"))
+    return Restriction(arguments.device, kind, reason, owner, until.isoformat(timespec="microseconds"))
 
 
 def _check_known(store: Store, device: str) -> None:
     """Accept a device of this machine, of a supervisor, or one that is held back already."""
     here = {found.id for found in discover()}
-    known = here.union(*(each.device_ids for each in store.supervisors()), (each.device for each in store.held_back()))
+    known = here.union(
+        *(each.device_ids for each in store.supervisors()), (each.device for each in store.current_restrictions())
+    )
     if device not in known:
         raise InvalidInput.of("device", device, sorted(known))

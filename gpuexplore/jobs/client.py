@@ -62,7 +62,7 @@ class SupervisorKeeper:
             self._end(holder, patience_s=0)
 
     def start(self) -> None:
-        """Start a supervisor unless there is one, or somebody else starts one; it outlives this process."""
+        """Start a supervisor unless there is one, or another process starts one; it outlives this process."""
         with suppress(Timeout), self._starting(timeout_s=0):
             if not self._lock.is_held():
                 self._start()
@@ -164,7 +164,7 @@ def _start(url: str | None) -> subprocess.Popen[bytes]:
     environment = os.environ | ({URL_VARIABLE: url} if url else {})
     directory = data_directory() / "logs"
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "supervisor.err").open("wb") as errors:  # what is said before and beside the log
+    with (directory / "supervisor.err").open("wb") as errors:  # what is said before the log is open, and outside it
         process = subprocess.Popen(
             [*COMMAND, "--log", str(directory / "supervisor.log")],
             stdin=subprocess.DEVNULL,

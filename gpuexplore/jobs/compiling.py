@@ -1,8 +1,8 @@
-"""CUDA kernels compiled for any target, in a process of their own, and cached on disk, and how such processes keep off.
+"""CUDA kernels compiled for any target, in a preemptible process of their own, and cached on disk.
 
-One compiler runs at a time: whoever waits finds what it compiled. `run_beside` runs what takes seconds of the CPU for a
-page, low in priority. It holds the lock of the CPU, and gives it back as soon as a measurement asks; the process stands
-still until the measurement is over.
+One compiler runs at a time: what waited for it finds what it compiled. `run_preemptible` runs what takes seconds of the
+CPU for a page, low in priority. It holds the lock of the CPU, and releases it as soon as a measurement asks; the
+process is suspended until the measurement is over.
 """
 
 import json
@@ -32,14 +32,14 @@ from gpuexplore.jobs.locks import HostLock, compiler_lock, cpu_is_asked_for, dev
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block
 
-SLICE_S = 0.05  # so often it is looked whether somebody asks
-GIVE_UP_S = 600.0  # it stands still for so long at most
+SLICE_S = 0.05  # between two looks whether a measurement asks
+GIVE_UP_S = 600.0  # it is suspended for so long at most
 CPU_BUSY = "the CPU is being measured: try again in a minute"
 
 LIMIT_S = 120.0
 COMPILER_WAIT_S = 180.0
 CPU_WAIT_S = 60.0
-REASON_S = 60.0  # how long those who waited are told the same reason; a kernel is kept for good
+REASON_S = 60.0  # how long those who waited get the same reason; a kernel is kept for good
 COMPILER_BUSY = "other kernels are being compiled: try again in a minute"
 CPU = Device("cpu", "cpu", "the CPU that compiles")
 TOOLCHAIN = ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
@@ -75,13 +75,13 @@ def compiled_kernel(target: Target) -> CompiledKernel:
 def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
     """Return each target compiled, or the reason why it cannot be, in order; new ones in one process.
 
-    Waits while somebody else compiles and while the CPU is measured, for minutes at most.
+    Waits while another process compiles and while the CPU is measured, for minutes at most.
     """
     if not host.is_installed("numba", "numba_cuda"):
         return ["the compiler is not installed: pip install 'gpuexplore[cuda13]'"] * len(targets)
     known = _known(targets)
     if len(known) < len(set(targets)):
-        known |= _compile_in_turn([target for target in dict.fromkeys(targets) if target not in known])
+        known |= _compile_missing([target for target in dict.fromkeys(targets) if target not in known])
     return [_value(known[target]) for target in targets]
 
 
@@ -102,11 +102,11 @@ def held(lock: HostLock, timeout_s: float) -> Iterator[HostLock]:
 
 
 @contextmanager
-def in_turn() -> Iterator[HostLock]:
-    """Hold the compiler, and the CPU, which a compiler would disturb, after minutes of waiting at most.
+def exclusive_cpu() -> Iterator[HostLock]:
+    """Hold the locks of the compiler and the CPU, which a compiler would disturb, after minutes of waiting at most.
 
     Yields:
-        The lock of the CPU, for `run_beside`.
+        The lock of the CPU, for `run_preemptible`.
 
     Raises:
         Unsupported: others keep one of them; the text says which.
@@ -124,18 +124,18 @@ def in_turn() -> Iterator[HostLock]:
         yield cpu
 
 
-def _compile_in_turn(targets: Sequence[Target]) -> dict[Target, Answer]:
-    """Compile what nobody else has compiled by the time the compiler is free."""
+def _compile_missing(targets: Sequence[Target]) -> dict[Target, Answer]:
+    """Compile what no other process has compiled by the time the compiler is free."""
     try:
         with held(compiler_lock(), COMPILER_WAIT_S):
             known = _known(targets)
             missing = [target for target in targets if target not in known]
-            return known | (_compile_beside_nothing(missing) if missing else {})
+            return known | (_compile_exclusively(missing) if missing else {})
     except Timeout:
         return {target: {"reason": COMPILER_BUSY} for target in targets}
 
 
-def _compile_beside_nothing(targets: Sequence[Target]) -> dict[Target, Answer]:
+def _compile_exclusively(targets: Sequence[Target]) -> dict[Target, Answer]:
     """Compile once nothing is measured on the CPU, which a compiler would disturb."""
     try:
         with held(device_lock(CPU), CPU_WAIT_S) as cpu:
@@ -152,7 +152,7 @@ def _compile(targets: Sequence[Target], cpu: HostLock) -> list[Answer]:
     request = json.dumps([asdict(target) for target in targets]).encode()
     command, reason = [sys.executable, "-m", PROCESS, "compile"], ""
     try:
-        done = run_beside(command, input=request, timeout=LIMIT_S, cpu=cpu)
+        done = run_preemptible(command, input=request, timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
         printed = error.output or b""
         reason = f"the compiler took longer than {format_seconds(LIMIT_S)}: try again when this machine is less busy"
@@ -207,7 +207,7 @@ def _python_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
 
 
-def run_beside(
+def run_preemptible(
     command: Sequence[str], *, input: bytes, timeout: float, cpu: HostLock
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run a process to its end, and let measurements have the CPU meanwhile.
@@ -215,7 +215,7 @@ def run_beside(
     Args:
         command: of the process.
         input: what it reads.
-        timeout: seconds it may work; those that it stands still do not count.
+        timeout: seconds it may work; those that it is suspended do not count.
         cpu: the lock of the CPU, which the caller holds before and after.
 
     Raises:
@@ -238,17 +238,17 @@ def run_beside(
                     if worked_s >= timeout:
                         raise subprocess.TimeoutExpired(command, timeout, output=error.output) from None
                     if cpu_is_asked_for():
-                        _stand_still(process, cpu)
+                        _suspend(process, cpu)
                 else:
                     return subprocess.CompletedProcess(command, process.returncode, printed, words)
         finally:
             _end(process)
 
 
-def _stand_still(process: "subprocess.Popen[bytes]", cpu: HostLock) -> None:
-    """Stop a process until nobody asks for the CPU any more, and nobody has it."""
-    family = _family(process)
-    for each in family:
+def _suspend(process: "subprocess.Popen[bytes]", cpu: HostLock) -> None:
+    """Suspend a process until no measurement asks for the CPU any more, and none has it."""
+    tree = _process_tree(process)
+    for each in tree:
         with suppress(psutil.NoSuchProcess):
             each.suspend()
     cpu.release()
@@ -257,13 +257,13 @@ def _stand_still(process: "subprocess.Popen[bytes]", cpu: HostLock) -> None:
         while cpu_is_asked_for() and time.monotonic() < end_s:
             time.sleep(SLICE_S)
     finally:
-        _have_again(cpu, end_s)
-    for each in family:
+        _reacquire(cpu, end_s)
+    for each in tree:
         with suppress(psutil.NoSuchProcess):
             each.resume()
 
 
-def _have_again(cpu: HostLock, end_s: float) -> None:
+def _reacquire(cpu: HostLock, end_s: float) -> None:
     try:
         cpu.acquire(timeout=max(end_s - time.monotonic(), 0.0))
     except Timeout as error:
@@ -272,12 +272,12 @@ def _have_again(cpu: HostLock, end_s: float) -> None:
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     if process.poll() is None:
-        for each in _family(process):
+        for each in _process_tree(process):
             with suppress(psutil.NoSuchProcess):
                 each.kill()
 
 
-def _family(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+def _process_tree(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     try:
         first = psutil.Process(process.pid)
         return [first, *first.children(recursive=True)]

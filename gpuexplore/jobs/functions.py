@@ -16,8 +16,7 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
 from gpuexplore.core.typed_text import name_typed
-from gpuexplore.jobs.engines import batches_of
-from gpuexplore.jobs.engines.attempt import WorkerLimits, limits_typed
+from gpuexplore.jobs.engines import WorkerLimits, batches_of, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
@@ -50,7 +49,7 @@ def add_functions(
         functions: each `function(*inputs) -> output`.
         library: whose arrays they take; empty: what the arrays, or the functions themselves, tell.
         arrays: inputs, where there are some.
-        taken: names that others have, who are measured beside them.
+        taken: names of others, which are measured with them.
 
     Raises:
         InvalidInput: one is no function.
@@ -79,35 +78,35 @@ def named(implementations: Iterable[Any]) -> list[Any]:
 
 
 def operation_of(
-    function: Function, operation: str | Operation | None, arrays: Sequence[Any], told: Mapping[str, Any]
+    function: Function, operation: str | Operation | None, arrays: Sequence[Any], facts: Mapping[str, Any]
 ) -> Operation:
-    """Return the operation that a function computes; one that is made of what is told is remembered.
+    """Return the operation that a function computes; one that is made of these facts is remembered.
 
     Args:
         function: of a user.
-        operation: the one it computes, or its name; None: what is told.
+        operation: the one it computes, or its name; None: that of the facts.
         arrays: its inputs.
-        told: `reference`, `flops` and `bytes`, each None where nothing is.
+        facts: `reference`, `flops` and `bytes`, each None where nothing is.
 
     Raises:
         InvalidInput: there is no such operation, or nothing tells what its right answer is.
     """
     if operation is not None:
-        if given := [name for name, value in told.items() if value is not None]:
+        if given := [name for name, value in facts.items() if value is not None]:
             raise InvalidInput(f"{given[0]}: {operation} has its own; leave out one of both")
         if not isinstance(operation, str | Operation):
             raise InvalidInput.of("operation", operation, "a name that `gpuexplore list` prints, or a declared one")
         return operation if isinstance(operation, Operation) else operation_named(operation)
-    if not arrays or told["reference"] is None:
+    if not arrays or facts["reference"] is None:
         missing = "inputs" if not arrays else "reference"
         raise InvalidInput(f"{missing}: none is given, nor an operation= that has them: a wrong kernel is never timed")
-    counts = {"flop_count": told["flops"], "byte_count": told["bytes"]}
+    counts = {"flop_count": facts["flops"], "byte_count": facts["bytes"]}
     for what, count in counts.items():
         if count is not None:
             check_count(what.replace("_count", "s of a call"), count)
     title = _title_of(function)
     name = f"own_{title}" if title in OPERATIONS else label_of(title).replace("-", "_")
-    made = operation_of_arrays(name, [widened(array) for array in arrays], told["reference"], **counts)
+    made = operation_of_arrays(name, [widened(array) for array in arrays], facts["reference"], **counts)
     add_operation(made)
     return made
 

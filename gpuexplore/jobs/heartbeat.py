@@ -1,8 +1,8 @@
-"""A supervisor beside others: the name it has, the heartbeats that show it alive, and what it does for the dead.
+"""A supervisor among others: the name it has, the heartbeats that show it alive, and what it does for the dead.
 
 It beats for three readers: in a file for this host, by messages for systemd (`Type=notify`), and in the database, for
 all hosts, by its lease (`store.leases`). Two threads do so, because a database that does not answer must not make a
-working supervisor look dead; neither shows anything once the loop that measures has stopped turning.
+working supervisor look dead; neither shows anything once the loop that measures is stuck.
 """
 
 import logging
@@ -30,7 +30,7 @@ HOST_VARIABLE = "GPUEXPLORE_HOST"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOG = logging.getLogger(__name__)
 BEAT_S = 1.0
-STUCK_S = 60.0  # a loop that has not turned for so long is stuck
+STUCK_S = 60.0  # a loop that did nothing for so long is stuck
 LOOK_S = 5.0
 ORDER_S = 60.0
 JUMP_S = 60.0  # by which two clocks differ more than before: one of them was set, or the host slept
@@ -64,7 +64,7 @@ class Heartbeat:
         self._sign_life = sign_life
         self._devices = {device.id: device for device in devices}
         self._measuring: set[object] = set()
-        self._turned_s = time.monotonic()
+        self._ticked_s = time.monotonic()
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._repeat, args=(act,), name=f"heartbeat-{act.__name__}", daemon=True)
@@ -91,9 +91,9 @@ class Heartbeat:
         """Report `devices`, and no others."""
         self._devices = {device.id: device for device in devices}
 
-    def turn(self) -> None:
+    def tick(self) -> None:
         """Note that the loop goes on."""
-        self._turned_s = time.monotonic()
+        self._ticked_s = time.monotonic()
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
@@ -137,7 +137,7 @@ class Heartbeat:
 
     def _repeat(self, act: Callable[[], None]) -> None:
         while not self._stop.wait(BEAT_S):
-            if time.monotonic() - self._turned_s < STUCK_S:
+            if time.monotonic() - self._ticked_s < STUCK_S:
                 act()
 
 
@@ -146,7 +146,7 @@ class Housekeeping:
 
     A supervisor counts as dead when its lease had expired at two looks in a row, or when it shared this one's locks:
     then the first look tells, for this one holds them now. One look alone would be deceived by a clock that is set
-    forward; so would the absence of an owner, so that nobody counts as gone in the minutes after that.
+    forward; so would the absence of an owner, so that no owner counts as gone in the minutes after that.
     """
 
     def __init__(self, store: Store, instance: Supervisor, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,6 +1,6 @@
 """CUDA kernels run in the interpreter, in a process of its own with a limit of its time, and kept on disk.
 
-One at a time, as kernels are compiled, and it stands still while the CPU is measured.
+One at a time, as kernels are compiled, and it is suspended while the CPU is measured.
 """
 
 import pickle
@@ -13,7 +13,7 @@ from pathlib import Path
 from gpuexplore.core.errors import GpuExploreError, TooSlow, Unsupported
 from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import cache_directory
-from gpuexplore.jobs.compiling import fingerprint, in_turn, run_beside
+from gpuexplore.jobs.compiling import exclusive_cpu, fingerprint, run_preemptible
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.measure.check.interpreted import BlockRun, KernelLaunch
 
@@ -30,7 +30,7 @@ def interpret(request: KernelLaunch) -> BlockRun:
         InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.check.interpreted`; also where the
             interpreter fails, takes too long, or others keep the CPU.
     """
-    with in_turn() as cpu:
+    with exclusive_cpu() as cpu:
         found = kept_block(request)
         answer = found or _run(request, cpu)
     if isinstance(answer, GpuExploreError):
@@ -41,7 +41,7 @@ def interpret(request: KernelLaunch) -> BlockRun:
 
 
 def kept_block(request: KernelLaunch) -> BlockRun | None:
-    """Return what this kernel told whoever asked before; None where nobody has."""
+    """Return what running this kernel told before; None where it was not run."""
     try:
         found: BlockRun = pickle.loads(_path(request).read_bytes())
     except (OSError, EOFError, pickle.UnpicklingError):  # never run, or cut off while it was written
@@ -66,7 +66,7 @@ def _path(request: KernelLaunch) -> Path:
 def _run(request: KernelLaunch, cpu: HostLock) -> BlockRun | GpuExploreError:
     command = [sys.executable, "-m", PROCESS, "interpret"]
     try:
-        done = run_beside(command, input=pickle.dumps(request), timeout=LIMIT_S, cpu=cpu)
+        done = run_preemptible(command, input=pickle.dumps(request), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
         raise TooSlow(f"the interpreter took longer than {format_seconds(LIMIT_S)}: choose a smaller shape") from error
     if done.returncode:

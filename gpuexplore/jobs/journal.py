@@ -1,11 +1,11 @@
-"""What an engine and its worker tell each other: a task, a journal of what becomes of it, and a word of shared memory.
+"""Messages between an engine and its worker: a task, a journal of what becomes of it, and a word of shared memory.
 
-The engine leaves the task in a directory, and files there that tell the worker to stop; the worker reports in a file
-beside them. A line that was written survives the process that wrote it, whatever ends that; so the case that was being
+The engine leaves the task in a directory, and files there that tell the worker to stop; the worker reports in another
+file there. A line that was written survives the process that wrote it, whatever ends that; so the case that was being
 measured when a worker crashed is known. Nothing that is printed comes here.
 
-The word says whose turn it is, so that a hang is put down to its case. It is memory and no line of the journal, because
-it is written before every round of samples: 1 µs, and no system call.
+The word says which case is at work; it is used to attribute a hang. It is memory and no line of the journal, because it
+is written before every round of samples: 1 µs, and no system call.
 """
 
 import json
@@ -21,7 +21,7 @@ from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.core.model import Case, Device, Result
 from gpuexplore.core.serialization import decode, encode
 
-TURN = "turn"
+CURRENT_CASE = "current_case"
 _WORD = Struct("<qqd")
 TASK = "task.json"
 JOURNAL = "journal.jsonl"
@@ -134,13 +134,13 @@ def decode_event(data: dict[str, Any]) -> Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One case at work.
+class CurrentCase:
+    """The case at work.
 
     Attributes:
-        count: turns so far; two rounds of one case are two turns, and 0 means that none began.
+        count: of times that a case was taken up; two rounds of one case count twice, and 0 means that none began.
         index: of the case in its group.
-        expected_s: about how many seconds the turn takes; None while the case is built, checked or finished.
+        expected_s: about how many seconds it will be at work; None while it is built, checked or finished.
     """
 
     count: int
@@ -148,22 +148,22 @@ class Turn:
     expected_s: float | None
 
 
-def turn_word(directory: Path, *, create: bool = False) -> mmap:
+def current_case_word(directory: Path, *, create: bool = False) -> mmap:
     """Return the word in a task's directory; the engine opens it first, with `create`."""
-    path = directory / TURN
+    path = directory / CURRENT_CASE
     if create:
         path.write_bytes(bytes(_WORD.size))
     with path.open("r+b") as file:
         return mmap(file.fileno(), _WORD.size)
 
 
-def begin_turn(word: mmap, index: int, expected_s: float | None = None) -> None:
-    """Say that it is the turn of the group's case number `index`."""
+def write_current_case(word: mmap, index: int, expected_s: float | None = None) -> None:
+    """Note that the group's case number `index` is taken up."""
     count, _, _ = _WORD.unpack_from(word)
     _WORD.pack_into(word, 0, count + 1, index, nan if expected_s is None else expected_s)
 
 
-def read_turn(word: mmap) -> Turn:
-    """Return whose turn it is."""
+def read_current_case(word: mmap) -> CurrentCase:
+    """Return the case at work."""
     count, index, expected_s = _WORD.unpack_from(word)
-    return Turn(count, index, None if isnan(expected_s) else expected_s)
+    return CurrentCase(count, index, None if isnan(expected_s) else expected_s)

@@ -1,7 +1,7 @@
-"""Kernels in anybody's files: their machine code, and what running them tells; nothing is timed.
+"""Kernels in files of users: their machine code, and what running them tells; nothing is timed.
 
-PTX is assembled in a process of its own, a cubin read as it is. The interpreter runs PTX, with arguments that somebody
-names.
+PTX is assembled in a process of its own, a cubin read as it is. The interpreter runs PTX, with arguments that the
+user names.
 """
 
 import json
@@ -15,7 +15,7 @@ from gpuexplore.backends import host
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_seconds
-from gpuexplore.jobs.compiling import in_turn, run_beside
+from gpuexplore.jobs.compiling import exclusive_cpu, run_preemptible
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
 from gpuexplore.kernels.files.arguments import KernelArgument, bits_of
@@ -77,7 +77,7 @@ def assembled(module: PtxText, compute_capability: str) -> Assembled:
     if not host.is_installed("numba", "numba_cuda"):
         raise Unsupported("the compiler is not installed: pip install 'gpuexplore[cuda13]'")
     check_target(module, compute_capability)
-    with in_turn() as cpu:
+    with exclusive_cpu() as cpu:
         answer = _answer({"ptx": module.text, "compute_capability": compute_capability}, cpu)
     if "invalid" in answer:
         raise InvalidInput(answer["invalid"])
@@ -124,7 +124,7 @@ def _machine_code(cubin: Cubin, name: str) -> MachineCode:
 def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
     command = [sys.executable, "-m", PROCESS, "assemble"]
     try:
-        done = run_beside(command, input=json.dumps(request).encode(), timeout=LIMIT_S, cpu=cpu)
+        done = run_preemptible(command, input=json.dumps(request).encode(), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired:
         return {"reason": f"the compiler took longer than {format_seconds(LIMIT_S)} for this PTX"}
     if done.returncode < 0:
@@ -151,11 +151,11 @@ def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[K
     numbers = [None if each.array is not None else bits_of(each, kind) for each, kind in zip(given, kinds, strict=True)]
     arrays = [each.array for each in given if each.array is not None]
     try:
-        with in_turn():
+        with exclusive_cpu():
             options = LaunchOptions(most_work=MOST_WORK, arguments=lambda addresses, _: _in_order(numbers, addresses))
             return run(parse(module.alone(kernel.name)), grid, arrays, options)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
-        # it was written for the PTX of our own kernels, and meets here what nobody has tried
+        # it was written for the PTX of our own kernels, and meets here what was never tried
         raise Unsupported(f"the interpreter does not understand this PTX: {error!r}"[:200]) from error
 
 

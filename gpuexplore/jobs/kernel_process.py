@@ -1,8 +1,8 @@
-"""The processes beside a server that compile, assemble and interpret kernels: a new one for each request.
+"""The helper processes of a server that compile, assemble and interpret kernels: a new one for each request.
 
 `python -m gpuexplore.jobs.kernel_process` does one of `TASKS`, in a process of its own because it loads what the web
 process must not, Numba or CUDA's compiler, or takes seconds of one core, which pages need; no GPU is needed. The PTX of
-a file is anybody's, besides: it may take this process down, or more memory than its share, and nothing else.
+a file is of any user, besides: it may take this process down, or more memory than its share, and nothing else.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.serialization import encode
 
-NICENESS = 10  # nobody who measures or serves pages shall wait for a compiler, or a picture
+NICENESS = 10  # no measurement and no page shall wait for a compiler, or a picture
 MOST_BYTES = 8 * 2**30  # of addresses, of which most are never touched
 
 

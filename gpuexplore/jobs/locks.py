@@ -1,6 +1,6 @@
 """Locks of the operating system, shared by every user, home and database of a host: they end with their process.
 
-Beside each lock its holder writes who it is, in a file of its user's own, and a supervisor shows there that it works.
+For each lock its holder writes who it is, in a file of its user's own, and a supervisor shows there that it works.
 Other users may write to the directory: nothing in it is opened through a link, nor believed of another user's process.
 """
 
@@ -33,7 +33,7 @@ FOR_ALL, FOR_OWNER = 0o666, 0o644  # whose locks all take; who holds one says so
 LONGEST_HOLDER = 4096  # bytes
 LOOK_S = 0.05  # between two looks at a lock that is held
 _ASKING = "asks-cpu-"
-MOST_ASKING = 8  # who comes later is not seen to ask, and waits as anybody
+MOST_ASKING = 8  # who comes later is not seen to ask, and waits as others do
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class HostLock:
         By flock alone: filelock 4.3 refuses the file of another user, who would keep all others out by making it first.
 
         Raises:
-            Timeout: somebody else holds it.
-            InvalidInput: its file cannot be opened, as where another user put a link in its place.
+            Timeout: another process holds it.
+            InvalidInput: its file cannot be opened, as where another user put a link at its path.
         """
         began_s = time.monotonic()
         while not self._has_taken():
@@ -210,7 +210,7 @@ def starter_lock(database_url: str) -> HostLock:
 def compiler_lock() -> HostLock:
     """Return the lock to hold while CUDA kernels are compiled, one compiler at a time.
 
-    Who measures on the CPU waits for it before each group, so that a compiler gets a turn between two of them.
+    Who measures on the CPU waits for it before each group, so that a compiler gets the CPU between two of them.
     """
     return HostLock("compiler")
 
@@ -314,7 +314,7 @@ def _myself() -> LockHolder:
 
 
 def user_name() -> str:
-    """Return what the operating system calls whoever runs this process."""
+    """Return what the operating system calls the user of this process."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a number without a name, as in a container

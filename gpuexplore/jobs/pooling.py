@@ -79,7 +79,7 @@ def _flags_of(results: Sequence[Result]) -> tuple[Flag, ...]:
 def with_fewer_samples(result: Result) -> Result:
     """Return `result` with the first samples of each series where all of them are too many, flagged `truncated`.
 
-    The first and not every n-th, because the implementations of a group take their rounds in turns.
+    The first and not every n-th, because rounds of the implementations of a group alternate.
     """
     measurement = result.measurement
     if measurement is None or (count := _count(measurement)) <= MAX_SAMPLES:
@@ -93,10 +93,8 @@ def with_fewer_samples(result: Result) -> Result:
 
 
 def _count(measurement: Measurement) -> int:
-    beside = [series.samples_s for series in measurement.contrasts] + [
-        series.samples_s for series in measurement.phases
-    ]
-    return len(measurement.samples_s) + sum(map(len, beside))
+    series = (*measurement.contrasts, *measurement.phases)
+    return len(measurement.samples_s) + sum(len(each.samples_s) for each in series)
 
 
 def _first(series: Series, most: int) -> Series:

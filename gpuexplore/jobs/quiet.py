@@ -1,7 +1,7 @@
-"""Pages and measurements of one host take turns in milliseconds, for they share its cores.
+"""Pages and measurements of one host alternate within milliseconds, for they share its cores.
 
 A worker begins a round of samples when the web servers have done what they were at, and says until when the round
-lasts; a web server begins to draw when no round is on. Either waits for a moment at most, and for nobody else.
+lasts; a web server begins to draw when no round is on. Either waits for a moment at most.
 """
 
 import os
@@ -19,21 +19,21 @@ from gpuexplore.jobs.locks import HostLock, first_free, lock_directory, open_sha
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
 IDLE_SHARE = 0.3  # of a core
 PROCESSES = Path("/proc")
-PATIENCE_S = 2e-3  # so long any round waits for servers,
-LONGEST_S = 0.25  # and so long at most, while the rounds of a group have waited no longer in all
-ALLOWANCE_S = 0.4  # than this
-SHARE = 0.1  # and this of what they took themselves
-HOLD_S = 0.1  # so long a page waits for a round to end
+MIN_WAIT_S = 2e-3  # any round may wait so long for servers
+MAX_WAIT_S = 0.25  # one round may wait so long at most, while the budget of its group lasts
+WAIT_BUDGET_S = 0.4  # the rounds of a group may wait so long in all
+WAIT_FRACTION = 0.1  # of the time of past rounds, which is added to the budget
+PAGE_WAIT_S = 0.1  # a page waits so long for a round to end
 PAGE_LOOK_S = 2e-3
-_UNTIL = Struct("<d")
+_END = Struct("<d")
 _ROUND, _SERVER = "round", "pages-"
 MOST_SERVERS = 64  # measurements do not wait for pages of more
 
 
 class Rounds:
-    """The rounds of samples of this host, for the worker that takes them and for the servers that keep off.
+    """The rounds of samples of this host, for the worker that takes them and for the servers that wait for their end.
 
-    What stands there is the time when the round is to end, so that a worker that died holds nobody up. Workers of two
+    The file has the time when the round is to end, so that a worker that died delays no page. Workers of two
     devices write over each other: a page may wait a moment less.
     """
 
@@ -41,7 +41,7 @@ class Rounds:
         # Read and written, not mapped: of a mapped file what another user cuts off would end this process
         self._file = open_shared(lock_directory() / _ROUND, os.O_RDWR | os.O_CREAT)
         weakref.finalize(self, os.close, self._file)
-        self._left_s = ALLOWANCE_S
+        self._budget_s = WAIT_BUDGET_S
 
     @cached_property
     def _servers(self) -> list[int]:
@@ -49,7 +49,7 @@ class Rounds:
         return _servers()
 
     @contextmanager
-    def beside_no_page(self, expected_s: float) -> Iterator[Callable[[], float]]:
+    def undisturbed_by_pages(self, expected_s: float) -> Iterator[Callable[[], float]]:
         """Wait until the web servers of this host are idle; inside, they begin to draw nothing new.
 
         Args:
@@ -59,19 +59,19 @@ class Rounds:
             What returns the CPU seconds that they used all the same.
         """
         asked_s = time.monotonic()
-        _wait_for(self._servers, max(PATIENCE_S, min(LONGEST_S, self._left_s)))
+        _wait_for(self._servers, max(MIN_WAIT_S, min(MAX_WAIT_S, self._budget_s)))
         began_s, before_s = time.monotonic(), self._cpu_s()
-        self._say(began_s + expected_s)
+        self._write_end(began_s + expected_s)
         try:
             yield lambda: sum(after_s - before_s.get(server, after_s) for server, after_s in self._cpu_s().items())
         finally:
-            self._say(0.0)
-            self._left_s += SHARE * (time.monotonic() - began_s) - (began_s - asked_s)
+            self._write_end(0.0)
+            self._budget_s += WAIT_FRACTION * (time.monotonic() - began_s) - (began_s - asked_s)
 
-    def wait_for_end(self, limit_s: float = HOLD_S) -> None:
+    def wait_for_end(self, limit_s: float = PAGE_WAIT_S) -> None:
         """Return when no round is on, or `limit_s` has passed."""
         end_s = time.monotonic() + limit_s
-        while (left_s := min(self._until_s(), end_s) - time.monotonic()) > 0:
+        while (left_s := min(self._end_s(), end_s) - time.monotonic()) > 0:
             time.sleep(min(left_s, PAGE_LOOK_S))
 
     def _cpu_s(self) -> dict[int, float]:
@@ -82,14 +82,14 @@ class Rounds:
                 found[server] = _cpu_s(server)
         return found
 
-    def _say(self, until_s: float) -> None:
+    def _write_end(self, end_s: float) -> None:
         with suppress(OSError):  # a full disk: then pages are drawn meanwhile
-            os.pwrite(self._file, _UNTIL.pack(until_s), 0)
+            os.pwrite(self._file, _END.pack(end_s), 0)
 
-    def _until_s(self) -> float:
-        said = os.pread(self._file, _UNTIL.size, 0)
-        until_s: float = _UNTIL.unpack(said)[0] if len(said) == _UNTIL.size else 0.0
-        return until_s
+    def _end_s(self) -> float:
+        read = os.pread(self._file, _END.size, 0)
+        end_s: float = _END.unpack(read)[0] if len(read) == _END.size else 0.0
+        return end_s
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""Runs for whoever names, imports or lists them: of the store, recorded, or in files of other machines.
+"""Runs that are named, imported or listed: of the store, recorded, or in files of other machines.
 
-What is imported is kept with its origin. What a list says of a run is worked out when somebody first lists it, as an
+What is imported is kept with its origin. What a list says of a run is worked out when it is first listed, as an
 analysis takes some hundredths of a second.
 """
 
@@ -117,7 +117,7 @@ def keep_run(store: Store, run: ReadRun, owner: str, *, origin: str) -> ListedRu
         store: where to.
         run: as a file held it.
         owner: whose it is from now on.
-        origin: what is told of where it came from.
+        origin: what is known of where it came from.
     """
     results = [_within_its_row(result) for result in run.results]
     run_id = store.record(run.experiment, owner, results=results, origin=origin)

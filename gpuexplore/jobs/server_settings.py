@@ -40,7 +40,7 @@ def check_settings() -> None:
 
 
 def is_external() -> bool:
-    """Return whether somebody else, e.g. systemd, looks after the supervisor: GPUEXPLORE_SUPERVISOR=external.
+    """Return whether another program, e.g. systemd, looks after the supervisor: GPUEXPLORE_SUPERVISOR=external.
 
     Raises:
         InvalidInput: the setting is unknown.

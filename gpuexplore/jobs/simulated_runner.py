@@ -56,7 +56,7 @@ def measure_cases(
 
 
 def _has_slept(seconds: float, clock: Clock, cancelled: Callable[[], bool]) -> bool:
-    """Let `seconds` pass; return whether nobody cancelled meanwhile."""
+    """Let `seconds` pass; return whether it was not cancelled meanwhile."""
     end_ns = clock() + seconds * 1e9
     while clock() < end_ns and not cancelled():
         sleep(POLL_S)

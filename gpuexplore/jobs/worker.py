@@ -1,16 +1,16 @@
 """A worker's life: the process, one per device, in which measuring happens.
 
-An engine starts it (`jobs.engines.process`), with the threads and the visible devices in its environment, as
+An engine starts it (`jobs.engines.worker_process`), with the threads and the visible devices in its environment, as
 `python -m gpuexplore.jobs.worker RUNNER KIND`: it steps aside for pages, loads the runner, and ends with the engine,
 whatever ends that. It then lives on, warm, from task to task. On standard input come directories, each with a task: to
 load the libraries (a warm-up), to measure cases, or to do an activity; a line on standard output says that one is over.
 
 What happens meanwhile is in the task's journal and in a word of shared memory (`jobs.journal`): that it was begun, the
-case at work and whose turn it is, provisional and final results, and how it ended. The engine follows them
-(`jobs.engines.attempt`), and tells the worker to cancel or to leave off by a file in the directory. It ends it, with
-all that it started, where it does not obey, hangs, or takes too much memory, and after a task that broke the CUDA
-context, or left processes or threads behind. Where the worker ends by itself, these records tell which case is to
-blame. The next task gets a fresh one. What a case prints goes to standard error, and from there to the log.
+case at work, provisional and final results, and how it ended. The engine follows them, and tells the worker to cancel
+or to leave off by a file in the directory. It ends it, with all that it started, where it does not obey, hangs, or
+takes too much memory, and after a task that broke the CUDA context, or left processes or threads behind. Where the
+worker ends by itself, these records tell which case is to blame. The next task gets a fresh one. What a case prints
+goes to standard error, and from there to the log.
 """
 
 import ctypes
@@ -45,9 +45,9 @@ from gpuexplore.jobs.journal import (
     Ended,
     StandingResult,
     WorkerTask,
-    begin_turn,
+    current_case_word,
     read_task,
-    turn_word,
+    write_current_case,
     write_event,
 )
 from gpuexplore.jobs.pooling import with_fewer_samples
@@ -60,7 +60,7 @@ from gpuexplore.measure.sample.compile_ahead import compile_ahead
 LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")
 AUTOGROUP_TRIES, AUTOGROUP_WAIT_S = 4, 0.05
-ASIDE = 5  # while libraries are loaded: a page that somebody waits for has three times its share of a core
+ASIDE = 5  # while libraries are loaded: a page has three times its share of a core
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
 UNREPORTED = "the runner reported nothing on this case"
 LEFT_OFF = "others went first: it is finished later"
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _preload(runner: str, kind: str) -> None:
-    """Load what a task will need, while whoever started this process still writes the task."""
+    """Load what a task will need, while the engine still writes the task."""
     with suppress(ImportError):  # the task tells what is missing
         resolve_name(runner)
     if kind == "cpu":
@@ -118,7 +118,7 @@ def _prepare_process() -> None:
 
 
 def _go_first() -> None:
-    """Take priority where that may be, the privilege of root: beside others, and as a session beside others' sessions.
+    """Take priority over other processes, and as a session over other sessions, where the privilege of root allows it.
 
     Linux shares cores between sessions by their autogroups, https://man7.org/linux/man-pages/man7/sched.7.html. A
     supervisor leads one that is there to measure; that of a command is its user's shell's, which stays as it is.
@@ -141,7 +141,7 @@ def _take_priority(priority: int) -> None:
     for _ in range(AUTOGROUP_TRIES):
         try:
             AUTOGROUP.write_text(str(priority), encoding="ascii")
-        except BlockingIOError:  # who may not administer the system may write it ten times a second
+        except BlockingIOError:  # without privileges it may be written ten times a second
             time.sleep(AUTOGROUP_WAIT_S)
         else:
             return
@@ -164,7 +164,7 @@ def _running() -> set[psutil.Process | threading.Thread]:
 
 
 def _warm_up(task: WorkerTask, directory: Path) -> Ended:
-    """Load the libraries the runner uses, until told to hurry; what they start is part of a warm worker."""
+    """Load the libraries the runner uses, until it has to hurry; what they start is part of a warm worker."""
     try:
         ready = ensure_ceiling(task.device, later=True)
         _step_aside()
@@ -185,7 +185,7 @@ def _perform_activity(task: WorkerTask, directory: Path, journal: IO[str]) -> En
             dict(task.activity.arguments),
             ensure_ceiling(task.device),
             clock=time.perf_counter_ns,
-            isolation=Isolation(exclude_servers=Rounds().beside_no_page),
+            isolation=Isolation(exclude_servers=Rounds().undisturbed_by_pages),
             progress=ProgressHooks(
                 report=lambda payload: write_event(journal, ActivityReport(payload, versions)),
                 cancelled=(directory / CANCEL).exists,
@@ -206,7 +206,7 @@ def _limits_put_back() -> Iterator[None]:
         yield
     finally:
         for which, limits in before.items():
-            with suppress(ValueError, OSError):  # whoever lowers the hard limit has it for good
+            with suppress(ValueError, OSError):  # a hard limit that was lowered stays so
                 resource.setrlimit(which, limits)
 
 
@@ -218,11 +218,11 @@ def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """
     if task.device.kind == "cpu":
         SPEEDS.prepare()  # its threads are the worker's own
-    before, reporter = _running(), _Reporter(task, turn_word(directory), journal)
+    before, reporter = _running(), _Reporter(task, current_case_word(directory), journal)
     try:
         with _limits_put_back():
             error = _measure_cases(task, reporter, directory)
-    except BaseException as end:  # SystemExit and its like, of the case whose turn it is: this process ends
+    except BaseException as end:  # SystemExit and its like, of the case at work: this process ends
         return Ended(f"{type(end).__name__}: it ends the process that it is raised in")
     lost = (Status.CANCELLED, LEFT_OFF) if (directory / LEAVE).exists() else (Status.ERROR, UNREPORTED)
     for case in tuple(reporter.left):
@@ -238,19 +238,19 @@ class _Reporter:
         context_error: what broke the context.
     """
 
-    def __init__(self, task: WorkerTask, turn: mmap, journal: IO[str]) -> None:
+    def __init__(self, task: WorkerTask, current_case: mmap, journal: IO[str]) -> None:
         self.left = dict.fromkeys(task.cases)
         self.context_error: str | None = None
         self._device = task.device
         self._indices = {case: index for index, case in enumerate(task.cases)}
-        self._turn = turn
+        self._current_case = current_case
         self._journal = journal
         self._process = os.getpid()
 
-    def begin_turn(self, case: Case, expected_s: float | None = None) -> None:
+    def take_up(self, case: Case, expected_s: float | None = None) -> None:
         self._end_twin()
         if case in self._indices:  # others are called while one of these is finished: the cost of a call is sampled
-            begin_turn(self._turn, self._indices[case], expected_s)
+            write_current_case(self._current_case, self._indices[case], expected_s)
 
     def _end_twin(self) -> None:
         """End this process where it is a copy of the worker that an implementation made: both would report."""
@@ -267,7 +267,7 @@ class _Reporter:
         if self.context_error is not None:
             return
         if isinstance(event, Case):
-            self.begin_turn(event)
+            self.take_up(event)
         elif self._breaks_context(event):
             self.context_error, event = event.reason, event.case
         else:
@@ -282,12 +282,12 @@ class _Reporter:
 
 def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Exception | None:
     """Return what ended the runner before it was done."""
-    isolation = Isolation(exclude_servers=Rounds().beside_no_page, core_speed=SPEEDS.look)
+    isolation = Isolation(exclude_servers=Rounds().undisturbed_by_pages, core_speed=SPEEDS.look)
     progress = ProgressHooks(
         report=reporter.report,
         cancelled=(directory / CANCEL).exists,
         preempted=(directory / LEAVE).exists,
-        running=reporter.begin_turn,
+        running=reporter.take_up,
         checkpoint=reporter.keep,
     )
     try:

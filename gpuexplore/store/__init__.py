@@ -1,9 +1,11 @@
 """Runs, results, own peaks and heartbeats as they are kept: SQLite by default, PostgreSQL by URL.
 
-`Store` is the only door; each of its methods calls one module: `runs.py` and `listing.py` what pages read,
-`claims.py` the queue, `run_states.py` who may change a run's state, `leases.py` what becomes of the runs of a
-supervisor that died. `tables.py` has the tables, `migrations/` their history, `upgrade.py` runs it; `prune.py` and
-`backup.py` are for those who keep a server.
+`Store` is the only interface; each of its methods is a function of one module. A run enters by `submission.py`; its
+supervisor takes it and writes what comes of it by `claims.py`, in the order of `turns.py`, on devices that no
+administrator restricts (`restrictions.py`); `positions.py` says when it starts. `runs.py` and `listing.py` are what
+pages read, `run_states.py` says who may change a run's state, `leases.py` what becomes of the runs of a supervisor that
+died. `tables.py` has the tables, `migrations/` their history, `upgrade.py` runs it; `prune.py` and `backup.py` are for
+those who keep a server.
 
 It imports values, rooms and operations, and nothing that computes or draws. A column is a migration, its line in
 `tables.py` and a test that an older database still opens; saved runs stay readable.
@@ -18,28 +20,28 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import (
-    activities,
     answers,
     askers,
     audit,
     claims,
-    holds,
     leases,
     listing,
     peaks,
-    places,
-    pruning,
+    positions,
+    prune,
+    restrictions,
     room_tasks,
     rooms,
     run_states,
     runs,
+    submission,
     turns,
 )
 from gpuexplore.store.claims import WorkClaim
 from gpuexplore.store.database import Database, connect, database_url, unavailable, url_is_given, utc_now
 from gpuexplore.store.leases import Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, Wanted
-from gpuexplore.store.places import WaitingRun
+from gpuexplore.store.positions import WaitingRun
 from gpuexplore.store.upgrade import upgrade
 
 __all__ = [
@@ -61,13 +63,12 @@ class Store(Database):
     __slots__ = ()
 
     # owners
-    submit = runs.submit
-    ask = askers.ask
+    submit = submission.submit
+    ask = submission.ask
     runs_asked_by = askers.runs_asked_by
-    submit_all = runs.submit_all
-    submit_activity = activities.submit_activity
-    load_activity = activities.load_activity
-    record = runs.record
+    submit_all = submission.submit_all
+    load_activity = runs.load_activity
+    record = submission.record
     load = runs.load
     load_summary = runs.load_summary
     results_after = runs.results_after
@@ -113,7 +114,7 @@ class Store(Database):
     delete_room = rooms.delete_room
     rename_participant = rooms.rename_participant
     remove_participant = rooms.remove_participant
-    # anybody
+    # everyone
     room_of = rooms.room_of
     participants = rooms.participants
     see_participants = rooms.see_participants
@@ -127,18 +128,18 @@ class Store(Database):
     askers_of = askers.askers_of
     answers_since = answers.answers_since
     running = runs.running
-    running_activities = activities.running_activities
-    newest_activity = activities.newest_activity
-    position = places.position
-    waiting = places.waiting
-    queue_length = places.queue_length
+    running_activities = runs.running_activities
+    newest_activity = runs.newest_activity
+    position = positions.position
+    waiting = positions.waiting
+    queue_length = positions.queue_length
     supervisor = leases.supervisor
     supervisors = leases.supervisors
     ready = leases.ready
     noted = audit.noted
-    held_back = holds.held_back
-    hold = holds.hold
-    resume = holds.resume
+    current_restrictions = restrictions.current_restrictions
+    restrict = restrictions.restrict
+    resume = restrictions.resume
     # supervisors
     heartbeat = leases.heartbeat
     end_lease = leases.end_lease
@@ -146,20 +147,19 @@ class Store(Database):
     take_over = leases.take_over
     drop_abandoned = run_states.drop_abandoned
     order_all = turns.order_all
-    somebody_waits = turns.somebody_waits
+    another_owner_waits = turns.another_owner_waits
     first_pass_waits = turns.first_pass_waits
     claim = claims.claim
     devices_of_results = runs.devices_of_results
     add_device_seconds = claims.add_device_seconds
-    is_paused = holds.is_paused
+    is_paused = restrictions.is_paused
     cancel_requested = run_states.cancel_requested
     set_current = claims.set_current
     add_result = claims.add_result
     add_observation = claims.add_observation
     finish = claims.finish
     set_summary = listing.set_summary
-    prune = pruning.prune
-    purge_deleted = pruning.purge_deleted
+    purge_deleted = prune.purge_deleted
     release = claims.release
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class Answer:
 def add_answer(
     database: Database,
     owner: str,
-    place: tuple[str, str, str],
+    step_key: tuple[str, str, str],
     *,
     guesses: Mapping[str, str | None],
     runs: Sequence[str | None],
@@ -50,14 +50,14 @@ def add_answer(
     Args:
         database: where to.
         owner: whose it is.
-        place: lesson, digest of its text, and letter of the step.
+        step_key: lesson, digest of its text, and letter of the step.
         guesses: by the guess's id.
         runs: ids of what is measured for it.
 
     Raises:
         InvalidInput: that was one try too many.
     """
-    lesson, digest, step = place
+    lesson, digest, step = step_key
     row = {"owner": owner, "lesson": lesson, "digest": digest, "step": step, "created_utc": database.now()}
     mine = ANSWERS.c.owner == owner, ANSWERS.c.lesson == lesson, ANSWERS.c.step == step
     with database.writing(durable=True) as connection:

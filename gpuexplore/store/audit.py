@@ -1,6 +1,7 @@
 """Who ran, cancelled and deleted what, and when: written in the transaction of what was done.
 
-An account is named as it signed in; a browser by a digest of its cookie, which tells browsers apart and lets nobody in.
+An account is named as it signed in; a browser by a digest of its cookie, which tells browsers apart and is no
+credential.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that somebody did.
+    """One thing that a user did.
 
     Attributes:
         at_utc: when, in ISO 8601.

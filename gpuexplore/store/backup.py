@@ -71,7 +71,7 @@ def back_up(database: Path, target: Path, files: Mapping[str, bytes]) -> Content
     try:
         with _translated(), closing(_opened(database)) as source, closing(sqlite3.connect(part)) as copy:
             source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, and no other
             copy.execute(f"DROP TABLE IF EXISTS {FILES}")
             copy.execute(f"CREATE TABLE {FILES} (name TEXT PRIMARY KEY, content BLOB NOT NULL)")
             copy.executemany(f"INSERT INTO {FILES} VALUES (?, ?)", files.items())
@@ -85,7 +85,7 @@ def back_up(database: Path, target: Path, files: Mapping[str, bytes]) -> Content
 
 
 def contents_of(backup: Path) -> Contents:
-    """Return what is in a copy that is whole; nothing is written, neither there nor beside it.
+    """Return what is in a copy that is whole; nothing is written, neither there nor next to it.
 
     Raises:
         InvalidInput: it is no copy of a database of gpuexplore, damaged, or of a newer version; says which.
@@ -107,12 +107,12 @@ def restore(backup: Path, database: Path, moment: str) -> Path | None:
 
     Args:
         backup: what `back_up` wrote.
-        database: whose place it takes.
+        database: that it replaces.
         moment: part of the name of what is kept.
 
     Raises:
         InvalidInput: the copy cannot be used.
-        StoreUnavailable: somebody uses the database, or the disk is full; nothing has changed then.
+        StoreUnavailable: another process uses the database, or the disk is full; nothing has changed then.
     """
     contents_of(backup)
     _check_space(database.parent, backup.stat().st_size)
@@ -147,13 +147,13 @@ def files_of(backup: Path) -> dict[str, bytes]:
 
 @contextmanager
 def alone(database: Path) -> Iterator[sqlite3.Connection]:
-    """Give the only connection to the database; whoever comes meanwhile waits.
+    """Give the only connection to the database; others wait meanwhile.
 
     Others hold a lock on the file as long as they keep a write-ahead log together, so that leaving that mode tells
-    whether there is anybody.
+    whether there are any.
 
     Raises:
-        StoreUnavailable: somebody else has it open.
+        StoreUnavailable: another process has it open.
     """
     with closing(_opened(database)) as connection:
         connection.execute(f"PRAGMA busy_timeout = {round(1000 * ALONE_S)}")
@@ -172,7 +172,7 @@ def _alone_if_readable(database: Path) -> Iterator[tuple[str, ...]]:
     """Be alone with a database, unless it is so damaged that SQLite cannot tell: that one is to be replaced.
 
     Yields:
-        What is beside it and belongs to it: nothing once one is alone, but a journal that goes with the connection.
+        The files next to it that belong to it: none once one is alone, but a journal that goes with the connection.
     """
     with ExitStack() as stack:
         try:
@@ -193,7 +193,7 @@ def _take_after(new: Path, database: Path) -> None:
 
 
 def _kept(database: Path, moment: str, sides: Iterable[str]) -> Path:
-    """Give the database, and what is beside it, another name beside the old one; return it."""
+    """Give the database, and the files that belong to it, another name in the same directory; return it."""
     kept = database.with_name(f"{database.name}.before-restore-{moment}")
     for side in sides:
         with suppress(FileNotFoundError):

@@ -1,14 +1,14 @@
 """A claim: the right of one supervisor to measure one run, from when it takes the run until it gives the claim up.
 
 Claiming is one statement, so that two supervisors never take the same run: `FOR UPDATE SKIP LOCKED` on PostgreSQL, the
-single writer on SQLite. It takes the run whose turn it is (`turns`) among those whose devices are free and not held
-back (`holds`), makes it running, and counts its attempt up. An earlier attempt's results stay, so that only the cases
-that are left are measured; what an activity had observed goes, as it begins anew.
+single writer on SQLite. It takes the run whose turn it is (`turns`) among those whose devices are free and not
+restricted (`restrictions`), makes it running, and counts its attempt up. An earlier attempt's results stay, so that
+only the cases that are left are measured; what an activity had observed goes, as it begins anew.
 
 The attempt fences what is written under the claim: the case at work, results, observations, and the end. Each write
-tells whether the claim still holds; where another supervisor took the run over (`leases`), a write does nothing. Device
-seconds are booked all the same, as they were used. The claim ends by `finish`, with a final state, or by `release`,
-which lets the run wait again with the results it has. Which state may follow which is in `run_states`.
+tells whether the claim is still valid; where another supervisor took the run over (`leases`), a write does nothing.
+Device seconds are booked all the same, as they were used. The claim ends by `finish`, with a final state, or by
+`release`, which lets the run wait again with the results it has. Which state may follow which is in `run_states`.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,7 +24,7 @@ from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import Case, Experiment, Result, RunState
 from gpuexplore.core.serialization import encode
 from gpuexplore.store.database import Database, insertion, upsert
-from gpuexplore.store.holds import Hold, free_of, holds_now
+from gpuexplore.store.restrictions import Restriction, free_of, restrictions_now
 from gpuexplore.store.run_rows import note_device, settle
 from gpuexplore.store.run_states import FINAL, changeable
 from gpuexplore.store.tables import DEVICE_USE, EXPERIMENT, OBSERVATIONS, RESULTS, RUNS
@@ -92,7 +92,7 @@ class WorkClaim:
         return tuple(case for index, case in enumerate(self.cases) if index not in self.done)
 
     def index(self, case: Case) -> int:
-        """Return where `case` stands in the experiment."""
+        """Return the index of `case` in the experiment."""
         return self.cases.index(case)
 
 
@@ -109,7 +109,7 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> W
         devices = claimable(connection, device_ids)
         if not devices:
             return None
-        offers = _offers(connection, device_ids, holds_now(connection, now)) or [(CLAIM, {"claimable": devices})]
+        offers = _offers(connection, device_ids, restrictions_now(connection, now)) or [(CLAIM, {"claimable": devices})]
     with database.writing() as connection:
         by = {"by": supervisor, "now": now}
         rows = (connection.execute(offer, by | asked).one_or_none() for offer, asked in offers)
@@ -127,25 +127,25 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> W
         if row.kind != EXPERIMENT:
             return WorkClaim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
         experiment = experiment_of(row.id, row.experiment)
-    except NotFound as error:  # another version queued it: its owner is told, and the queue goes on
+    except NotFound as error:  # another version queued it: it fails with that reason, and the queue goes on
         _fail(database, row.id, str(error))
         return None
     return WorkClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
 
 
 def _offers(
-    connection: Connection, device_ids: Collection[str], held: Sequence[Hold]
+    connection: Connection, device_ids: Collection[str], restrictions: Sequence[Restriction]
 ) -> list[tuple[ReturningUpdate[Any], dict[str, Any]]]:
-    """Return the claims to try one after the other where devices are held back; none where no device is.
+    """Return the claims to try one after the other where devices are restricted; none where no device is.
 
-    Whoever a device is reserved for comes first.
+    Runs of owners that a device is reserved for come first.
     """
-    owners = sorted({each.owner for each in held if each.owner is not None})
+    owners = sorted({each.owner for each in restrictions if each.owner is not None})
     theirs = [(CLAIM_RESERVED, owner, {"whose": owner}) for owner in owners]
-    anybodys: list[tuple[ReturningUpdate[Any], str | None, dict[str, str]]] = [(CLAIM, None, {})] if held else []
+    of_all: list[tuple[ReturningUpdate[Any], str | None, dict[str, str]]] = [(CLAIM, None, {})] if restrictions else []
     found = (
-        (offer, whose, claimable(connection, free_of(device_ids, held, owner)))
-        for offer, owner, whose in [*theirs, *anybodys]
+        (offer, whose, claimable(connection, free_of(device_ids, restrictions, owner)))
+        for offer, owner, whose in [*theirs, *of_all]
     )
     return [(offer, {**whose, "claimable": devices}) for offer, whose, devices in found]
 
@@ -158,29 +158,29 @@ def _fail(database: Database, run_id: str, reason: str) -> None:
 
 
 def set_current(database: Database, claim: WorkClaim, case: Case | None) -> bool:
-    """Note which case is being measured; return False when the claim no longer holds."""
+    """Note which case is being measured; return False when the claim is no longer valid."""
     current = None if case is None else claim.index(case)
     with database.writing() as connection:
-        return connection.execute(_held(claim).values(current=current)).rowcount == 1
+        return connection.execute(_changed(claim).values(current=current)).rowcount == 1
 
 
 def add_result(database: Database, claim: WorkClaim, result: Result) -> bool:
-    """Store what became of a case, in place of its provisional result; return False when the claim no longer holds."""
+    """Store the result of a case, in place of its provisional one; return False when the claim is no longer valid."""
     with database.writing() as connection:
-        held = connection.scalar(_locked(claim)) is not None
-        if held:
+        valid = connection.scalar(_locked(claim)) is not None
+        if valid:
             add_row(connection, claim.run_id, claim.index(result.case), result)
-        return held
+        return valid
 
 
 def add_observation(database: Database, claim: WorkClaim, observation: ActivityReport) -> bool:
-    """Store what an activity reports; return False when the claim no longer holds."""
+    """Store what an activity reports; return False when the claim is no longer valid."""
     with database.writing() as connection:
-        held = connection.scalar(_locked(claim)) is not None
-        if held:
+        valid = connection.scalar(_locked(claim)) is not None
+        if valid:
             row = {"run_id": claim.run_id, "payload": observation.payload, "versions": dict(observation.versions)}
             connection.execute(insert(OBSERVATIONS).values(**row))
-        return held
+        return valid
 
 
 def add_row(connection: Connection, run_id: str, case_index: int, result: Result) -> None:
@@ -193,25 +193,25 @@ def add_row(connection: Connection, run_id: str, case_index: int, result: Result
     row = {"payload": payload, "environment": digest, "provisional": result.provisional}
     add = insertion(connection, RESULTS).values(run_id=run_id, case_index=case_index, **row)
     changes = {name: add.excluded[name] for name in ("number", *row)}
-    place = ("run_id", "case_index")
-    connection.execute(add.on_conflict_do_update(index_elements=place, set_=changes, where=RESULTS.c.provisional))
+    key = ("run_id", "case_index")
+    connection.execute(add.on_conflict_do_update(index_elements=key, set_=changes, where=RESULTS.c.provisional))
     if result.environment:
         note_device(connection, run_id, result.environment.device.title)
 
 
 def add_device_seconds(database: Database, claim: WorkClaim, device_s: float) -> bool:
-    """Book what a device has worked for this run; return False when the claim no longer holds."""
+    """Book what a device has worked for this run; return False when the claim is no longer valid."""
     with database.writing() as connection:
-        held = connection.execute(_held(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
+        valid = connection.execute(_changed(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
         used = {"devices": ",".join(sorted(claim.devices)), "device_s": device_s}
         upsert(connection, DEVICE_USE, used, add=("device_s",))
         address = connection.scalar(select(RUNS.c.address).where(RUNS.c.id == claim.run_id))
         book(connection, claim.owner, device_s, address=address)  # it was used up even if the claim was lost meanwhile
-        return held
+        return valid
 
 
 def finish(database: Database, claim: WorkClaim, state: RunState, *, reason: str | None = None) -> bool:
-    """End a run as done, cancelled or failed; return False when the claim no longer holds.
+    """End a run as done, cancelled or failed; return False when the claim is no longer valid.
 
     Raises:
         InvalidInput: `state` does not end a run.
@@ -220,41 +220,41 @@ def finish(database: Database, claim: WorkClaim, state: RunState, *, reason: str
         raise InvalidInput.of("final state", state, FINAL)
     # Who asked for the end of a run wrote down who they are.
     why = func.coalesce(RUNS.c.reason, reason) if state is RunState.CANCELLED else reason
-    ended = _held(claim, state).values(state=state, reason=why, current=None, finished_utc=database.now())
+    ended = _changed(claim, state).values(state=state, reason=why, current=None, finished_utc=database.now())
     with database.writing(durable=True) as connection:
-        held = connection.execute(ended).rowcount == 1
+        valid = connection.execute(ended).rowcount == 1
         settle(connection)
         order_runs_of(connection, claim.owner)  # the next of theirs is the first now
-        return held
+        return valid
 
 
 def release(database: Database, claim: WorkClaim) -> bool:
-    """Give a run back to the queue with the results it has; return False when the claim no longer holds.
+    """Give a run back to the queue with the results it has; return False when the claim is no longer valid.
 
     One that was to be cancelled ends instead.
     """
     state = choose((RUNS.c.cancel_requested, RunState.CANCELLED), else_=RunState.QUEUED)
     finished_utc = choose((RUNS.c.cancel_requested, database.now()))
     with database.writing() as connection:
-        given_back = _held(claim, RunState.QUEUED, RunState.CANCELLED).values(
+        given_back = _changed(claim, RunState.QUEUED, RunState.CANCELLED).values(
             state=state, finished_utc=finished_utc, current=None
         )
-        held = connection.execute(given_back).rowcount == 1
+        valid = connection.execute(given_back).rowcount == 1
         settle(connection)
         order_runs_of(connection, claim.owner)
-        return held
+        return valid
 
 
-def _held(claim: WorkClaim, *into: RunState) -> Update:
-    """Return the update of the run while the claim holds, which may change it into each of these states."""
-    return update(RUNS).where(*_holds(claim, *into))
+def _changed(claim: WorkClaim, *into: RunState) -> Update:
+    """Return the update of the run while the claim is valid, which may change it into each of these states."""
+    return update(RUNS).where(*_is_valid(claim, *into))
 
 
 def _locked(claim: WorkClaim) -> Select[tuple[int]]:
-    """Return the query that holds the run's row until the result is in."""
-    return select(RUNS.c.number).where(*_holds(claim)).with_for_update()
+    """Return the query that locks the run's row until the result is in."""
+    return select(RUNS.c.number).where(*_is_valid(claim)).with_for_update()
 
 
-def _holds(claim: WorkClaim, *into: RunState) -> tuple[ColumnElement[bool], ...]:
+def _is_valid(claim: WorkClaim, *into: RunState) -> tuple[ColumnElement[bool], ...]:
     running = changeable("supervisor", RunState.RUNNING, *into)
     return RUNS.c.id == claim.run_id, RUNS.c.attempt == claim.attempt, running

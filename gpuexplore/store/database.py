@@ -61,7 +61,7 @@ def database_url(url: str | None = None) -> str:
 
 
 def url_is_given(url: str | None = None) -> bool:
-    """Return whether somebody chose the database: its text may hold a password, so no message shows it."""
+    """Return whether a user chose the database: its text may have a password in it, so no message shows it."""
     return bool(url or os.environ.get(URL_VARIABLE))
 
 
@@ -119,7 +119,7 @@ class Database:
             StoreUnavailable: the database cannot be used now; nothing was written.
         """
         engine = self._engine_with(sqlite_begin="BEGIN IMMEDIATE", sqlite_durable=durable, sqlite_patience_s=patience_s)
-        with _translated(), self._turn(patience_s), engine.begin() as connection:
+        with _translated(), self._one_at_a_time(patience_s), engine.begin() as connection:
             yield connection
 
     def check(self, *, writing: bool = True) -> None:
@@ -142,8 +142,8 @@ class Database:
         return self._engines[key]
 
     @contextmanager
-    def _turn(self, patience_s: float) -> Iterator[None]:
-        """On SQLite, let the threads of this process write in turns: waiting for its lock is slower and unfair."""
+    def _one_at_a_time(self, patience_s: float) -> Iterator[None]:
+        """On SQLite, let one thread of this process write at a time: waiting for its lock is slower and unfair."""
         if self.engine.dialect.name != "sqlite":
             yield
             return
@@ -160,7 +160,7 @@ class Database:
             return seconds_since_1970(connection)
 
     def now(self) -> str:
-        """Return the time as the tables hold it."""
+        """Return the time as the tables store it."""
         return self.clock().isoformat(timespec="microseconds")
 
 

@@ -1,4 +1,4 @@
-"""The figures that whoever runs a server watches, by a few cheap queries."""
+"""The figures that an administrator watches, by a few cheap queries."""
 
 from dataclasses import dataclass
 from datetime import datetime

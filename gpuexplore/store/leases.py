@@ -5,7 +5,7 @@ are by the database's own clock, the only one that all hosts share. Who was hear
 alive: pages show its devices, and expected starts count on them. Who is silent for LEASE_S has lost its lease: what it
 was measuring may be taken over. A supervisor that ends in good order ends its lease, too.
 
-Whoever is alive looks for the runs of the dead: of supervisors whose lease is gone, of those that shared its locks,
+Who is alive looks for the runs of the dead: of supervisors whose lease is gone, of those that shared its locks,
 which it holds now, and of those that were silent at two looks. These runs wait again, are cancelled where that was
 asked for, or fail where they ended MOST_LOST supervisors. Their attempt counts on at the next claim, and so fences off
 what a supervisor writes that was not dead after all (`claims`).
@@ -87,7 +87,7 @@ def heartbeat(database: Database, instance: Supervisor, *, state: SupervisorStat
 
 
 def end_lease(database: Database, instance: Supervisor) -> None:
-    """Forget `instance`, which ends in good order, and whoever has been silent for an hour."""
+    """Forget `instance`, which ends in good order, and those that were silent for an hour."""
     silent = epoch_s() - SUPERVISORS.c.beat_epoch_s > FORGOTTEN_S
     with database.writing() as connection:
         connection.execute(delete(SUPERVISORS).where((SUPERVISORS.c.name == instance.name) | silent))
@@ -135,7 +135,7 @@ def take_over(database: Database, instance: Supervisor, silent: Collection[str] 
 
     Args:
         database: where they are.
-        instance: the caller, which holds the lock of its scope: whoever else had that lock is dead.
+        instance: the caller, which holds the lock of its scope: others that had that lock are dead.
         silent: names whose lease has expired; not taken on trust, but once more compared with the lease.
     """
     scope = select(SUPERVISORS.c.name).where(SUPERVISORS.c.scope == instance.scope)

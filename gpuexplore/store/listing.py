@@ -45,10 +45,10 @@ class ListedRun:
     """A line of a list; times are UTC in ISO 8601.
 
     Attributes:
-        number: its place in the order of submission: what the next page begins below.
+        number: in the order of submission: the next page begins below it.
         devices: the ids it asked for.
         device_names: of those it was measured on, with commas between them; empty before it was.
-        summary: None before it has ended, and where nobody has worked it out yet.
+        summary: None before it has ended, and where it was not worked out yet.
         origin: where it was measured, when not by this server or on its machine.
     """
 
@@ -156,7 +156,7 @@ def describe(
         run_id: of the run.
         owner: who asks.
         description: what changes.
-        admin: whether who asks may change anybody's.
+        admin: whether who asks may change those of all.
 
     Raises:
         NotFound: no run has this id, or it was deleted.
@@ -197,7 +197,7 @@ def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = Fal
         database: where it is.
         run_id: of the run.
         owner: who asks.
-        admin: whether who asks may delete anybody's.
+        admin: whether who asks may delete those of all.
         address: where they ask from.
 
     Raises:
@@ -245,7 +245,7 @@ def summary_of_row(payload: Any) -> RunSummary | None:
         return None
 
 
-def _place(wanted: Wanted) -> ColumnElement[int]:
+def _order_number(wanted: Wanted) -> ColumnElement[int]:
     """Return the column that orders the list: where a tag is asked for, that of the tags, whose index has the order."""
     return RUN_TAGS.c.number if wanted.tag else RUNS.c.number
 
@@ -259,12 +259,12 @@ def _page(wanted: Wanted, whose: ColumnElement[bool], before: int | None, limit:
     """Return the query of the newest numbers that `whose` allows."""
     numbers = _numbers(wanted).where(whose)
     if before is not None:
-        numbers = numbers.where(_place(wanted) < before)
-    return select(numbers.order_by(_place(wanted).desc()).limit(limit).subquery().c.number)
+        numbers = numbers.where(_order_number(wanted) < before)
+    return select(numbers.order_by(_order_number(wanted).desc()).limit(limit).subquery().c.number)
 
 
 def _numbers(wanted: Wanted) -> Select[Any]:
-    query = select(_place(wanted).label("number"))
+    query = select(_order_number(wanted).label("number"))
     if wanted.tag:
         query = query.join_from(RUN_TAGS, RUNS, RUNS.c.number == RUN_TAGS.c.number).where(
             RUN_TAGS.c.tag == wanted.tag.strip().lower()

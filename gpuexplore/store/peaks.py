@@ -102,10 +102,10 @@ def _check(kind: PeakKind, what: str, rate: float, unit: str) -> None:
 
 
 def _replace(database: Database, table: Table, device: Device, *, key: Mapping[str, str], entered: object) -> None:
-    place = {**key, "device_key": device_key(device)}
+    row_key = {**key, "device_key": device_key(device)}
     with database.writing() as connection:
-        connection.execute(delete(table).where(_is(table, place)))
-        connection.execute(insert(table).values(**place, payload=encode(entered)))
+        connection.execute(delete(table).where(_is(table, row_key)))
+        connection.execute(insert(table).values(**row_key, payload=encode(entered)))
 
 
 def _delete(database: Database, table: Table, device: Device, key: Mapping[str, str]) -> None:

@@ -1,13 +1,14 @@
 """Old runs erased for good, a little at a time, and the space of what was erased given back to the disk.
 
-Each transaction erases so few rows that whoever writes beside it waits for a tenth of a second at most, and between two
-of them everybody else has a turn. A run that is being erased is off every list from the first of them on. The space
-comes back in the same way beside others, else at once.
+Each transaction erases so few rows that another writer waits for a tenth of a second at most, and between two
+of them the others write. A run that is being erased is off every list from the first of them on. The space
+comes back in the same way while others have the database open, else at once.
 """
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,7 @@ INCREMENTAL = 2  # the value of PRAGMA auto_vacuum
 ENVIRONMENTS_OF_NOTHING = (
     "DELETE FROM environments WHERE digest NOT IN (SELECT environment FROM results WHERE environment IS NOT NULL)"
 )
+Paced = Callable[[Callable[[Connection, int], Any]], Any]  # calls a function with how many rows it may change
 SERVER_KEEPS = "PostgreSQL fills the space again by itself; VACUUM FULL gives it back, and keeps everybody waiting"
 
 
@@ -96,25 +98,45 @@ def prune(
         pause: waits so many seconds, in which others write.
         marked: also those with a tag or a note.
     """
-    old, do = old_runs(before_utc, marked=marked), _paced(database, pause)
+    do = _paced(database, pause)
+    kept = prunable(database, before_utc, marked=marked).kept
+    erased = Counter[Table]()
+    for table, rows in _erased(database, old_runs(before_utc, marked=marked), do):
+        erased[table] += rows
+    do(_erase_uses)
+    while rows := do(partial(_erase_some, AUDIT, AUDIT.c.at_utc < before_utc)):
+        erased[AUDIT] += rows
+    with database.writing(durable=True) as connection:
+        note(connection, database.now(), (Action.PRUNED, owner, f"{erased[RUNS]} runs before {before_utc[:19]}"))
+    return Pruned(erased[RUNS], erased[RESULTS], kept, erased[AUDIT])
+
+
+def purge_deleted(
+    database: Database, before_utc: str, *, most_s: float = 1.0, pause: Callable[[float], None] = time.sleep
+) -> int:
+    """Erase the runs that were deleted before then, with their results, for `most_s` seconds; return how many."""
+    end_s = time.monotonic() + most_s
+    runs = 0
+    for table, rows in _erased(database, RUNS.c.deleted_utc < before_utc, _paced(database, pause)):
+        runs += rows if table is RUNS else 0
+        if time.monotonic() >= end_s:
+            break
+    return runs
+
+
+def _erased(database: Database, old: ColumnElement[bool], do: Paced) -> Iterator[tuple[Table, int]]:
+    """Erase runs with what they contain, and tell after each transaction of which table how many rows it erased."""
     with database.reading() as connection:
         left = list(connection.scalars(select(RUNS.c.id).where(old).order_by(RUNS.c.number)))
-    kept, runs, results, lines = prunable(database, before_utc, marked=marked).kept, 0, 0, 0
     while left:
         ids = do(partial(_hide, old, left, now=database.now()))
         for table in (RESULTS, OBSERVATIONS):
-            while erased := do(partial(_erase_parts, table, ids)):
-                results += erased if table is RESULTS else 0
-        runs += do(partial(_erase_runs, ids))
-    do(_erase_uses)
-    while erased := do(partial(_erase_lines, before_utc)):
-        lines += erased
-    with database.writing(durable=True) as connection:
-        note(connection, database.now(), (Action.PRUNED, owner, f"{runs} runs before {before_utc[:19]}"))
-    return Pruned(runs, results, kept, lines)
+            while rows := do(partial(_erase_some, table, table.c.run_id.in_(ids))):
+                yield table, rows
+        yield RUNS, do(partial(_erase_runs, ids))
 
 
-def _paced(database: Database, pause: Callable[[float], None]) -> Callable[[Callable[[Connection, int], Any]], Any]:
+def _paced(database: Database, pause: Callable[[float], None]) -> Paced:
     """Return what does a little in each transaction, by what the ones before took."""
     rows = ROWS
 
@@ -145,8 +167,8 @@ def _hide(old: ColumnElement[bool], ids: list[str], connection: Connection, rows
     return found
 
 
-def _erase_parts(table: Table, run_ids: Sequence[str], connection: Connection, rows: int) -> int:
-    some = select(table.c.number).where(table.c.run_id.in_(run_ids)).limit(rows)
+def _erase_some(table: Table, which: ColumnElement[bool], connection: Connection, rows: int) -> int:
+    some = select(table.c.number).where(which).limit(rows)
     return connection.execute(delete(table).where(table.c.number.in_(some))).rowcount
 
 
@@ -155,14 +177,9 @@ def _erase_runs(run_ids: Sequence[str], connection: Connection, _: int) -> int:
 
 
 def _erase_uses(connection: Connection, _: int) -> None:
-    """Erase the device seconds that no turn depends on any more."""
+    """Erase the device seconds that no order of runs depends on any more."""
     counted = int(seconds_since_1970(connection) // 60) - MINUTES
     connection.execute(delete(DEVICE_SECONDS).where(DEVICE_SECONDS.c.minute <= counted))
-
-
-def _erase_lines(before_utc: str, connection: Connection, rows: int) -> int:
-    some = select(AUDIT.c.number).where(AUDIT.c.at_utc < before_utc).limit(rows)
-    return connection.execute(delete(AUDIT).where(AUDIT.c.number.in_(some))).rowcount
 
 
 def _count(connection: Connection, query: Select[Any]) -> int:
@@ -187,14 +204,14 @@ class Space:
 def give_back(database: Database, pause: Callable[[float], None] = time.sleep) -> Space:
     """Make the file of SQLite as small as what is in it; return what came of it.
 
-    Where nobody else has the database open it is rewritten, and can be made smaller beside others from then on. Where
-    somebody has, it gives back a little in each transaction, if it was rewritten or made by this version.
+    Where no other process has the database open it is rewritten, and can be made smaller in steps from then on. Where
+    one has, it gives back a little in each transaction, if it was rewritten or made by this version.
     """
     if database.engine.dialect.name != "sqlite":
         return Space(None, None, 0, SERVER_KEEPS)
     file = Path(str(database.engine.url.database))
     before_bytes, reason = size_of(file), None
-    _shrink_beside_others(database, pause)
+    _shrink_in_steps(database, pause)
     database.engine.dispose()  # this process's own connections
     try:
         _rewrite(file)
@@ -203,7 +220,7 @@ def give_back(database: Database, pause: Callable[[float], None] = time.sleep) -
     return Space(before_bytes, size_of(file), _free_bytes(database), reason)
 
 
-def _shrink_beside_others(database: Database, pause: Callable[[float], None]) -> None:
+def _shrink_in_steps(database: Database, pause: Callable[[float], None]) -> None:
     with database.reading() as connection:
         if connection.exec_driver_sql("PRAGMA auto_vacuum").scalar() != INCREMENTAL:
             return

@@ -1,6 +1,6 @@
 """What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in.
 
-Results are measured by runs of this server, or elsewhere, and sent to the room by somebody with a secret.
+Results are measured by runs of this server, or elsewhere, and sent to the room by a user with a secret.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ Mark = Literal["revealed", "frozen", "hidden"]
 
 @dataclass(frozen=True, slots=True)
 class AskedRun:
-    """A run that somebody in a room asked for.
+    """A run that a participant of a room asked for.
 
     Attributes:
         run_id: its id.
@@ -67,7 +67,7 @@ def add_task(database: Database, owner: str, room: Room, *, kind: str, settings:
         settings: of the kind.
 
     Raises:
-        InvalidInput: somebody else leads the room, it is not open, or it had too many tasks.
+        InvalidInput: another visitor leads the room, it is not open, or it had too many tasks.
     """
     with leading(database, owner, room) as connection:
         check_open(connection, room, database.now())
@@ -83,7 +83,7 @@ def mark_task(database: Database, owner: str, room: Room, number: int, *, marks:
     """Reveal, freeze or hide a task, or take that back, as the leader of its room.
 
     Raises:
-        InvalidInput: somebody else leads the room.
+        InvalidInput: another visitor leads the room.
     """
     changes: dict[str, Any] = {name: on for name, on in marks.items() if name != "frozen"}
     if "frozen" in marks:
@@ -96,7 +96,7 @@ def time_task(database: Database, owner: str, room: Room, number: int, *, left_s
     """Give a task so much time from now, as the leader of its room; None takes its timer off.
 
     Raises:
-        InvalidInput: somebody else leads the room.
+        InvalidInput: another visitor leads the room.
     """
     with leading(database, owner, room) as connection:
         ends = None if left_s is None else epoch_s() + left_s
@@ -112,7 +112,7 @@ def tasks_of_room(database: Database, room: Room) -> tuple[RoomTask, ...]:
 
 
 def tasks_followed(database: Database, owner: str) -> tuple[tuple[Room, RoomTask], ...]:
-    """Return the tasks of the open rooms that somebody is in, the oldest first: what they may open of a lesson."""
+    """Return the tasks of the open rooms that a visitor is in, the oldest first: what they may open of a lesson."""
     now = database.now()
     in_them = select(PARTICIPANTS.c.room).where(PARTICIPANTS.c.owner == owner, PARTICIPANTS.c.removed_utc.is_(None))
     are_open = (ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
@@ -127,7 +127,7 @@ def tasks_followed(database: Database, owner: str) -> tuple[tuple[Room, RoomTask
 
 
 def give_guess(database: Database, owner: str, room: Room, number: int, *, guess: float) -> None:
-    """Note what somebody in a room guesses at a task; their last guess counts.
+    """Note what a participant of a room guesses at a task; their last guess counts.
 
     Args:
         database: where to.
@@ -215,9 +215,9 @@ def runs_of_room(database: Database, room: Room) -> tuple[AskedRun, ...]:
 def results_of_runs(database: Database, run_ids: Sequence[str]) -> Mapping[str, Sequence[Result]]:
     """Return the final results of runs, by id, in the order of their cases; those this version understands."""
     found: dict[str, list[Result]] = {}
-    for place in range(0, len(run_ids), AT_ONCE):
+    for first in range(0, len(run_ids), AT_ONCE):
         wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment).where(
-            RESULTS.c.run_id.in_(run_ids[place : place + AT_ONCE]), ~RESULTS.c.provisional
+            RESULTS.c.run_id.in_(run_ids[first : first + AT_ONCE]), ~RESULTS.c.provisional
         )
         with database.reading() as connection:
             rows = connection.execute(wanted.order_by(RESULTS.c.run_id, RESULTS.c.case_index)).all()
@@ -228,7 +228,7 @@ def results_of_runs(database: Database, run_ids: Sequence[str]) -> Mapping[str, 
 
 
 def _inside(room: Room, when: ColumnElement[str]) -> tuple[ColumnElement[bool], ...]:
-    """Return that somebody is in a room, and that something was asked for since they are."""
+    """Return the condition that a visitor is in a room, and that a run was asked for since they are."""
     of_room = PARTICIPANTS.c.room == room.number, PARTICIPANTS.c.removed_utc.is_(None)
     return (*of_room, when >= PARTICIPANTS.c.joined_utc, *_while_open(room, when))
 
@@ -256,12 +256,12 @@ def _task_from(row: Row[Any], now_s: float) -> RoomTask:
 
 
 def owner_of_sender(room: Room, secret: str) -> str:
-    """Return by what name whoever sends to a room with a secret owns runs; another one in every room."""
+    """Return the owner of runs that are sent to a room with a secret; another one in every room."""
     return PREFIX + sha256(f"{room.code} {secret}".encode()).hexdigest()[:DIGITS]
 
 
 def sent_by(database: Database, owner: str) -> int:
-    """Return how many results somebody sent."""
+    """Return how many results a sender sent."""
     wanted = select(func.count()).select_from(RESULTS.join(RUNS)).where(RUNS.c.owner == owner)
     with database.reading(snapshot=False) as connection:
         return connection.scalar(wanted) or 0

@@ -1,4 +1,4 @@
-"""Rooms in the database: who may do what is decided here, whoever asks; what is done to a room as a whole is noted."""
+"""Rooms in the database: who may do what is decided here, for all callers; what is done to a whole room is noted."""
 
 import secrets
 from collections.abc import Iterable, Iterator
@@ -63,7 +63,7 @@ def room_of(database: Database, code: str) -> Room | None:
 
 
 def rooms_of(database: Database, owner: str) -> tuple[Room, ...]:
-    """Return the rooms that somebody leads or is in, the newest first."""
+    """Return the rooms that a visitor leads or is in, the newest first."""
     led = select(ROOM_LEADERS.c.room).where(ROOM_LEADERS.c.owner == owner)
     joined = select(PARTICIPANTS.c.room).where(PARTICIPANTS.c.owner == owner, PARTICIPANTS.c.removed_utc.is_(None))
     wanted = select(ROOMS).where(or_(ROOMS.c.number.in_(led), ROOMS.c.number.in_(joined)))
@@ -73,13 +73,13 @@ def rooms_of(database: Database, owner: str) -> tuple[Room, ...]:
 
 
 def leads(database: Database, owner: str, room: Room) -> bool:
-    """Return whether somebody leads a room."""
+    """Return whether a visitor leads a room."""
     with database.reading(snapshot=False) as connection:
         return _leads(connection, owner, room.number)
 
 
 def take_lead(database: Database, owner: str, room: Room, key: str) -> bool:
-    """Let whoever comes by the leader's link lead, beside those who do; return whether the key was right."""
+    """Let a visitor who comes by the leader's link lead, as well as those who do; return whether the key was right."""
     with database.writing(durable=True) as connection:
         digest = connection.scalar(select(ROOMS.c.key_digest).where(ROOMS.c.number == room.number)) or ""
         if not compare_digest(digest, _digest(key)):
@@ -93,7 +93,7 @@ def new_leader_key(database: Database, owner: str, room: Room) -> str:
     """Return a new key for the leader's link; the one before opens nothing any more.
 
     Raises:
-        InvalidInput: somebody else leads the room.
+        InvalidInput: another visitor leads the room.
     """
     key = secrets.token_urlsafe(24)
     with leading(database, owner, room) as connection:
@@ -102,10 +102,10 @@ def new_leader_key(database: Database, owner: str, room: Room) -> str:
 
 
 def close_room(database: Database, owner: str, room: Room) -> None:
-    """Close a room: it can be read, and nobody joins any more.
+    """Close a room: it can be read, and no one joins any more.
 
     Raises:
-        InvalidInput: somebody else leads it.
+        InvalidInput: another visitor leads it.
     """
     with leading(database, owner, room) as connection:
         closing = update(ROOMS).where(ROOMS.c.number == room.number, ROOMS.c.closed_utc.is_(None))
@@ -124,7 +124,7 @@ def announce(database: Database, owner: str, room: Room, *, message: str, link: 
         link: as `gpuexplore.rooms.read_link` returns it.
 
     Raises:
-        InvalidInput: somebody else leads the room.
+        InvalidInput: another visitor leads the room.
     """
     with leading(database, owner, room) as connection:
         connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(message=message, link=link))
@@ -134,7 +134,7 @@ def show_names(database: Database, owner: str, room: Room, *, shown: bool) -> No
     """Let the wall show who is who, or not, as the leader of a room.
 
     Raises:
-        InvalidInput: somebody else leads it.
+        InvalidInput: another visitor leads it.
     """
     with leading(database, owner, room) as connection:
         connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(names_shown=shown))
@@ -143,7 +143,7 @@ def show_names(database: Database, owner: str, room: Room, *, shown: bool) -> No
 def set_weight(database: Database, room: Room, weight: int) -> None:
     """Let those in a room have `weight` times as much of the devices as others have, while both wait.
 
-    For whoever has the machine, as it is taken from others: no page offers it.
+    For who has the machine, as it is taken from others: no page offers it.
     """
     with database.writing(durable=True) as connection:
         connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(weight=weight))
@@ -153,7 +153,7 @@ def delete_room(database: Database, owner: str, room: Room) -> None:
     """Delete a room with everything in it.
 
     Raises:
-        InvalidInput: somebody else leads it.
+        InvalidInput: another visitor leads it.
     """
     with leading(database, owner, room) as connection:
         connection.execute(delete(ROOMS).where(ROOMS.c.number == room.number))
@@ -161,7 +161,7 @@ def delete_room(database: Database, owner: str, room: Room) -> None:
 
 
 def join_room(database: Database, owner: str, room: Room, name: str) -> Participant:
-    """Let somebody in under a name, as `gpuexplore.rooms.read_name` returns it; who was in already gets the new name.
+    """Let a visitor in under a name, as `gpuexplore.rooms.read_name` returns it; who was in already gets the new name.
 
     Raises:
         InvalidInput: the name is taken, the room is not open or full, or its leader sent them out.
@@ -185,7 +185,7 @@ def join_room(database: Database, owner: str, room: Room, name: str) -> Particip
 
 
 def participant_of(database: Database, owner: str, room: Room) -> Participant | None:
-    """Return who somebody is in a room; None for whoever is not in it."""
+    """Return who a visitor is in a room; None for one who is not in it."""
     with database.reading(snapshot=False) as connection:
         row = theirs(connection, owner, room)
         return None if row is None else _participant(row, seconds_since_1970(connection))
@@ -208,11 +208,11 @@ def see_participants(database: Database, numbers: Iterable[int]) -> None:
 
 
 def rename_participant(database: Database, owner: str, room: Room, number: int, *, name: str) -> None:
-    """Give somebody in a room another name, as its leader.
+    """Give a participant of a room another name, as its leader.
 
     Raises:
-        InvalidInput: somebody else leads the room, or the name is taken.
-        NotFound: there is nobody with this number.
+        InvalidInput: another visitor leads the room, or the name is taken.
+        NotFound: no participant has this number.
     """
     with leading(database, owner, room) as connection:
         _check_name(connection, room, name, but=number)
@@ -221,10 +221,10 @@ def rename_participant(database: Database, owner: str, room: Room, number: int, 
 
 
 def remove_participant(database: Database, owner: str, room: Room, number: int) -> None:
-    """Send somebody out of a room, as its leader: their name is free again, and they cannot come back.
+    """Send a participant out of a room, as its leader: their name is free again, and they cannot come back.
 
     Raises:
-        InvalidInput: somebody else leads the room.
+        InvalidInput: another visitor leads the room.
     """
     with leading(database, owner, room) as connection:
         gone = update(PARTICIPANTS).where(PARTICIPANTS.c.number == number, PARTICIPANTS.c.room == room.number)
@@ -238,14 +238,14 @@ def leave_room(database: Database, owner: str, room: Room) -> None:
             delete(PARTICIPANTS).where(
                 PARTICIPANTS.c.owner == owner,
                 PARTICIPANTS.c.room == room.number,
-                PARTICIPANTS.c.removed_utc.is_(None),  # whoever was sent out cannot come in again by leaving
+                PARTICIPANTS.c.removed_utc.is_(None),  # who was sent out cannot come in again by leaving
             )
         )
 
 
 @contextmanager
 def leading(database: Database, owner: str, room: Room) -> Iterator[Connection]:
-    """Give a connection that writes, to whoever leads the room."""
+    """Give a connection that writes, to a leader of the room."""
     with database.writing(durable=True) as connection:
         if not _leads(connection, owner, room.number):
             raise InvalidInput(f"room {spoken(room.code)}: only its leader can do this")
@@ -302,7 +302,7 @@ def _rename(connection: Connection, room: Room, number: int, name: str) -> bool:
 
 
 def theirs(connection: Connection, owner: str, room: Room) -> Row[Any] | None:
-    """Return the row of somebody in a room; None for whoever is not in it."""
+    """Return the row of a visitor in a room; None for one who is not in it."""
     wanted = select(PARTICIPANTS).where(PARTICIPANTS.c.owner == owner, PARTICIPANTS.c.room == room.number)
     return connection.execute(wanted).one_or_none()
 

@@ -11,12 +11,12 @@ cancelled  -             -                                 -       -            
 failed     -             -                                 -       -              none
 =========  ============  ================================  ======  =============  ======
 
-A submitter queues a run (`runs`, `askers`, `activities`), or records one that was measured elsewhere, which is done. A
+A submitter queues a run (`submission`), or records one that was measured elsewhere, which is done. A
 supervisor claims the run whose turn it is, ends it or gives it back (`claims`), queues again what a dead one left
 running, or ends it where it was to be cancelled or killed supervisors too often (`leases`), and cancels what waits for
 owners who have gone. A worker changes nothing: what it reports, its supervisor writes, results and end. A user's cancel
 ends a run that waits; of a run that is measured it only says that its supervisor is to end it. What has ended stays as
-it ended, until `prune` erases it, or `pruning` does where its owner deleted it.
+it ended, until `prune` erases it.
 
 `CHANGES` is the same table for the code: the updates of states are made with `changeable`, which refuses what it lacks.
 """
@@ -69,7 +69,7 @@ def request_cancel(
         database: where it is.
         run_id: of the run.
         owner: who asks.
-        admin: whether who asks may stop anybody's.
+        admin: whether who asks may stop those of all.
         address: where they ask from.
 
     Returns:
@@ -108,7 +108,7 @@ def cancel_requested(database: Database, run_id: str) -> bool:
 
 
 def drop_abandoned(database: Database) -> int:
-    """Cancel the waiting runs of which nobody who asked for them was seen for ten minutes; return how many."""
+    """Cancel the waiting runs whose owner and askers were all unseen for ten minutes; return how many."""
     seen = select(OWNERS.c.owner).where(epoch_s() - OWNERS.c.seen_epoch_s < ABANDONED_AFTER_S)
     known = select(OWNERS.c.owner)
     asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner.in_(seen))

@@ -1,25 +1,25 @@
-"""Runs as their owners see them: submit, look. They are cancelled in `run_states`."""
+"""Runs and activities as they are read, one or many, with their results or without."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, Select, func, or_, select
 
-from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.activity import Activity, ActivityRun, Payload
+from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.core.serialization import decode
 from gpuexplore.devices.identity import same_device
-from gpuexplore.store.audit import Action, note
-from gpuexplore.store.claims import add_row
-from gpuexplore.store.database import Database, epoch_s, upsert
+from gpuexplore.store.database import Database
 from gpuexplore.store.listing import summary_of_row, tags_of
-from gpuexplore.store.run_rows import LISTED, check, existing, insert_run, limits, new_row
-from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
+from gpuexplore.store.run_rows import LISTED, existing
+from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import (
     DECODE_ERRORS,
+    activity_of,
     decodable,
     experiment_of,
     may_be_of,
@@ -27,81 +27,14 @@ from gpuexplore.store.tolerant_decode import (
     shared_environments,
     warn,
 )
-from gpuexplore.store.turns import order_runs_of
 
+Found = TypeVar("Found", Run, ActivityRun)
+
+ACTIVITY = RUNS.c.kind != EXPERIMENT
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
 LOOKED_AT = 40  # runs that are searched for results on a device
 LOOKED_THROUGH = 2000  # results, one after the other
 MEASURED_HERE = (*LISTED, RUNS.c.origin.is_(None))  # what is imported counts for no device of this server
-
-
-def submit(
-    database: Database,
-    experiment: Experiment,
-    owner: str,
-    *,
-    estimated_s: float | None = None,
-    address: str | None = None,
-) -> str:
-    """Queue `experiment` for `owner`; return the run's id. See `submit_all`."""
-    (run_id,) = submit_all(database, {experiment: estimated_s}, owner, address=address)
-    return run_id
-
-
-def submit_all(
-    database: Database, experiments: Mapping[Experiment, float | None], owner: str, *, address: str | None = None
-) -> list[str]:
-    """Queue all of `experiments` or none; return the ids of the runs. They are on the disk when this returns.
-
-    Args:
-        database: where to.
-        experiments: each with the device seconds it will take; None counts the sampling alone.
-        owner: whose they are.
-        address: where they come from on the network.
-
-    Raises:
-        InvalidInput: a limit is reached; nothing was queued.
-    """
-    rows = [new_row(database, experiment, owner) for experiment in experiments]
-    with database.writing(durable=True) as connection:
-        for row, estimated_s in zip(rows, experiments.values(), strict=True):
-            row |= {"estimated_s": row["estimated_s"] if estimated_s is None else estimated_s, "address": address}
-            check(connection, row, limits())
-            insert_run(connection, row)
-            note(connection, row["created_utc"], (Action.SUBMITTED, owner, row["id"]), address)
-        upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
-        order_runs_of(connection, owner)
-    return [row["id"] for row in rows]
-
-
-def record(
-    database: Database, experiment: Experiment, owner: str, *, results: Sequence[Result], origin: str | None = None
-) -> str:
-    """Store a run that was measured elsewhere, as the command line does; return its id.
-
-    Args:
-        database: where to.
-        experiment: what was asked for.
-        owner: whose it is.
-        results: at most one of each case.
-        origin: where it was measured, when not on this machine: nothing of it then counts for a device of this server.
-
-    Raises:
-        InvalidInput: a result is of no case of `experiment`, or two are of the same.
-    """
-    indexes = {case: index for index, case in enumerate(experiment.cases())}
-    cases = [result.case for result in results]
-    if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
-        raise InvalidInput("results and experiment differ: each result must be of a case of its own")
-    now = database.now()
-    row = new_row(database, experiment, owner)
-    row |= {"state": RunState.DONE, "started_utc": now, "finished_utc": now, "origin": origin}
-    with database.writing() as connection:
-        run_id = insert_run(connection, row)
-        note(connection, now, (Action.SAVED, owner, run_id))
-        for result in results:
-            add_row(connection, run_id, indexes[result.case], result)
-    return run_id
 
 
 def load(database: Database, run_id: str) -> Run:
@@ -167,7 +100,7 @@ def history(
     if states:
         wanted = wanted.where(RUNS.c.state.in_(states))
     with database.reading() as connection:
-        return tuple(_decodable_runs(connection.execute(wanted)))
+        return tuple(_decodable(_to_run, connection.execute(wanted)))
 
 
 def measured_results(
@@ -220,7 +153,7 @@ def newest_alike(database: Database, experiment: Experiment, since_utc: str) -> 
     done = RUNS.c.operation == experiment.operation, RUNS.c.state == RunState.DONE, RUNS.c.finished_utc >= since_utc
     wanted = _runs_with_counts().where(*done, *MEASURED_HERE)
     with database.reading() as connection:
-        found = _decodable_runs(connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(LOOKED_AT_ALIKE)))
+        found = _decodable(_to_run, connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(LOOKED_AT_ALIKE)))
         alike = next((run for run in found if run.experiment == experiment), None)
     return load(database, alike.id) if alike else None
 
@@ -229,7 +162,47 @@ def running(database: Database) -> tuple[Run, ...]:
     """Return the runs that are being measured, without their results, the oldest first."""
     wanted = _runs_with_counts().where(RUNS.c.state == RunState.RUNNING).order_by(RUNS.c.number)
     with database.reading() as connection:
-        return tuple(_decodable_runs(connection.execute(wanted)))
+        return tuple(_decodable(_to_run, connection.execute(wanted)))
+
+
+def load_activity(database: Database, run_id: str) -> ActivityRun:
+    """Return an activity with what was observed so far.
+
+    Raises:
+        NotFound: no activity has this id.
+    """
+    with database.reading() as connection:
+        row = connection.execute(select(RUNS).where(RUNS.c.id == run_id, ACTIVITY)).one_or_none()
+        if row is None:
+            raise NotFound(f"no activity {run_id[:60]!r}: check the link")
+        wanted = select(OBSERVATIONS).where(OBSERVATIONS.c.run_id == run_id).order_by(OBSERVATIONS.c.number)
+        seen = connection.execute(wanted).all()
+    return replace(
+        _to_activity_run(row, tuple(report.payload for report in seen)), versions=seen[-1].versions if seen else None
+    )
+
+
+def running_activities(database: Database) -> tuple[ActivityRun, ...]:
+    """Return the activities that are being done, without what they observed, the oldest first."""
+    wanted = select(RUNS).where(RUNS.c.state == RunState.RUNNING, ACTIVITY).order_by(RUNS.c.number)
+    with database.reading() as connection:
+        return tuple(_decodable(_to_activity_run, connection.execute(wanted)))
+
+
+def newest_activity(
+    database: Database, activity: Activity, since_utc: str, *, device_keys: Collection[str] | None = None
+) -> ActivityRun | None:
+    """Return the newest one that was done as `activity` asks for it since then, for any owner; None without one.
+
+    Args:
+        device_keys: only what was done on a device with one of these; None is on any device of that id.
+    """
+    wanted = select(RUNS).where(RUNS.c.kind == activity.kind, RUNS.c.state == RunState.DONE)
+    wanted = wanted.where(RUNS.c.finished_utc >= since_utc).order_by(RUNS.c.number.desc())
+    with database.reading() as connection:
+        found = [run for run in _decodable(_to_activity_run, connection.execute(wanted)) if run.activity == activity]
+    loaded = (load_activity(database, run.id) for run in found)
+    return next((run for run in loaded if device_keys is None or run.device_key in device_keys), None)
 
 
 def _rows_of(run_id: str) -> Select[Any]:
@@ -255,10 +228,11 @@ def _one_run(connection: Connection, run_id: str) -> Row[Any]:
     return existing(connection.execute(_runs_with_counts().where(RUNS.c.id == run_id)).one_or_none(), run_id)
 
 
-def _decodable_runs(rows: Iterable[Row[Any]]) -> Iterator[Run]:
+def _decodable(decode_row: Callable[[Row[Any]], Found], rows: Iterable[Row[Any]]) -> Iterator[Found]:
+    """Yield what this version understands; the rest is logged, once a run."""
     for row in rows:
         try:
-            yield _to_run(row)
+            yield decode_row(row)
         except NotFound as error:
             warn(str(error))
 
@@ -283,4 +257,25 @@ def _to_run(row: Row[Any], results: tuple[Result, ...] = ()) -> Run:
         note=row.note,
         origin=row.origin,
         summary=summary_of_row(row.summary),
+    )
+
+
+def _to_activity_run(row: Row[Any], payloads: tuple[Payload, ...] = ()) -> ActivityRun:
+    """Return the activity of a row of `runs`.
+
+    Raises:
+        NotFound: it is of a kind this version does not know.
+    """
+    return ActivityRun(
+        id=row.id,
+        owner=row.owner,
+        activity=activity_of(row.id, row.experiment),
+        state=RunState(row.state),
+        payloads=payloads,
+        reason=row.reason,
+        supervisor=row.supervisor,
+        device_s=row.device_s,
+        created_utc=row.created_utc,
+        started_utc=row.started_utc,
+        finished_utc=row.finished_utc,
     )

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DisconnectionError
 
 PATIENCE_S = 10.0  # a writer waits this long for another one before it gives up
 SETTINGS = ("PRAGMA foreign_keys = ON",)
-OWNER_ONLY, OPEN_TO_ALL = 0o600, 0o644  # owners are cookies: with one, anybody is its visitor
+OWNER_ONLY, OPEN_TO_ALL = 0o600, 0o644  # owners are cookies: who reads one is its visitor
 # With WAL a power cut may lose the last moments under NORMAL, nothing under FULL, and never the file.
 SYNCHRONOUS = {False: "NORMAL", True: "FULL"}
 

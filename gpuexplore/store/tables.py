@@ -65,7 +65,7 @@ RUN_STATE = Enum(
 )
 
 EXPERIMENT = "experiment"
-PROVISIONAL = "provisional"  # the index holds the few results that are
+PROVISIONAL = "provisional"  # the index has the few results that are
 WAITS_FOR_SEVERAL = "state = 'queued' AND devices LIKE '%,%'"  # a run that waits and needs several devices
 
 RUNS = Table(
@@ -74,7 +74,7 @@ RUNS = Table(
     Column("number", Integer, primary_key=True),  # the order of submission
     Column("id", String(16), nullable=False),  # what a link carries: not to be guessed
     Column("owner", String(64), nullable=False),
-    Column("kind", String(32), nullable=False, server_default=EXPERIMENT),  # what `experiment` holds: else an activity
+    Column("kind", String(32), nullable=False, server_default=EXPERIMENT),  # of what `experiment` is: else an activity
     Column("experiment", JSON, nullable=False),
     Column("total", Integer, nullable=False),
     Column("state", RUN_STATE, nullable=False),
@@ -99,7 +99,7 @@ RUNS = Table(
     Column("note", StorableText, nullable=False, server_default=text("''")),
     Column("device_names", StorableText, nullable=False, server_default=text("''")),  # of those it was measured on
     Column("origin", StorableText),  # of one that was imported; NULL: measured by this server or on its machine
-    Column("summary", JSON),  # what a list says of it; NULL until it has ended and somebody worked it out
+    Column("summary", JSON),  # what a list says of it; NULL until it has ended and was worked out
     Column(
         "words", String(500), nullable=False, server_default=text("''")
     ),  # what a search looks through, in lower case
@@ -132,7 +132,7 @@ RUN_ASKERS = Table(
     "run_askers",
     METADATA,
     Column("run_id", String(16), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
-    Column("owner", String(64), nullable=False),  # who asked for the same while it waited or went on, beside its own
+    Column("owner", String(64), nullable=False),  # who asked for the same while it waited or went on, besides its own
     Column("asked_utc", String(32), nullable=False),
     Column("turn_s", Float, nullable=False),  # what a run of their own would have had then, see `turns`
     PrimaryKeyConstraint("run_id", "owner"),
@@ -201,7 +201,7 @@ SUPERVISORS = Table(
     METADATA,
     Column("name", String(255), primary_key=True),  # host, scope of its locks, and a random part: one per process
     Column("host", String(255), nullable=False),
-    Column("scope", String(255), nullable=False),  # whoever shares it shares the locks of the operating system
+    Column("scope", String(255), nullable=False),  # who shares it shares the locks of the operating system
     Column("pid", Integer, nullable=False),
     Column("version", String(64), nullable=False),
     Column("side_by_side", Boolean, nullable=False),  # each device measured on by itself, or all in turns
@@ -291,7 +291,7 @@ ROOMS = Table(
 ROOM_LEADERS = Table(
     "room_leaders",
     METADATA,
-    Column("owner", String(64), nullable=False),  # who opened it, and whoever came by the leader's link
+    Column("owner", String(64), nullable=False),  # who opened it, and who came by the leader's link
     Column("room", Integer, ForeignKey("rooms.number", ondelete="CASCADE"), nullable=False),
     PrimaryKeyConstraint("owner", "room"),
     Index(None, "room"),

@@ -1,4 +1,4 @@
-"""Results as rows hold them: environments stored once, and what this version makes of what another one wrote.
+"""Results as rows store them: environments stored once, and what this version makes of what another one wrote.
 
 An environment is three quarters of a result, and the same for all results of a run; what differs between two of them,
 when each was measured and the device's state then, stays with the result. A row that this version does not understand
@@ -154,7 +154,7 @@ def warn(text: str) -> None:
 
 @contextmanager
 def _named(run_id: str) -> Iterator[None]:
-    """Turn whatever this version makes nothing of into a NotFound that names the run."""
+    """Raise NotFound, with the name of the run, for what this version cannot decode."""
     try:
         yield
     except DECODE_ERRORS as error:

@@ -1,13 +1,13 @@
-"""Whose turn it is, in one order: used by the claim, by the position and by the expected start that are shown.
+"""The order in which runs have their turns: of the claim, and of the positions and expected starts that are shown.
 
 Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
-them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
-short runs of one wait behind the first of everybody else. Visitors without an account who come from one network
-address count as one beside other addresses, and take turns among themselves. Seconds of those in a room of some weight
+them will take. So who used a device least comes first, an owner's own runs keep their order, and a hundred
+short runs of one wait behind the first of everyone else. Visitors without an account who come from one network
+address count as one among other addresses, and take turns among themselves. Seconds of those in a room of some weight
 count that many times less, and so do those of their address: they get that many times as much while others wait too.
 
 The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier, and all runs of who
-leads an open room as LEADER_S: so everybody's first pass comes before anybody's second, and a leader's before those of
+leads an open room as LEADER_S: so every owner's first pass comes before any second one, and a leader's before those of
 others; who used the device that much more waits all the same. A run that several asked for has the earliest of their
 turns.
 
@@ -34,7 +34,7 @@ from sqlalchemy import case as choose
 
 from gpuexplore.core.model import RunState
 from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_now
-from gpuexplore.store.holds import free_of, holds_now
+from gpuexplore.store.restrictions import free_of, restrictions_now
 from gpuexplore.store.tables import (
     DEVICE_SECONDS,
     PARTICIPANTS,
@@ -47,7 +47,7 @@ from gpuexplore.store.tables import (
 
 MINUTES = 60  # the window in which device seconds count
 FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
-LEADER_S = 600.0  # the same of who leads an open room, and everybody else
+LEADER_S = 600.0  # the same of who leads an open room, over everyone else
 ACCOUNT_PREFIX = "user:"  # of the owners whom a login or a proxy vouches for
 ADDRESS_PREFIX = "address:"  # no cookie has a colon: no browser can call itself an address
 QUEUED = RUNS.c.state == RunState.QUEUED
@@ -107,9 +107,9 @@ def next_turn_s(connection: Connection, owner: str) -> float:
 
 
 def group_of(owner: str, address: str | None) -> str | None:
-    """Return with whom an owner shares turns: all visitors without an account of one address do.
+    """Return the group that an owner shares turns with: all visitors without an account of one address do.
 
-    Cookies are free, and addresses are not. None: nobody; where the address is unknown, or the owner has an account.
+    Cookies are free, and addresses are not. None: no group; where the address is unknown, or the owner has an account.
     """
     return None if address is None or owner.startswith(ACCOUNT_PREFIX) else f"{ADDRESS_PREFIX}{address}"
 
@@ -129,8 +129,8 @@ def order_runs_of(connection: Connection, owner: str) -> None:
     """Write the turns of an owner's waiting runs anew, and of those of others from the same addresses."""
     own = _active(connection, RUNS.c.owner == owner)
     addresses = {run.address for run in own if group_of(owner, run.address)}
-    beside = _active(connection, RUNS.c.address.in_(addresses)) if addresses else []
-    others = {run.owner for run in beside} - {owner}
+    neighbours = _active(connection, RUNS.c.address.in_(addresses)) if addresses else []
+    others = {run.owner for run in neighbours} - {owner}
     runs = own + (_active(connection, RUNS.c.owner.in_(others)) if others else [])
     groups = {run.number: group_of(run.owner, run.address) for run in runs}
     used = _used(connection, {run.owner for run in runs} | set(filter(None, groups.values())))
@@ -233,15 +233,15 @@ def order_all(database: Database) -> None:
             order_runs_of(connection, owner)
 
 
-def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
-    """Return whether a run of somebody else waits for one of these devices, but those that are held back.
+def another_owner_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
+    """Return whether a run of another owner waits for one of these devices, but those that are restricted.
 
     A leader need not let it go first.
     """
     with database.reading() as connection:
         devices = claimable(connection, device_ids)
-        if devices and (held := holds_now(connection, database.now())):
-            devices = claimable(connection, free_of(device_ids, held))
+        if devices and (restrictions := restrictions_now(connection, database.now())):
+            devices = claimable(connection, free_of(device_ids, restrictions))
         other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
         if start_s := head_start_s(connection, owner):
             other = other.where(RUNS.c.turn_s < device_seconds(connection, owner) - start_s)
@@ -249,7 +249,7 @@ def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) 
 
 
 def first_pass_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
-    """Return whether a run of somebody else, of which nothing was measured, goes before what `owner` has begun."""
+    """Return whether a run of another owner, of which nothing was measured, goes before what `owner` has begun."""
     with database.reading() as connection:
         devices = claimable(connection, device_ids)
         new = select(RUNS.c.number).where(

@@ -1,4 +1,4 @@
-"""A database brought to the newest schema before anybody uses it, and what that would do, told without doing it.
+"""A database brought to the newest schema before it is used, and a plan of what that would do.
 
 Alembic takes a tenth of a second to load, so it is only where there is something to upgrade.
 """
@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 VERSIONS = Path(__file__).parent / "migrations" / "versions"
 KEPT_BY_ALEMBIC = Table("alembic_version", MetaData(), Column("version_num", String))
 SWITCH_S, POLL_S = 5.0, 0.02
-ADVISORY_LOCK = 0x6770_7565  # "gpue": any number that nobody else locks in this database
+ADVISORY_LOCK = 0x6770_7565  # "gpue": any number that no other program locks in this database
 NO_WAL = (
     "The database %s cannot keep a write-ahead log (journal mode %s), as on a network file system: pages will wait "
     "while a result is written. Put GPUEXPLORE_HOME on a local disk, or use PostgreSQL."
@@ -43,10 +43,10 @@ NO_WAL = (
 
 
 def upgrade(engine: Engine) -> None:
-    """Apply the migrations that are missing; a second process that starts meanwhile waits its turn.
+    """Apply the migrations that are missing; a second process that starts meanwhile waits.
 
-    Before an upgrade, a file of SQLite is copied beside itself. Where the upgrade fails, the file is as it was, and the
-    copy is removed: a full disk may be why.
+    Before an upgrade, a file of SQLite is copied to its own directory. Where the upgrade fails, the file is as it was,
+    and the copy is removed: a full disk may be why.
 
     Raises:
         StoreUnavailable: a newer version of gpuexplore made this database, or the disk is full.
@@ -119,7 +119,7 @@ def check_known(revision: str) -> None:
 
 
 def _copy(engine: Engine, revision: str) -> list[Path]:
-    """Copy the database's file beside itself; return the copy, and none of a database without a file."""
+    """Copy the database's file to its own directory; return the copy, and none of a database without a file."""
     if engine.dialect.name != "sqlite":
         LOG.info("The schema is upgraded from %s: pg_dump would have kept a copy", revision)
         return []
@@ -176,7 +176,7 @@ def free_bytes(file: Path) -> int:
 
 
 def check_room(file: Path) -> None:
-    """Return when there is room to upgrade this file of SQLite.
+    """Return when there is space to upgrade this file of SQLite.
 
     Raises:
         StoreUnavailable: there is not; says what is needed and what there is.
@@ -198,7 +198,7 @@ class Plan:
         newest: that of this version.
         steps: what each migration in between does, by the schema that it makes, in order.
         size_bytes: of the database; None where there is none.
-        needed_bytes: what it takes of the disk beside that, at most; None on a server, whose disk is its own.
+        needed_bytes: what it takes of the disk in addition, at most; None on a server, whose disk is its own.
         free_bytes: of that disk.
     """
 

@@ -34,7 +34,7 @@ def start_activity(activity: Activity) -> None:
     """Queue `activity` and show the page again, or say why it cannot be queued."""
     try:
         check(Right.MEASURE)
-        run_id = store().submit_activity(activity, owner(), address=address())
+        run_id = store().submit(activity, owner(), address=address())
     except (InvalidInput, StoreUnavailable) as error:
         show_problem(error)
         return

@@ -14,7 +14,7 @@ from gpuexplore.core.units import format_seconds, format_whole_seconds
 from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.operations import operation_named
 from gpuexplore.store import Supervisor, WaitingRun
-from gpuexplore.store.holds import Hold, HoldKind
+from gpuexplore.store.restrictions import Restriction, RestrictionKind
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
@@ -32,9 +32,9 @@ MOST_WAITING = 100
 LOOKS = 3  # for so many a look at the queue counts, for all visitors
 YOURS, LEADER = "yours", "a room's leader"
 HELD = {
-    HoldKind.PAUSED: "Runs that ask for it wait, with the results they have.",
-    HoldKind.DRAINED: "What is measured there ends; runs that ask for it wait.",
-    HoldKind.RESERVED: "Runs of others that ask for it wait.",
+    RestrictionKind.PAUSED: "Runs that ask for it wait, with the results they have.",
+    RestrictionKind.DRAINED: "What is measured there ends; runs that ask for it wait.",
+    RestrictionKind.RESERVED: "Runs of others that ask for it wait.",
 }
 UNKNOWN_START = "no host that is alive has its devices"
 
@@ -48,7 +48,7 @@ class _Queue:
     waiting: tuple[WaitingRun, ...]
     length: int
     supervisors: tuple[Supervisor, ...]
-    holds: tuple[Hold, ...]
+    holds: tuple[Restriction, ...]
 
     @property
     def alive(self) -> frozenset[str]:
@@ -86,7 +86,7 @@ def _look() -> _Queue:
         found.waiting(MOST_WAITING),
         found.queue_length(),
         found.supervisors(),
-        found.held_back(),
+        found.current_restrictions(),
     )
 
 
@@ -171,8 +171,8 @@ def _row(run: WaitingRun) -> dict[str, object]:
 
 
 def _start(run: WaitingRun) -> str:
-    if run.held:
-        return plain(run.held)
+    if run.restriction:
+        return plain(run.restriction)
     if run.expected_start_s is None:
         return UNKNOWN_START
     if run.expected_start_s < 1:

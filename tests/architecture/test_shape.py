@@ -18,7 +18,7 @@ BUDGETS = {  # what there was when a part ended, and where it has to arrive
     "classes": 510,  # 450
     "public names": 2_924,  # 2,100
     "constants": 2_930,  # 1,700
-    "packed assignments": 1_148,  # 300: two or more values assigned in one statement
+    "packed assignments": 1_137,  # 300: two or more values assigned in one statement
 }
 
 

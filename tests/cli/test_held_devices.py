@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.store import open_store
-from gpuexplore.store.holds import HoldKind
+from gpuexplore.store.restrictions import RestrictionKind
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def said(capsys):
 
 def held():
     with open_store() as store:
-        return store.held_back()
+        return store.current_restrictions()
 
 
 def test_a_device_is_held_back_and_measures_again(said):
@@ -41,7 +41,7 @@ def test_a_device_is_reserved_for_an_account_until_then(said):
     assert said("reserve", "cpu", "--for", "Ada@Example.org", "--until", "4h").startswith("cpu is reserved until 20")
 
     (found,) = held()
-    assert (found.kind, found.owner) == (HoldKind.RESERVED, "user:ada@example.org")
+    assert (found.kind, found.owner) == (RestrictionKind.RESERVED, "user:ada@example.org")
 
 
 def test_listing_devices_makes_no_database(said, home):

@@ -12,9 +12,9 @@ import pytest
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.core.typed_text import LONGEST_LIST, LONGEST_TEXT
-from gpuexplore.jobs.engines.process import MARK
+from gpuexplore.jobs.engines.worker_process import MARK
 from gpuexplore.store import open_store
-from gpuexplore.store.run_rows import PREFIX, QueueLimits
+from gpuexplore.store.submission import PREFIX, QueueLimits
 from gpuexplore.ui.link import MOST_RUNS
 from tests.analysis.made import ok
 from tests.docs.markdown import ROOT

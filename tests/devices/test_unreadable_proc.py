@@ -7,7 +7,7 @@ from gpuexplore.devices.cpu import UNWATCHED, cpu_device
 from gpuexplore.devices.cpu_ceiling.cache import with_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.cpu_times import read_cpu_times
-from gpuexplore.jobs.engines import process
+from gpuexplore.jobs.engines import worker_process
 from gpuexplore.measure.conditions import environment
 
 
@@ -52,5 +52,5 @@ def test_memory_is_unknown_where_nothing_states_it(monkeypatch):
 
 @pytest.mark.usefixtures("_no_proc")
 def test_processes_that_nobody_lists_are_left_with_a_warning(caplog):
-    assert list(process._marked("mark")) == []
+    assert list(worker_process._marked("mark")) == []
     assert "The system lists no processes" in caplog.text

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.model import Case, Device, Experiment, Shape
-from gpuexplore.jobs.engines.attempt import WorkerLimits
+from gpuexplore.jobs.engines import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
 from tests.waiting import DEADLINE_S
 
@@ -16,8 +16,8 @@ DEVICE = Device("fake", "fake", "a device for tests")
 class LimitsOfHanging(WorkerLimits):
     """Limits of a case that hangs; others have all the time that a busy machine takes."""
 
-    def of_turn(self, case, expected_s):
-        return super().of_turn(case, expected_s) if "hang" in case.implementation else DEADLINE_S
+    def of_case(self, case, expected_s):
+        return super().of_case(case, expected_s) if "hang" in case.implementation else DEADLINE_S
 
 
 LIMITS = LimitsOfHanging(start_s=DEADLINE_S, build_s=10, per_budget=0, grace_s=0.3)

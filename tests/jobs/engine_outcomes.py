@@ -12,7 +12,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Device, Result, Status
 from gpuexplore.core.serialization import encode
-from gpuexplore.jobs.engines.process import PASSWORDS
+from gpuexplore.jobs.engines.worker_process import PASSWORDS
 from gpuexplore.store.database import URL_VARIABLE
 from tests.waiting import wait_until
 

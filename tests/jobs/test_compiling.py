@@ -57,7 +57,7 @@ def asked(monkeypatch):
         ]
         return SimpleNamespace(returncode=0, stdout=lines_of(answers), stderr=b"")
 
-    monkeypatch.setattr(compiling, "run_beside", run)
+    monkeypatch.setattr(compiling, "run_preemptible", run)
     return seen
 
 
@@ -129,7 +129,7 @@ def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypat
 
 def test_a_process_that_fails_gives_its_last_words(monkeypatch):
     failed = SimpleNamespace(returncode=1, stdout=b"", stderr=b"Traceback\nMemoryError: no room")
-    monkeypatch.setattr(compiling, "run_beside", lambda *_, **__: failed)
+    monkeypatch.setattr(compiling, "run_preemptible", lambda *_, **__: failed)
 
     assert compiled_kernels([TARGET]) == ["the compiler failed: MemoryError: no room"]
 
@@ -139,7 +139,7 @@ def test_a_process_that_never_ends_is_given_up_and_what_it_compiled_is_kept(aske
         raise subprocess.TimeoutExpired("python", timeout, output=lines_of([{"compiled": ANSWER}]) + b'{"compi')
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiling, "run_beside", run)
+        patch.setattr(compiling, "run_preemptible", run)
         first, second = compiled_kernels([TARGET, OTHER])
 
     assert first.registers_per_thread == 40

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Measurement, Result, Status
-from gpuexplore.jobs.claimed_run import crash_limit
+from gpuexplore.jobs.queue_loop import crash_limit
 
 THREE = "3 crashes in a row: matmul a fp32 n=1 on fake; matmul b fp32 n=1 on fake; matmul c fp32 n=1 on fake"
 

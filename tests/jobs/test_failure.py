@@ -3,15 +3,15 @@
 import pytest
 
 from gpuexplore.core.model import Status
-from gpuexplore.jobs.engines import attempt
-from gpuexplore.jobs.engines.attempt import failure_of_exit, oom_kills
+from gpuexplore.jobs.engines import worker_process
+from gpuexplore.jobs.engines.worker_process import failure_of_exit, oom_kills
 
 
 @pytest.fixture
 def killed_by_linux(tmp_path, monkeypatch):
     """Return how to set the number of processes that Linux ended for want of memory."""
     vmstat = tmp_path / "vmstat"
-    monkeypatch.setattr(attempt, "VMSTAT", vmstat)
+    monkeypatch.setattr(worker_process, "VMSTAT", vmstat)
     return lambda count: vmstat.write_text(f"nr_free_pages 12\noom_kill {count}\n", encoding="ascii")
 
 

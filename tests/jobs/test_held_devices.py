@@ -5,17 +5,17 @@ from threading import Event
 import pytest
 
 from gpuexplore.core.model import RunState
-from gpuexplore.jobs import claimed_run
+from gpuexplore.jobs import queue_loop
 from gpuexplore.jobs.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor import serve
+from gpuexplore.jobs.queue_loop import serve
 from gpuexplore.store import open_store
-from gpuexplore.store.holds import Hold, HoldKind
+from gpuexplore.store.restrictions import Restriction, RestrictionKind
 from tests.jobs.test_supervisor import CPU, ME, FakeEngine
 
 
 @pytest.fixture
 def store(monkeypatch):
-    monkeypatch.setattr(claimed_run, "YIELD_POLL_S", 0.0)
+    monkeypatch.setattr(queue_loop, "YIELD_POLL_S", 0.0)
     with open_store() as opened:
         yield opened
 
@@ -26,7 +26,9 @@ def measured(store, experiment):
 
     def measure(kind):
         run = store.submit(experiment, "ada")
-        engine = FakeEngine(lambda _: store.hold(Hold(CPU.id, kind), "root") if len(engine.groups) == 2 else None)
+        engine = FakeEngine(
+            lambda _: store.restrict(Restriction(CPU.id, kind), "root") if len(engine.groups) == 2 else None
+        )
         serve(store, engine, Heartbeat(store, ME, [CPU]), stop=Event(), once=True)
         return run
 
@@ -34,7 +36,7 @@ def measured(store, experiment):
 
 
 def test_a_run_on_a_paused_device_waits_with_its_results_and_goes_on_later(store, measured):
-    run = measured(HoldKind.PAUSED)
+    run = measured(RestrictionKind.PAUSED)
 
     paused = store.load(run)
     assert paused.state is RunState.QUEUED
@@ -47,7 +49,7 @@ def test_a_run_on_a_paused_device_waits_with_its_results_and_goes_on_later(store
 
 
 def test_a_run_on_a_drained_device_ends_and_the_next_one_waits(store, measured, experiment):
-    run = measured(HoldKind.DRAINED)
+    run = measured(RestrictionKind.DRAINED)
     later = store.submit(experiment, "bob")
     serve(store, FakeEngine(), Heartbeat(store, ME, [CPU]), stop=Event(), once=True)
 

@@ -24,7 +24,7 @@ def own_locks(monkeypatch, tmp_path):
 
 def answering(monkeypatch, returncode=0, stdout="", stderr=""):
     done = SimpleNamespace(returncode=returncode, stdout=stdout.encode(), stderr=stderr.encode())
-    monkeypatch.setattr(kernel_files, "run_beside", lambda *_, **__: done)
+    monkeypatch.setattr(kernel_files, "run_preemptible", lambda *_, **__: done)
 
 
 def test_what_the_process_refuses_is_refused_here_with_its_words(monkeypatch):

@@ -56,9 +56,9 @@ def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
         return any(isinstance(event, Result) for event in events) and LEAVE_OFF
 
     engine.measure([case], events.append, told)
-    worker = engine._processes[case.device].worker()
+    worker = engine._workers[case.device]
     after = measured(engine, [replace(case, options=Options(budget_s=0.01))])["numpy"]
-    same = engine._processes[case.device].worker() is worker
+    same = engine._workers[case.device] is worker
     engine.close()
 
     results = [event for event in events if isinstance(event, Result)]
@@ -177,4 +177,4 @@ def test_run_need_not_wait_until_all_devices_are_warm(engine_with, cases_of):
 
 
 def wait_until_started(engine):
-    wait_until(lambda: engine._processes["fake"]._worker is not None)
+    wait_until(lambda: "fake" in engine._workers)

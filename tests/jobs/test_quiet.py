@@ -11,7 +11,7 @@ from threading import Event, Thread
 import pytest
 
 from gpuexplore.jobs import quiet
-from gpuexplore.jobs.quiet import ALLOWANCE_S, HOLD_S, LONGEST_S, PATIENCE_S, SHARE, Rounds, serving
+from gpuexplore.jobs.quiet import MAX_WAIT_S, MIN_WAIT_S, PAGE_WAIT_S, WAIT_BUDGET_S, WAIT_FRACTION, Rounds, serving
 from tests.waiting import DEADLINE_S, wait_until
 
 pytestmark = pytest.mark.skipif(not quiet.PROCESSES.is_dir(), reason="only Linux tells what another process does")
@@ -54,21 +54,21 @@ def busy_server():
 
 def seconds_until_round(expected_s=0.0):
     rounds, start_s = Rounds(), time.monotonic()
-    with rounds.beside_no_page(expected_s):
+    with rounds.undisturbed_by_pages(expected_s):
         return time.monotonic() - start_s
 
 
 @pytest.mark.parametrize(("shares", "looks"), [((0.0,), 1), ((1.0, 1.0, 0.0), 3), ((0.5, 0.1), 2)])
 def test_a_round_begins_when_servers_are_idle(server, shares, looks):
     slept = server(*shares)
-    with Rounds().beside_no_page(0.0):
+    with Rounds().undisturbed_by_pages(0.0):
         assert len(slept) == looks
 
 
 def waits_s(rounds, slept, lasts_s=0.0):
     """Return how long a round waited, which then lasts `lasts_s`."""
     before_s = sum(slept)
-    with rounds.beside_no_page(lasts_s):
+    with rounds.undisturbed_by_pages(lasts_s):
         waited_s = sum(slept) - before_s
         slept.append(lasts_s)
     return pytest.approx(waited_s, abs=2 * quiet.LOOK_S)
@@ -77,16 +77,16 @@ def waits_s(rounds, slept, lasts_s=0.0):
 def test_rounds_wait_for_a_server_that_is_never_idle_a_tenth_of_what_they_take_at_most(server):
     slept = server(1.0)
     rounds = Rounds()
-    assert waits_s(rounds, slept) == LONGEST_S
-    assert waits_s(rounds, slept) == ALLOWANCE_S - LONGEST_S
-    assert waits_s(rounds, slept, lasts_s=0.2) == PATIENCE_S
-    assert waits_s(rounds, slept) == SHARE * 0.2 - PATIENCE_S
-    assert waits_s(rounds, slept) == PATIENCE_S
+    assert waits_s(rounds, slept) == MAX_WAIT_S
+    assert waits_s(rounds, slept) == WAIT_BUDGET_S - MAX_WAIT_S
+    assert waits_s(rounds, slept, lasts_s=0.2) == MIN_WAIT_S
+    assert waits_s(rounds, slept) == WAIT_FRACTION * 0.2 - MIN_WAIT_S
+    assert waits_s(rounds, slept) == MIN_WAIT_S
 
 
 def test_what_servers_use_during_a_round_is_told(server):
     slept = server(0.0, 0.0, 1.0)
-    with Rounds().beside_no_page(0.01) as used_s:
+    with Rounds().undisturbed_by_pages(0.01) as used_s:
         assert used_s() == 0.0
         for _ in range(3):
             quiet.time.sleep(0.01)
@@ -96,14 +96,14 @@ def test_what_servers_use_during_a_round_is_told(server):
 
 def test_a_worker_sees_the_cpu_time_of_another_process_that_serves():
     with busy_server():
-        assert min(seconds_until_round() for _ in range(5)) >= PATIENCE_S
+        assert min(seconds_until_round() for _ in range(5)) >= MIN_WAIT_S
     assert Rounds()._servers == [], "a server that was killed holds nobody up"
 
 
 def test_a_server_that_ends_during_a_round_takes_nothing_off_what_others_used(tmp_path):
     with serving(), busy_server() as ending:
         rounds = Rounds()
-        with rounds.beside_no_page(0.1) as used_s:
+        with rounds.undisturbed_by_pages(0.1) as used_s:
             ending.kill()
             ending.wait()
             end_s = time.thread_time() + 0.05
@@ -137,7 +137,7 @@ def test_a_page_waits_for_the_end_of_a_round(monkeypatch):
         order.append("page")
 
     page = Thread(target=draw)
-    with Rounds().beside_no_page(2 * DEADLINE_S):
+    with Rounds().undisturbed_by_pages(2 * DEADLINE_S):
         page.start()
         assert waits.wait(DEADLINE_S)
         order.append("round")
@@ -146,14 +146,14 @@ def test_a_page_waits_for_the_end_of_a_round(monkeypatch):
 
 
 def test_a_page_waits_for_a_long_round_no_longer_than_a_tenth_of_a_second():
-    with Rounds().beside_no_page(60.0):
+    with Rounds().undisturbed_by_pages(60.0):
         start_s = time.monotonic()
         Rounds().wait_for_end()
-        assert time.monotonic() - start_s >= HOLD_S
+        assert time.monotonic() - start_s >= PAGE_WAIT_S
 
 
 def begin_and_die():
-    with Rounds().beside_no_page(0.05):
+    with Rounds().undisturbed_by_pages(0.05):
         os._exit(1)
 
 
@@ -161,7 +161,7 @@ def test_what_a_worker_that_died_has_left_holds_nobody_up_for_long(monkeypatch):
     worker = get_context("spawn").Process(target=begin_and_die)
     worker.start()
     worker.join()
-    until_s = Rounds()._until_s()
+    until_s = Rounds()._end_s()
     assert until_s > 0.0
     wait_until(lambda: time.monotonic() > until_s)
     monkeypatch.setattr(quiet.time, "sleep", lambda _: pytest.fail("it waits"))

@@ -16,13 +16,12 @@ from sqlalchemy import select, update
 from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.core.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.core.model import Device, Measurement, Result, RunState, Status
-from gpuexplore.jobs import claimed_run
 from gpuexplore.jobs import heartbeat as module
-from gpuexplore.jobs import supervisor as loop
-from gpuexplore.jobs.claimed_run import throttled
+from gpuexplore.jobs import queue_loop
 from gpuexplore.jobs.engines import LEAVE_OFF
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
-from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, serve, warm_all
+from gpuexplore.jobs.queue_loop import serve, throttled
+from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, warm_all
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
@@ -274,19 +273,19 @@ def test_lease_tells_state_and_devices(store, heartbeat):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("heartbeat")]
 
 
-def test_signs_of_life_end_when_the_loop_no_longer_turns(store, monkeypatch):
+def test_signs_of_life_end_when_the_loop_is_stuck(store, monkeypatch):
     signs = []
     monkeypatch.setattr(module, "BEAT_S", 0.01)
     heartbeat = Heartbeat(store, ME, [CPU], sign_life=lambda: signs.append(time.monotonic()))
     heartbeat._stop = CountedWaits()
     with heartbeat:
         wait_until(lambda: len(signs) > 2)
-        heartbeat._turned_s -= module.STUCK_S
+        heartbeat._ticked_s -= module.STUCK_S
         heartbeat._stop.let_pass(4)  # a sign may have been on its way
         count = len(signs)
         heartbeat._stop.let_pass(8)
         assert len(signs) == count
-        heartbeat.turn()
+        heartbeat.tick()
         wait_until(lambda: len(signs) > count)
 
 
@@ -333,7 +332,7 @@ class Failing:
 
 
 def test_results_are_kept_while_the_database_is_away_and_written_later(store, heartbeat, experiment, monkeypatch):
-    monkeypatch.setattr(claimed_run, "RETRY_S", 0.01)
+    monkeypatch.setattr(queue_loop, "RETRY_S", 0.01)
     run_id, failing, seen = store.submit(experiment, "ada"), Failing(store), []
 
     def before_group(cases):
@@ -351,15 +350,15 @@ def test_supervisor_that_waits_for_the_database_to_end_a_run_does_not_look_stuck
     store, heartbeat, experiment, monkeypatch
 ):
     """It was killed as stuck after a minute, and the results it kept died with it."""
-    monkeypatch.setattr(claimed_run, "RETRY_S", 0.01)
+    monkeypatch.setattr(queue_loop, "RETRY_S", 0.01)
     run_id, failing = store.submit(experiment, "ada"), Failing(store)
     turns = []
 
-    def turn():
+    def tick():
         turns.append(failing.refused)
         failing.away = failing.away and failing.refused < 4
 
-    monkeypatch.setattr(heartbeat, "turn", turn)
+    monkeypatch.setattr(heartbeat, "tick", tick)
 
     class AwayAtTheEnd(FakeEngine):
         def measure(self, cases, on_event, cancelled):
@@ -371,7 +370,7 @@ def test_supervisor_that_waits_for_the_database_to_end_a_run_does_not_look_stuck
         target=serve,
         args=(failing, AwayAtTheEnd(), heartbeat),
         kwargs={"stop": Event(), "once": True},
-        daemon=True,  # it would never end if it did not turn
+        daemon=True,  # it would never end if it did not tick
     )
     serving.start()
     serving.join(DEADLINE_S)
@@ -382,7 +381,7 @@ def test_supervisor_that_waits_for_the_database_to_end_a_run_does_not_look_stuck
 
 
 def test_database_that_is_away_ends_nothing(store, heartbeat, experiment, monkeypatch):
-    monkeypatch.setattr(loop, "RETRY_S", 0.001)
+    monkeypatch.setattr(queue_loop, "RETRY_S", 0.001)
     failing, stop = Failing(store, away=True), Event()
     run_id = store.submit(experiment, "ada")
     serving = threading.Thread(target=serve, args=(failing, FakeEngine(), heartbeat), kwargs={"stop": stop})
@@ -416,8 +415,8 @@ class TwoPasses(FakeEngine):
 
 @pytest.fixture
 def short_turns(monkeypatch):
-    monkeypatch.setattr(claimed_run, "TURN_S", 1e-9)
-    monkeypatch.setattr(claimed_run, "YIELD_POLL_S", 0.0)
+    monkeypatch.setattr(queue_loop, "TIME_SLICE_S", 1e-9)
+    monkeypatch.setattr(queue_loop, "YIELD_POLL_S", 0.0)
 
 
 def test_run_yields_after_its_first_pass_keeps_it_and_goes_on_with_what_has_no_final_result(
@@ -493,7 +492,7 @@ class LeavesSlowForLater(LeavesOff):
 
 @pytest.mark.parametrize("call_s", [1.0, slow_cases.SHORTEST_S / 2])
 def test_first_pass_is_made_without_what_is_slow_by_what_was_seen(store, heartbeat, experiment, monkeypatch, call_s):
-    monkeypatch.setattr(claimed_run, "YIELD_POLL_S", 0.0)
+    monkeypatch.setattr(queue_loop, "YIELD_POLL_S", 0.0)
     monkeypatch.setattr(LeavesOff, "CALL_S", call_s)
     asked = replace(experiment, implementations=("fine",))
     ids = [store.submit(asked, owner, estimated_s=2.0) for owner in ("ada", "bob")]
@@ -502,8 +501,8 @@ def test_first_pass_is_made_without_what_is_slow_by_what_was_seen(store, heartbe
     served(store, engine, heartbeat)
 
     assert [store.load(run_id).state for run_id in ids] == [RunState.DONE] * 2
-    first_turn = engine.order[: engine.order.index(("final", "fp32"))]
-    assert len(first_turn) == (2 if call_s == 1.0 else 1)
+    first_slice = engine.order[: engine.order.index(("final", "fp32"))]
+    assert len(first_slice) == (2 if call_s == 1.0 else 1)
 
 
 def test_second_run_of_one_waits_for_the_second_pass_of_another(store, heartbeat, experiment):
@@ -521,7 +520,7 @@ def test_second_run_of_one_waits_for_the_second_pass_of_another(store, heartbeat
 
 
 def test_run_that_is_cancelled_keeps_its_first_pass_as_final(store, heartbeat, experiment, monkeypatch):
-    monkeypatch.setattr(claimed_run, "CANCEL_POLL_S", 0.0)
+    monkeypatch.setattr(queue_loop, "CANCEL_POLL_S", 0.0)
     run_id = store.submit(experiment, "ada")
 
     served(store, TwoPasses(lambda _: store.request_cancel(run_id, "ada")), heartbeat)
@@ -672,7 +671,7 @@ def test_run_whose_device_is_lost_waits_for_it_and_keeps_its_results(store, hear
 
 
 def test_run_that_was_cancelled_when_its_device_was_lost_ends(store, heartbeat, experiment, monkeypatch):
-    monkeypatch.setattr(claimed_run, "CANCEL_POLL_S", 0.0)
+    monkeypatch.setattr(queue_loop, "CANCEL_POLL_S", 0.0)
     run_id = store.submit(experiment, "ada")
 
     def before_group(cases):
@@ -687,7 +686,7 @@ def test_run_that_was_cancelled_when_its_device_was_lost_ends(store, heartbeat, 
 def test_activity_waits_its_turn_among_runs_and_keeps_what_it_observes(store, heartbeat, experiment):
     order = []
     first = store.submit(experiment, "ada")
-    activity = store.submit_activity(of_kind("mistake", {"name": "first-call"}, device="fake"), "bob")
+    activity = store.submit(of_kind("mistake", {"name": "first-call"}, device="fake"), "bob")
     last = store.submit(experiment, "cem")
 
     served(store, FakeEngine(order.append), heartbeat)
@@ -699,7 +698,7 @@ def test_activity_waits_its_turn_among_runs_and_keeps_what_it_observes(store, he
 
 
 def test_activity_on_a_device_named_with_its_host_is_done_here(store, heartbeat):
-    run_id = store.submit_activity(of_kind("mistake", {}, device="host/fake"), "ada")
+    run_id = store.submit(of_kind("mistake", {}, device="host/fake"), "ada")
 
     served(store, FakeEngine(), heartbeat)
 
@@ -707,7 +706,7 @@ def test_activity_on_a_device_named_with_its_host_is_done_here(store, heartbeat)
 
 
 def test_activity_that_fails_says_why(store, heartbeat):
-    run_id = store.submit_activity(of_kind("mistake", {}, device="fake"), "ada")
+    run_id = store.submit(of_kind("mistake", {}, device="fake"), "ada")
 
     served(store, FakeEngine(lambda work: raise_next(iter([GpuExploreError("no CUDA")]))), heartbeat)
 
@@ -715,7 +714,7 @@ def test_activity_that_fails_says_why(store, heartbeat):
 
 
 def test_cancelled_activity_ends_as_cancelled(store, heartbeat):
-    run_id = store.submit_activity(of_kind("mistake", {}, device="fake"), "ada")
+    run_id = store.submit(of_kind("mistake", {}, device="fake"), "ada")
     engine = FakeEngine(lambda work: store.request_cancel(run_id, "ada"))
     perform = engine.perform
     engine.perform = lambda work, on_observation, cancelled: (perform(work, on_observation, cancelled), cancelled())

@@ -10,8 +10,8 @@ from gpuexplore.core import pools
 from gpuexplore.core.model import Device, Result, Status
 from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.jobs import worker
-from gpuexplore.jobs.engines.process import THREAD_VARIABLES, worker_environment
-from gpuexplore.jobs.journal import Begun, Ended, WorkerTask, journal_reader, turn_word, write_task
+from gpuexplore.jobs.engines.worker_process import THREAD_VARIABLES, worker_environment
+from gpuexplore.jobs.journal import Begun, Ended, WorkerTask, current_case_word, journal_reader, write_task
 from gpuexplore.jobs.worker import perform
 
 
@@ -24,7 +24,7 @@ def no_priority_here(monkeypatch):
 def test_every_case_ends_with_a_result_even_when_the_runner_raises(tmp_path, cases_of):
     fine, raising, late = cases = cases_of("fine", "raising", "fine-too")
     write_task(tmp_path, WorkerTask("tests.jobs.fake_runner", Device("fake", "fake", "x"), tuple(cases)))
-    turn_word(tmp_path, create=True)
+    current_case_word(tmp_path, create=True)
 
     perform(tmp_path)
 

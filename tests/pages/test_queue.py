@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
-from gpuexplore.store.holds import Hold, HoldKind
+from gpuexplore.store.restrictions import Restriction, RestrictionKind
 from gpuexplore.ui import roles
 from gpuexplore.ui.run.state import waiting_words
 from tests.analysis.made import device
@@ -126,7 +126,7 @@ def test_a_visit_keeps_the_place_of_those_who_wait(page, store, experiment):
 
 
 def test_an_activity_that_is_done_is_shown_and_opens_its_own_page(page, store, claimed):
-    run_id = store.submit_activity(of_kind("mistake", {"name": "first-call"}), OWNER)
+    run_id = store.submit(of_kind("mistake", {"name": "first-call"}), OWNER)
     store.claim("host/1", {"cpu"})
     app = page("queue")
     assert "Timing mistake on cpu" in texts(app.markdown)
@@ -134,14 +134,14 @@ def test_an_activity_that_is_done_is_shown_and_opens_its_own_page(page, store, c
 
 
 def test_an_activity_that_waits_has_its_position(page, store):
-    store.submit_activity(of_kind("mistake", {"name": "first-call"}, expected_s=3.0), OWNER)
+    store.submit(of_kind("mistake", {"name": "first-call"}, expected_s=3.0), OWNER)
     table = page("queue").dataframe[0].value
     assert list(table["Expected time"]) == [3.0]
 
 
 def test_a_device_that_is_held_back_says_why_here_and_where_somebody_waits(page, store, experiment):
     run_id = store.submit(experiment, OWNER)
-    store.hold(Hold("cpu", HoldKind.PAUSED, "new *cooler*"), "root")
+    store.restrict(Restriction("cpu", RestrictionKind.PAUSED, "new *cooler*"), "root")
     app = page("queue")
 
     assert "cpu is paused: new *cooler*. Runs that ask for it wait" in texts(app.info)

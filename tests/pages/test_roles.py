@@ -17,7 +17,6 @@ ACCOUNTS = {
 RIGHTS = {  # what each write of a page needs
     "submit": Right.MEASURE,
     "submit_all": Right.MEASURE,
-    "submit_activity": Right.MEASURE,
     "ask": Right.MEASURE,
     "set_own_peak": Right.KEEP,
     "set_own_bandwidth": Right.KEEP,
@@ -33,8 +32,8 @@ ROOMS = {  # of whoever leads the room, or is in it: the store asks
     *("time_task", "give_guess"),
 }
 READS = {
-    *("answers_of", "answers_since", "check", "device_names", "held_back", "history", "leads", "listed", "listed_run"),
-    *("askers_of", "results_of_runs", "runs_of_room"),
+    *("answers_of", "answers_since", "check", "device_names", "history", "leads", "listed", "listed_run"),
+    *("askers_of", "current_restrictions", "results_of_runs", "runs_of_room"),
     *("load_activity", "load_summary", "measured_results", "newest_activity", "newest_alike", "newest_result"),
     *("own_bandwidth", "own_peaks", "participant_of", "participants", "ready", "results_after", "room_of", "rooms_of"),
     *("running", "running_activities", "queue_length", "supervisors", "tags_in_use", "waiting"),
@@ -118,7 +117,7 @@ def calls(repository):
 def test_every_write_of_a_page_is_in_the_table_and_asks_for_its_right(repository):
     found = list(calls(repository))
 
-    assert {name for name, _ in found} >= {"submit", "submit_all", "submit_activity", "import_runs"}
+    assert {name for name, _ in found} >= {"submit", "submit_all", "import_runs"}
     assert {name for name, _ in found} - RIGHTS.keys() - OWN - ROOMS - READS == set()
     for name, source in found:
         if name in RIGHTS and not name.startswith("set_own"):  # these are handed to `_save`, which asks

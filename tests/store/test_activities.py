@@ -14,19 +14,19 @@ MISTAKE = of_kind("mistake", {"name": "first-call"}, expected_s=3.0)
 
 
 def test_activity_is_claimed_in_the_order_of_the_queue(store, claim, experiment):
-    run_id, activity = store.submit(experiment, "ada"), store.submit_activity(MISTAKE, "bob")
+    run_id, activity = store.submit(experiment, "ada"), store.submit(MISTAKE, "bob")
 
     assert [claim().run_id, claim().run_id] == [run_id, activity]
 
 
 def test_activity_counts_with_the_seconds_it_expects(store):
-    run_id = store.submit_activity(MISTAKE, "ada")
+    run_id = store.submit(MISTAKE, "ada")
 
     assert store.position(run_id).estimated_s == 3.0
 
 
 def test_what_is_observed_is_kept_in_the_order_of_arrival(store, claim):
-    run_id = store.submit_activity(MISTAKE, "ada")
+    run_id = store.submit(MISTAKE, "ada")
     claimed = claim()
 
     assert [store.add_observation(claimed, ActivityReport({"step": step})) for step in (1, 2)] == [True, True]
@@ -35,7 +35,7 @@ def test_what_is_observed_is_kept_in_the_order_of_arrival(store, claim):
 
 
 def test_attempt_that_was_given_up_observes_nothing_and_the_next_begins_anew(store, claim):
-    run_id = store.submit_activity(MISTAKE, "ada")
+    run_id = store.submit(MISTAKE, "ada")
     first = claim()
     store.add_observation(first, ActivityReport({"step": 1}))
     store.release(first)
@@ -47,7 +47,7 @@ def test_attempt_that_was_given_up_observes_nothing_and_the_next_begins_anew(sto
 
 
 def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment):
-    run_id, activity = store.submit(experiment, "ada"), store.submit_activity(MISTAKE, "ada")
+    run_id, activity = store.submit(experiment, "ada"), store.submit(MISTAKE, "ada")
 
     with pytest.raises(NotFound, match=activity):
         store.load(activity)
@@ -57,7 +57,7 @@ def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment):
 
 
 def test_only_its_owner_cancels_an_activity(store):
-    run_id = store.submit_activity(MISTAKE, "ada")
+    run_id = store.submit(MISTAKE, "ada")
     with pytest.raises(InvalidInput, match="somebody else"):
         store.request_cancel(run_id, "bob")
     store.request_cancel(run_id, "ada")
@@ -66,7 +66,7 @@ def test_only_its_owner_cancels_an_activity(store):
 
 
 def test_what_is_being_done_is_listed_apart_from_runs(store, claim):
-    run_id = store.submit_activity(MISTAKE, "ada")
+    run_id = store.submit(MISTAKE, "ada")
     claim()
 
     assert [run.id for run in store.running_activities()] == [run_id]
@@ -76,7 +76,7 @@ def test_what_is_being_done_is_listed_apart_from_runs(store, claim):
 def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
     since = store.now()
     older, newer, other = (
-        store.submit_activity(activity, "ada") for activity in (MISTAKE, MISTAKE, of_kind("mistake", {"name": "zeros"}))
+        store.submit(activity, "ada") for activity in (MISTAKE, MISTAKE, of_kind("mistake", {"name": "zeros"}))
     )
     for _ in range(3):
         store.finish(claim(), RunState.DONE)
@@ -98,7 +98,7 @@ def test_what_another_processor_of_the_same_name_did_is_not_the_newest_here(stor
     ours, theirs, unknown = ({DEVICE: device_key(ZEN_5)}, {DEVICE: device_key(ZEN_4)}, {})
     ids = []
     for versions in (ours, theirs, unknown):
-        ids.append(store.submit_activity(MISTAKE, "ada"))
+        ids.append(store.submit(MISTAKE, "ada"))
         done = claim()
         store.add_observation(done, ActivityReport({}, versions))
         store.finish(done, RunState.DONE)
@@ -109,7 +109,7 @@ def test_what_another_processor_of_the_same_name_did_is_not_the_newest_here(stor
 
 
 def test_processor_of_an_activity_is_told_apart_from_its_software(store, claim):
-    run_id = store.submit_activity(MISTAKE, "ada")
+    run_id = store.submit(MISTAKE, "ada")
     store.add_observation(claim(), ActivityReport({}, {"torch": "2.13.0", DEVICE: device_key(ZEN_4)}))
 
     found = store.load_activity(run_id)

@@ -24,7 +24,7 @@ def test_everything_that_is_done_to_a_run_is_written_down(store, experiment, fai
     store.delete_run(run, COOKIE, address="192.0.2.7")
     store.restore_run(run, COOKIE)
     saved = store.record(experiment, "command line", results=[failed(experiment.cases()[0])])
-    activity = store.submit_activity(Activity("mistake", (("name", "no-sync"),)), "ada", address="192.0.2.9")
+    activity = store.submit(Activity("mistake", (("name", "no-sync"),)), "ada", address="192.0.2.9")
 
     browser = shown(COOKIE)
     assert told(store) == [

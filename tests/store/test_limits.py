@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.store.run_rows import QueueLimits, limits
+from gpuexplore.store.submission import QueueLimits, limits
 
 
 @pytest.mark.parametrize(

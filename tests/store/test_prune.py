@@ -6,11 +6,13 @@ from contextlib import closing
 import pytest
 from sqlalchemy import func, select
 
+from gpuexplore.activity import of_kind
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import RunState
 from gpuexplore.store import Description, open_store
 from gpuexplore.store.prune import Pruned, give_back, prunable, prune
-from gpuexplore.store.tables import DEVICE_SECONDS, RESULTS, RUNS
+from gpuexplore.store.tables import DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUNS
+from tests.pages.conftest import told
 
 DAY_S = 86_400
 
@@ -122,6 +124,42 @@ def test_device_seconds_that_count_no_more_go(store, experiment, claim, before):
 
     with store.reading() as connection:
         assert connection.scalars(select(DEVICE_SECONDS.c.device_s)).all() == pytest.approx([3.0], abs=0.1)
+
+
+def test_activities_go_with_what_they_observed(store, claim, before):
+    store.submit(of_kind("mistake", {"mistake": "zeros"}), "ada")
+    claimed = claim()
+    for number in range(7):
+        store.add_observation(claimed, told({"n": number}))
+    store.finish(claimed, RunState.DONE)
+
+    assert prune(store, before(), "root", no_pause).runs == 1
+    with store.reading() as connection:
+        assert connection.scalar(select(func.count()).select_from(OBSERVATIONS)) == 0
+
+
+def test_a_run_that_is_erased_when_the_power_goes_is_seen_by_nobody_and_erased_next_time(store, recorded, before):
+    run = recorded()
+
+    def power_goes(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prune(store, before(), "root", power_goes)
+    with pytest.raises(NotFound):
+        store.load(run)
+    assert store.purge_deleted(before(), pause=no_pause) == 1
+    assert ids(store) == set()
+
+
+def test_what_was_deleted_is_erased_for_a_second_at_most(store, recorded, before):
+    for _ in range(3):
+        store.delete_run(recorded(), "ada")
+
+    assert store.purge_deleted(before(), most_s=0.0) == 0
+    assert store.purge_deleted(before(), pause=no_pause) == 3
+    with store.reading() as connection:
+        assert connection.scalar(select(func.count()).select_from(RESULTS)) == 0
 
 
 @pytest.fixture

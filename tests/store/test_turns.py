@@ -199,13 +199,13 @@ def test_each_device_of_a_cluster_has_a_queue_of_its_own(store, experiment_on, c
     assert {run.id: run for run in store.waiting()} == {run_id: store.position(run_id) for run_id in [*ids, several]}
 
 
-def test_somebody_waits_is_asked_of_other_owners_and_these_devices(store, experiment, experiment_on):
+def test_another_owner_waits_is_asked_of_other_owners_and_these_devices(store, experiment, experiment_on):
     store.submit(experiment, "ada")
     store.submit(experiment_on("lab2/cpu"), "bob")
 
-    assert not store.somebody_waits("ada", {"cpu"})
-    assert store.somebody_waits("ada", {"lab2/cpu"})
-    assert store.somebody_waits("cyd", {"cpu"})
+    assert not store.another_owner_waits("ada", {"cpu"})
+    assert store.another_owner_waits("ada", {"lab2/cpu"})
+    assert store.another_owner_waits("cyd", {"cpu"})
 
 
 @pytest.fixture
@@ -259,9 +259,9 @@ def test_a_leaders_run_gives_way_to_nobody_it_would_go_before(present, experimen
     present.add_device_seconds(claimed, 5.0)
     present.submit(experiment, "ada")
 
-    assert not present.somebody_waits("leader", {"cpu"})
+    assert not present.another_owner_waits("leader", {"cpu"})
     assert not present.first_pass_waits("leader", {"cpu"})
-    assert present.somebody_waits("bob", {"cpu"})
+    assert present.another_owner_waits("bob", {"cpu"})
 
 
 @pytest.mark.parametrize(("weight", "of_alone"), [(1, 4), (3, 2)])

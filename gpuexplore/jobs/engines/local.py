@@ -1,7 +1,7 @@
-"""Measures on this machine: one warm process per device, one device at a time.
+"""The engine of this machine: one warm worker process per device, one device at a time.
 
-One at a time, because whatever runs on this host disturbs whatever is measured on it. The lock of
-the device keeps other processes of gpuexplore away meanwhile.
+One at a time, because whatever runs on this host disturbs whatever is measured on it. The lock of the device excludes
+other processes of gpuexplore meanwhile.
 """
 
 import logging
@@ -20,9 +20,8 @@ from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Status
 from gpuexplore.devices import GPU_KINDS
-from gpuexplore.jobs.engines import IsCancelled
-from gpuexplore.jobs.engines.attempt import CANCELLATION, Attempt, Failure, WorkerLimits
-from gpuexplore.jobs.engines.process import DeviceProcess
+from gpuexplore.jobs.engines import IsCancelled, WorkerLimits
+from gpuexplore.jobs.engines.worker_process import CANCELLATION, Attempt, Failure, Worker
 from gpuexplore.jobs.journal import WorkerTask, write_task
 from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock
 from gpuexplore.jobs.pooling import pooled
@@ -34,7 +33,7 @@ RUNNER_OF_KIND = {"simulated": "gpuexplore.jobs.simulated_runner"}
 MAX_FALSE_STARTS = 3
 BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusable afterwards
 POLL_S = 0.01
-COMPILERS_SHARE = 0.15  # of what is measured on the CPU: so long compilers and interpreters of pages go first
+COMPILERS_SHARE = 0.15  # of the time measured on the CPU: so long compilers and interpreters of pages go first
 MOST_COMPILING_S = 5.0  # between two groups of cases
 
 OnEvent = Callable[[Case | Result], None]
@@ -52,21 +51,22 @@ class LocalEngine:
     side_by_side = False
 
     def __init__(self, devices: Sequence[Device], *, runner: str = RUNNER, limits: WorkerLimits | None = None) -> None:
+        # Linux ends a child when the thread that started it ends: this one lives as long as the engine
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
         self._runner = runner
-        self._processes = {
-            device.id: DeviceProcess(device, self._runner_of(device), self._starter) for device in devices
-        }
+        self._devices = {device.id: device for device in devices}
+        self._workers: dict[str, Worker] = {}
         self._limits = limits or WorkerLimits()
-        self._lock, self._counting = threading.Lock(), threading.Lock()
-        self._asking = 0
-        self._patience_s = MOST_COMPILING_S
+        self._lock = threading.Lock()
+        self._counting = threading.Lock()
+        self._runs_waiting = 0
+        self._compilers_s = MOST_COMPILING_S  # that compilers may take before the next group of cases
         self._closing = threading.Event()
 
     def start(self, device: Device) -> None:
         """Start the worker of `device`, where it is one of this engine's: it loads what every task needs meanwhile."""
-        if device.id in self._processes:
-            self._processes[device.id].worker()
+        if device.id in self._devices:
+            self._worker_of(device)
 
     def warm(self, device: Device) -> Device:
         """Load the libraries in the device's worker; return the device with its ceilings.
@@ -78,37 +78,23 @@ class LocalEngine:
             InvalidInput: the device is none of this engine's.
             GpuExploreError: the worker cannot be used, or the engine is closing.
         """
-        if device.id not in self._processes:
-            raise InvalidInput.of("device", device.id, self._processes)
-        process = self._processes[device.id]
+        if device.id not in self._devices:
+            raise InvalidInput.of("device", device.id, self._devices)
         while True:
-            attempt = Attempt((), lambda _: None, replace(self._limits, grace_s=0.0), hurries=self._is_asked)
-            with self._exclusive(process.device, self._closing.is_set) as acquired:
+            attempt = Attempt((), lambda _: None, replace(self._limits, grace_s=0.0), hurries=self._is_waited_for)
+            with self._exclusive(device, self._closing.is_set) as acquired:
                 if not acquired or self._closing.is_set():
                     raise GpuExploreError(f"{device.id} was not warmed up: the engine is closing")
-                failure = self._try(process, self._task(device), attempt, self._closing.is_set)
+                failure = self._carry_out(attempt, self._task(device), self._closing.is_set)
             if failure is not None or attempt.ended is None or attempt.ended.device is None:
                 raise GpuExploreError(f"{device.id} was not warmed up: {failure.reason if failure else 'no answer'}")
             if not attempt.hurried:
                 return attempt.ended.device
-            while self._is_asked() and not self._closing.is_set():
+            while self._is_waited_for() and not self._closing.is_set():
                 time.sleep(POLL_S)
 
-    def _is_asked(self) -> bool:
-        """Return whether somebody waits for this engine to measure, or to perform an activity."""
-        return self._asking > 0
-
-    @contextmanager
-    def _asked(self, device: Device, stop: IsCancelled) -> Iterator[bool]:
-        """Be exclusive, as `_exclusive` is; whoever warms up meanwhile gives way."""
-        with self._counting:
-            self._asking += 1
-        try:
-            with self._exclusive(device, stop) as acquired:
-                yield acquired
-        finally:
-            with self._counting:
-                self._asking -= 1
+    def _is_waited_for(self) -> bool:
+        return self._runs_waiting > 0
 
     def measure(self, cases: Sequence[Case], on_event: OnEvent, cancelled: IsCancelled) -> None:
         """Measure cases of one device; see `Engine.measure`.
@@ -116,18 +102,18 @@ class LocalEngine:
         Raises:
             GpuExploreError: the worker ends again and again before it takes up a case.
         """
-        process = self._processes.get(cases[0].device)
-        if process is None:
-            reason = str(InvalidInput.of("device", cases[0].device, self._processes))
+        device = self._devices.get(cases[0].device)
+        if device is None:
+            reason = str(InvalidInput.of("device", cases[0].device, self._devices))
             _end_all(cases, Failure(Status.UNSUPPORTED, reason), on_event)
             return
-        with self._asked(process.device, cancelled) as acquired:
+        with self._goes_first(), self._exclusive(device, cancelled) as acquired:
             if not acquired:
                 _end_all(cases, CANCELLATION, on_event)
             elif cases[0].options.repeat > 1:
-                self._measure_in_fresh_processes(process, cases, on_event=on_event, cancelled=cancelled)
+                self._measure_in_fresh_processes(device, cases, on_event=on_event, cancelled=cancelled)
             else:
-                self._measure_and_learn(process, cases, on_event=on_event, cancelled=cancelled)
+                self._measure_and_learn(device, cases, on_event=on_event, cancelled=cancelled)
 
     def perform(
         self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: IsCancelled
@@ -138,15 +124,15 @@ class LocalEngine:
             InvalidInput: no such kind, or the device is none of this engine's.
             GpuExploreError: it failed, or its worker did.
         """
-        able = {name: process for name, process in self._processes.items() if process.device.kind not in RUNNER_OF_KIND}
+        able = {name: device for name, device in self._devices.items() if device.kind not in RUNNER_OF_KIND}
         if activity.device not in able:
             raise InvalidInput.of("device", activity.device, able)
-        process = able[activity.device]
+        device = able[activity.device]
         module = kind_named(activity.kind).module if self._runner == RUNNER else self._runner
         attempt = Attempt((), lambda _: None, self._limits, on_observation=on_observation)
-        task = WorkerTask(module, process.device, activity=activity)
-        with self._asked(process.device, cancelled) as acquired:
-            failure = self._try(process, task, attempt, cancelled) if acquired and not cancelled() else CANCELLATION
+        task = WorkerTask(module, device, activity=activity)
+        with self._goes_first(), self._exclusive(device, cancelled) as acquired:
+            failure = self._carry_out(attempt, task, cancelled) if acquired and not cancelled() else CANCELLATION
         if failure is not None and failure.status is not Status.CANCELLED:
             raise GpuExploreError(failure.reason)
         if attempt.ended is not None and attempt.ended.failure and not cancelled():
@@ -156,24 +142,36 @@ class LocalEngine:
         """Kill the workers with everything they started."""
         self._closing.set()
         with self._lock:
-            for process in self._processes.values():
-                process.discard()
+            for device in self._devices.values():
+                self._discard_worker_of(device)
         self._starter.shutdown()
 
     @contextmanager
-    def _exclusive(self, device: Device, stop: IsCancelled) -> Iterator[bool]:
-        """Wait for this engine and for the device's lock; yield whether both are ours, unless `stop` came first."""
-        lock, ours = device_lock(device), _acquired(self._lock, stop)
+    def _goes_first(self) -> Iterator[None]:
+        """Inside, a warm-up gives way."""
+        with self._counting:
+            self._runs_waiting += 1
         try:
-            has_turn = ours and self._let_compile(device, stop) and _locked(lock, stop, asks=device.kind == "cpu")
+            yield
+        finally:
+            with self._counting:
+                self._runs_waiting -= 1
+
+    @contextmanager
+    def _exclusive(self, device: Device, stop: IsCancelled) -> Iterator[bool]:
+        """Wait for this engine's lock and the device's; yield whether both are held, unless `stop` came first."""
+        lock = device_lock(device)
+        engine_is_ours = _acquired(self._lock, stop)
+        try:
+            both = engine_is_ours and self._let_compile(device, stop) and _locked(lock, stop, asks=device.kind == "cpu")
             began_s = time.monotonic()
-            yield has_turn
-            if has_turn:
+            yield both
+            if both:
                 earned_s = COMPILERS_SHARE * (time.monotonic() - began_s)
-                self._patience_s = min(self._patience_s + earned_s, MOST_COMPILING_S)
+                self._compilers_s = min(self._compilers_s + earned_s, MOST_COMPILING_S)
         finally:
             lock.release()
-            if ours:
+            if engine_is_ours:
                 self._lock.release()
 
     def _let_compile(self, device: Device, stop: IsCancelled) -> bool:
@@ -185,15 +183,15 @@ class LocalEngine:
         if device.kind != "cpu":
             return True
         lock, began_s = compiler_lock(), time.monotonic()
-        while lock.is_held() and time.monotonic() - began_s < self._patience_s:
+        while lock.is_held() and time.monotonic() - began_s < self._compilers_s:
             if stop():
                 return False
             time.sleep(POLL_S)
-        self._patience_s = max(self._patience_s - (time.monotonic() - began_s), 0.0)
+        self._compilers_s = max(self._compilers_s - (time.monotonic() - began_s), 0.0)
         return True
 
     def _measure_in_fresh_processes(
-        self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
+        self, device: Device, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
     ) -> None:
         """Measure in as many processes as the cases ask for, and report a result of all; a failure ends its case."""
         results: dict[Case, list[Result]] = {case: [] for case in cases}
@@ -207,15 +205,15 @@ class LocalEngine:
         for _ in range(cases[0].options.repeat):
             left = [case for case in cases if all(result.status is Status.OK for result in results[case])]
             if left:
-                process.discard()
-                self._measure_and_learn(process, left, on_event=keep, cancelled=cancelled)
+                self._discard_worker_of(device)
+                self._measure_and_learn(device, left, on_event=keep, cancelled=cancelled)
         for found in results.values():
             on_event(pooled(found))
 
     def _measure_and_learn(
-        self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
+        self, device: Device, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
     ) -> None:
-        """Measure, and keep what this process found beside what others did: later intervals know their spread."""
+        """Measure, and note what this process found with what others did: later intervals know their spread."""
         found: list[Result] = []
 
         def keep(event: Case | Result) -> None:
@@ -223,24 +221,25 @@ class LocalEngine:
                 found.append(event)
             on_event(event)
 
-        self._measure(process, cases, on_event=keep, cancelled=cancelled)
-        if process.name is not None and self._task(process.device).runner == RUNNER:
-            note_results(process.device, process.name, found)
+        self._measure(device, cases, on_event=keep, cancelled=cancelled)
+        worker = self._workers.get(device.id)
+        if worker is not None and self._runner_of(device) == RUNNER:
+            note_results(device, worker.name, found)
 
-    def _measure(
-        self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
-    ) -> None:
+    def _measure(self, device: Device, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled) -> None:
         """Try until every case has a final result.
 
-        A failure is attributed to a case when no other can have caused it. Cases take turns, so the one in whose turn
-        the worker ended, or that met the error of a broken CUDA context, is first tried alone, in a fresh process.
+        A failure is attributed to a case when no other can have caused it. Rounds of cases alternate, so the case that
+        was at work when the worker ended, or that met the error of a broken CUDA context, is first tried alone, in a
+        fresh process.
         """
-        to_try, false_starts = [list(cases)], 0
+        to_try = [list(cases)]
+        false_starts = 0
         passed: dict[Case, Result] = {}
         while to_try:
             attempt = Attempt(to_try.pop(), on_event, self._limits)
-            task = self._task(process.device, attempt.pending)
-            failure = CANCELLATION if cancelled() else self._try(process, task, attempt, cancelled)
+            task = self._task(device, attempt.pending)
+            failure = CANCELLATION if cancelled() else self._carry_out(attempt, task, cancelled)
             if failure is None:
                 continue
             passed |= attempt.provisional
@@ -268,21 +267,36 @@ class LocalEngine:
     def _runner_of(self, device: Device) -> str:
         return RUNNER_OF_KIND.get(device.kind, self._runner)
 
-    def _try(
-        self, process: DeviceProcess, task: WorkerTask, attempt: Attempt, cancelled: IsCancelled
-    ) -> Failure | None:
+    def _carry_out(self, attempt: Attempt, task: WorkerTask, cancelled: IsCancelled) -> Failure | None:
         """Let the worker work once; afterwards it is warm, or gone when it cannot be trusted any more."""
+        device = task.device
         healthy = False
         try:
             with tempfile.TemporaryDirectory(prefix="gpuexplore-", ignore_cleanup_errors=True) as name:
                 directory = Path(name)
                 write_task(directory, task)
-                failure = attempt.follow(process.worker(), directory, cancelled)
-            healthy = failure is None and not _is_tainted(process.device, attempt)
+                failure = attempt.follow(self._worker_of(device), directory, cancelled)
+            healthy = failure is None and not _is_tainted(device, attempt)
             return failure
         finally:
             if not healthy:
-                process.discard()
+                self._discard_worker_of(device)
+
+    def _worker_of(self, device: Device) -> Worker:
+        """Return the warm worker of a device, or a new one where there is none or it died while it was idle."""
+        worker = self._workers.get(device.id)
+        if worker is not None and worker.exit_code() is not None:
+            self._discard_worker_of(device)
+            worker = None
+        if worker is None:
+            worker = self._workers[device.id] = self._starter.submit(Worker, device, self._runner_of(device)).result()
+        return worker
+
+    def _discard_worker_of(self, device: Device) -> None:
+        """Kill the worker with everything it started; the next task gets a fresh one."""
+        worker = self._workers.pop(device.id, None)
+        if worker is not None:
+            worker.end()
 
 
 def _acquired(lock: threading.Lock, stop: IsCancelled) -> bool:
@@ -294,7 +308,7 @@ def _acquired(lock: threading.Lock, stop: IsCancelled) -> bool:
 
 
 def _locked(lock: HostLock, stop: IsCancelled, *, asks: bool) -> bool:
-    """Wait for another process to release `lock`, which pages do at once where it `asks`; False when `stop` came."""
+    """Wait for another process to release `lock`, which pages do at once where `asks`; False when `stop` came."""
     try:
         with asking_for_cpu() if asks else nullcontext():
             lock.acquire(cancel_check=lambda: bool(stop()))

@@ -94,47 +94,47 @@ def _read(run_id: str) -> Run:
 
 
 def position(run_id: str) -> WaitingRun | None:
-    """Return where a run stands in the queue; None when it does not wait."""
+    """Return the position of a run in the queue; None when it does not wait."""
     return _queue().get(run_id)
 
 
 def askers(run: Run) -> tuple[str, ...]:
-    """Return who asked for a run beside its owner."""
+    """Return who asked for a run besides its owner."""
     if run.id.startswith(RUN_PREFIX) or run.origin:
         return ()
     return ASKERS.get((run.id, moment(QUEUE_LOOKS)), lambda: store().askers_of(run.id))
 
 
 def is_mine(run: Run) -> bool:
-    """Return whether the visitor asked for a run: as its owner, or while somebody else's of the same went on."""
+    """Return whether the visitor asked for a run: as its owner, or while that of another user was active."""
     return run.owner == owner() or owner() in askers(run)
 
 
-def waiting_words(place: WaitingRun | None) -> str:
+def waiting_words(waiting: WaitingRun | None) -> str:
     """Return ``Waiting for 3 runs, the leader's first: starts in about 20 s``, or what else is known.
 
     Args:
-        place: in the queue; None where the work has just left it.
+        waiting: its position in the queue; None where the work has just left it.
     """
-    if place is None:
+    if waiting is None:
         return "Next in the queue"
-    if place.held:
-        return f"Waiting: {plain(place.held)}"
-    if place.expected_start_s is None:
-        return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
-    when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}"
-    before = place.position - 1
+    if waiting.restriction:
+        return f"Waiting: {plain(waiting.restriction)}"
+    if waiting.expected_start_s is None:
+        return f"Waiting for {plain(', '.join(waiting.devices))}: no host that has it is connected"
+    when = f", expected to start in about {format_whole_seconds(waiting.expected_start_s)}"
+    before = waiting.position - 1
     where = f"Waiting for {before} run{'s' * (before > 1)} before it" if before else "Next in the queue"
-    leader = ", the leader's first" if before and _is_behind_leader(place) else ""
-    return f"{where}{leader}{when if place.expected_start_s else ''}"
+    leader = ", the leader's first" if before and _is_behind_leader(waiting) else ""
+    return f"{where}{leader}{when if waiting.expected_start_s else ''}"
 
 
-def _is_behind_leader(place: WaitingRun) -> bool:
+def _is_behind_leader(waiting: WaitingRun) -> bool:
     """Return whether a run of who leads a room goes before this one on one of its devices."""
-    if place.of_leader:
+    if waiting.of_leader:
         return False
-    leading = (run for run in _queue().values() if run.of_leader and run.position < place.position)
-    return any(not set(run.devices).isdisjoint(place.devices) for run in leading)
+    leading = (run for run in _queue().values() if run.of_leader and run.position < waiting.position)
+    return any(not set(run.devices).isdisjoint(waiting.devices) for run in leading)
 
 
 def _queue() -> Mapping[str, WaitingRun]:
@@ -142,7 +142,7 @@ def _queue() -> Mapping[str, WaitingRun]:
 
 
 def changed() -> None:
-    """Forget what was looked up of runs: somebody started or cancelled one."""
+    """Forget what was looked up of runs: one was started or cancelled."""
     RUNS.forget()
     ACTIVITIES.forget()
     QUEUE.forget()

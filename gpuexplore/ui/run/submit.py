@@ -1,4 +1,4 @@
-"""Measuring from a page: a button queues experiments, and the URL names the runs that came of it."""
+"""Measuring from a page: experiments are queued, and the URL names the runs that came of it."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -15,7 +15,7 @@ from gpuexplore.ui.run.state import changed, fetch
 from gpuexplore.ui.session import NEWEST, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
-MEASURING = "measuring"  # the URL's parameter of runs that a page starts beside what it shows
+MEASURING = "measuring"  # the URL's parameter of runs that a page starts in addition to what it shows
 SEPARATOR = re.compile("[.,]")
 MOST_RUNS = 8
 ENDED = "measuring.ended"
@@ -32,21 +32,7 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
         check(Right.MEASURE)
         return store().submit_all(_seconds(experiments, devices), owner(), address=address())
 
-    _show_what(queued, parameter)
-
-
-def ask(experiment: Experiment, devices: Sequence[Device]) -> None:
-    """Show the run of `experiment` that somebody else has waiting or goes on, else queue it, or say why it cannot be.
-
-    The parameter `run` of the URL then names it.
-    """
-
-    def asked() -> Sequence[str]:
-        check(Right.MEASURE)
-        (seconds,) = _seconds([experiment], devices).values()
-        return [store().ask(experiment, owner(), estimated_s=seconds, address=address())]
-
-    _show_what(asked, "run")
+    queue_and_show(queued, parameter)
 
 
 def _seconds(experiments: Sequence[Experiment], devices: Sequence[Device]) -> dict[Experiment, float]:
@@ -60,8 +46,8 @@ def _seconds(experiments: Sequence[Experiment], devices: Sequence[Device]) -> di
     return {experiment: estimate(experiment, devices).seconds for experiment in experiments}
 
 
-def _show_what(queue: Callable[[], Sequence[str]], parameter: str) -> None:
-    """Queue, and show the page again with the runs in its URL, or say why nothing was queued."""
+def queue_and_show(queue: Callable[[], Sequence[str]], parameter: str) -> None:
+    """Queue by `queue`, and show the page again with the runs in its URL, or say why nothing was queued."""
     try:
         with st.spinner("Queuing: the database is busy …"):  # shown where it takes longer than half a second
             queued = queue()

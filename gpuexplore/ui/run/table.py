@@ -68,9 +68,9 @@ def listed(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
         return analysis.results
     fastest: dict[tuple[Shape, str, str], AnalyzedResult] = {}
     for analyzed in analysis.results:
-        place = (analyzed.case.shape, analyzed.case.dtype, analyzed.case.device)
-        if _median_s(analyzed) < _median_s(fastest.get(place)):
-            fastest[place] = analyzed
+        point = (analyzed.case.shape, analyzed.case.dtype, analyzed.case.device)
+        if _median_s(analyzed) < _median_s(fastest.get(point)):
+            fastest[point] = analyzed
     return tuple(fastest.values())[:MOST_LISTED]
 
 

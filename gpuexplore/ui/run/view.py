@@ -21,11 +21,11 @@ from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
 
 TICK_S = 1.0
-IMPATIENT_TICK_S = 0.25  # until there is something to see, for whoever waits for it
+IMPATIENT_TICK_S = 0.25  # until there is something to see, for who asked for it
 WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
 PATIENCE_S = 2.0  # with results that are late
 RESULTS_DRAWN = "run.results_drawn"  # in a session: when
-FAR = 10  # places from the front of the queue: nothing happens soon
+FAR = 10  # runs before it: nothing happens soon
 STARTING = "The measuring process is being started: a few seconds"
 LOADING = "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
 SILENT = "The measuring process does not answer. It is replaced within half a minute, and this run goes on"
@@ -49,10 +49,10 @@ def show_run(
     except NotFound as error:
         _not_found(error)
         return False
-    with st.container():  # so that what follows has one place while the run goes on and after it
+    with st.container():  # so that what follows stays in one container while the run goes on and after it
         above(run)
     ticks = _ticks(run)
-    with _beside_cancel(run):
+    with _next_to_cancel(run):
         st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
     if run.results:
         st.fragment(_draw_results, run_every=ticks.results_s)(run_id, ticks, show)
@@ -93,10 +93,10 @@ def _is_missed(registered: _Ticks) -> bool:
 
 def waiting_tick_s(run_id: str) -> float | None:
     """Return the interval of what waits behind others; None where it does not."""
-    place = position(run_id)
-    if place is None or place.position <= 1:
+    waiting = position(run_id)
+    if waiting is None or waiting.position <= 1:
         return None
-    return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
+    return WAITING_TICK_S if waiting.position <= FAR else FAR_TICK_S
 
 
 def _progress_tick_s(run: Run) -> float:
@@ -108,7 +108,7 @@ def _progress_tick_s(run: Run) -> float:
 
 
 def _draw_progress(run_id: str, registered: _Ticks) -> None:
-    note_visit()  # whoever waits with an open page has not gone
+    note_visit()  # who waits with an open page has not gone
     try:
         with in_turn():
             _draw_state(run_id, registered)
@@ -162,10 +162,10 @@ def _not_found(error: NotFound) -> None:
         st.rerun()
 
 
-def _beside_cancel(run: Run) -> AbstractContextManager[object]:
-    """Draw the button that cancels the run, for who may, which no tick redraws, and return the place beside it.
+def _next_to_cancel(run: Run) -> AbstractContextManager[object]:
+    """Draw the button that cancels the run, for who may, which no tick redraws, and return the container next to it.
 
-    The place is the same with and without the button, for Streamlit knows fragments by it: a tick of one that has
+    The container is the same with and without the button, for Streamlit knows fragments by it: a tick of one that has
     moved is thrown away.
     """
     row = st.container(horizontal=True, vertical_alignment="center")
@@ -196,10 +196,10 @@ def _silent() -> str:
 
 
 def _waiting(run: Run) -> str:
-    supervisor, place = live_supervisor(), position(run.id)
+    supervisor = live_supervisor()
     if supervisor is not None and supervisor.state == "warming":
         return LOADING
-    return f"{_measured(run)}{waiting_words(place)}"
+    return f"{_measured(run)}{waiting_words(position(run.id))}"
 
 
 def _measured(run: Run) -> str:
@@ -218,7 +218,7 @@ def _cancelled(run: Run) -> str:
 
 
 def _why(reason: str | None) -> str:
-    """Return the sentence on a run that nobody cancelled, but the server."""
+    """Return the sentence on a run that the server cancelled, and no user."""
     if not reason or reason in (CANCELLED_BY_OWNER, CANCELLED_BY_ADMIN):
         return ""
     return f" {plain(reason[0].upper() + reason[1:])}."

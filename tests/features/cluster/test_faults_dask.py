@@ -9,7 +9,7 @@ import pytest
 from gpuexplore.core.model import Experiment, RunState, Shape, Status
 from gpuexplore.features.cluster.dask.engine import DaskEngine
 from gpuexplore.jobs.heartbeat import Heartbeat
-from gpuexplore.jobs.supervisor import serve
+from gpuexplore.jobs.queue_loop import serve
 from gpuexplore.store import Supervisor, open_store
 from tests.features.cluster.dask_cluster import Cluster
 from tests.jobs.conftest import home

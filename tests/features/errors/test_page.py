@@ -17,7 +17,7 @@ def asked(name=VIEW):
 @pytest.fixture
 def provoked(store):
     """Return the id of an activity that was done, and what torch said."""
-    run_id = store.submit_activity(asked(), "somebody else")
+    run_id = store.submit(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
     said = (Message("error", "RuntimeError", WORDS.partition(": ")[2]),)
     store.add_observation(claim, told(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))

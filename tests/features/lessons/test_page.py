@@ -174,7 +174,7 @@ def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
         Factor(200.0),
     )
     work = tasks_of(catalog().lesson(LESSON).step("b"), HERE)[0].work
-    run_id = store.submit_activity(work, OWNER)
+    run_id = store.submit(work, OWNER)
     claim = store.claim("tests", {"cpu"})
     store.add_observation(claim, ActivityReport(encode(seen)))
     store.finish(claim, RunState.DONE)
@@ -204,8 +204,7 @@ def test_what_was_measured_here_within_the_hour_is_offered_with_its_age(page, st
 def test_who_presses_run_while_another_waits_for_the_same_joins_that_measurement(page, store, beat, letter):
     beat("ready", *HERE)
     (task,) = tasks_of(catalog().lesson(LESSON).step(letter), HERE)
-    submit = store.submit_activity if isinstance(task.work, Activity) else store.submit
-    begun = submit(task.work, "somebody")
+    begun = store.submit(task.work, "somebody")
     app = page("lessons", lesson=LESSON, step=letter)
     next(button for button in app.button if button.label.startswith("Run")).click().run()
 
@@ -221,7 +220,7 @@ def test_who_presses_run_while_another_waits_for_the_same_joins_that_measurement
 def test_an_activity_is_offered_again_only_to_the_same_versions(page, store, beat, versions, offered):
     beat("ready", *HERE)
     (task,) = tasks_of(catalog().lesson(LESSON).step("b"), HERE)
-    run_id = store.submit_activity(task.work, "somebody")
+    run_id = store.submit(task.work, "somebody")
     claim = store.claim("tests", {"cpu"})
     store.add_observation(claim, told({}, HERE[0], versions))
     store.finish(claim, RunState.DONE)
@@ -385,7 +384,7 @@ def test_a_training_is_drawn_with_its_figures_and_goes_on_on_its_page(page, stor
     on = replace(HERE[0], cores=2)
     beat("ready", on)
     (task,) = tasks_of(catalog().lesson("two-workers").step("a"), [on])
-    run_id = store.submit_activity(task.work, OWNER)
+    run_id = store.submit(task.work, OWNER)
     claim = store.claim("tests", {"cpu"})
     found = report(mode(), mode("fp32 × 2", ratio=timing(0.5)), processes=processes())
     store.add_observation(claim, ActivityReport(encode(found)))

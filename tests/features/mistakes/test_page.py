@@ -19,7 +19,7 @@ DEFAULT = next(iter(MISTAKES))
 @pytest.fixture
 def asked(store):
     """Return how a mistake is asked for on this server; its id."""
-    return lambda name: store.submit_activity(activity_of(name), "somebody")
+    return lambda name: store.submit(activity_of(name), "somebody")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def asked(store, beat):
 
     def queued(state=None, reason=None, *, report=None):
         activity = of_kind(KIND, arguments_of(evaluate(LARGE).result), expected_s=EXPECTED_S)
-        run_id = store.submit_activity(activity, OWNER)
+        run_id = store.submit(activity, OWNER)
         if state is not None:
             claim = store.claim("tests", {"cpu"})
             if report:

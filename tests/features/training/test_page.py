@@ -22,7 +22,7 @@ def observed(store):
 
     def add(*reports, state=None, reason=None, **arguments):
         activity = activity_of(DEFAULTS | arguments, device(), 0)
-        run_id = store.submit_activity(activity, OWNER)
+        run_id = store.submit(activity, OWNER)
         claim = store.claim("tests", {"cpu"})
         for one_report in reports:
             store.add_observation(claim, told(encode(one_report)))

@@ -26,7 +26,7 @@ def asked(operation="matmul"):
 @pytest.fixture
 def measured(store):
     """Return the id of an activity that was done."""
-    run_id = store.submit_activity(asked(), "somebody else")
+    run_id = store.submit(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
     for part in observed():
         store.add_observation(claim, told(encode(part)))
@@ -96,7 +96,7 @@ def gpu_measured(store, monkeypatch):
     names = [f"torch {way}, pageable" for way in ("host to device", "device to host")]
     moves, *others = observed("cuda:0")
     readings = tuple(replace(reading, name=name) for name in names for reading in moves.readings)
-    store.submit_activity(of_kind("transfer", {"operation": "matmul"}, device="cuda:0", expected_s=30.0), OWNER)
+    store.submit(of_kind("transfer", {"operation": "matmul"}, device="cuda:0", expected_s=30.0), OWNER)
     claim = store.claim("tests", {"cuda:0"})
     for part in (replace(moves, readings=readings, link=Link(4, 16)), *others):
         store.add_observation(claim, told(encode(part), gpu))
@@ -114,7 +114,7 @@ def test_a_gpu_of_this_machine_is_shown_as_measured_below_its_link(page, gpu_mea
 
 
 def test_a_failed_measurement_says_why(page, store):
-    run_id = store.submit_activity(asked(), OWNER)
+    run_id = store.submit(asked(), OWNER)
     store.finish(store.claim("tests", {"cpu"}), RunState.FAILED, reason="no memory left")
     app = page("transfers", activity=run_id)
 

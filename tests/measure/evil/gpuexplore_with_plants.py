@@ -13,8 +13,8 @@ catalogue.register(setattr, dict.__setitem__)
 
 from gpuexplore.cli import main, run_command  # noqa: E402 what knows the plants is imported after them
 from gpuexplore.jobs import supervisor  # noqa: E402
-from gpuexplore.jobs.engines.attempt import WorkerLimits  # noqa: E402
 from gpuexplore.jobs.engines.local import LocalEngine  # noqa: E402
+from gpuexplore.jobs.engines.worker_process import WorkerLimits  # noqa: E402
 
 LIMITS = WorkerLimits(build_s=BUILD_S, per_budget=20, round_s=3.0)
 

@@ -108,7 +108,7 @@ def _submitted(task: StepTask, *, join: bool) -> str | None:
     if join:
         return store().ask(task.work, owner(), estimated_s=seconds, address=address())
     if isinstance(task.work, Activity):
-        return store().submit_activity(task.work, owner(), address=address())
+        return store().submit(task.work, owner(), address=address())
     return store().submit(task.work, owner(), estimated_s=seconds, address=address())
 
 

@@ -16,8 +16,7 @@ from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.core.model import Case, Device, Result, Status
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.features.selftest.suite.contract import CheckFinding, Payload
-from gpuexplore.jobs.engines import batches_of
-from gpuexplore.jobs.engines.attempt import WorkerLimits
+from gpuexplore.jobs.engines import WorkerLimits, batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.candidates.failure import lost_reason

@@ -1,4 +1,4 @@
-"""Processes that work for pages give way to measurements: they stand still, and go on where they were."""
+"""Processes that work for pages give way to measurements: they are suspended, and go on where they were."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import pytest
 
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.jobs import compiling
-from gpuexplore.jobs.compiling import CPU, run_beside
+from gpuexplore.jobs.compiling import CPU, run_preemptible
 from gpuexplore.jobs.locks import asking_for_cpu, device_lock
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -41,12 +41,12 @@ def started():
 
 def working(command, **given):
     with device_lock(CPU) as cpu:
-        return run_beside(command, timeout=DEADLINE_S, cpu=cpu, **given)
+        return run_preemptible(command, timeout=DEADLINE_S, cpu=cpu, **given)
 
 
 def test_what_it_prints_and_how_it_ended_is_returned():
     with device_lock(CPU) as cpu:
-        done = run_beside(counting(), input=b"given", timeout=DEADLINE_S, cpu=cpu)
+        done = run_preemptible(counting(), input=b"given", timeout=DEADLINE_S, cpu=cpu)
 
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [b"given", b"10"], b"")
 
@@ -97,7 +97,7 @@ def test_who_works_too_long_is_ended_and_what_it_printed_is_told(tmp_path, monke
     looks = count(1)  # a clock that stands until something was printed
     monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: next(looks) if printed.exists() else 0))
     with device_lock(CPU) as cpu, pytest.raises(subprocess.TimeoutExpired) as found:
-        run_beside([sys.executable, "-c", program], input=b"given", timeout=LOOKS, cpu=cpu)
+        run_preemptible([sys.executable, "-c", program], input=b"given", timeout=LOOKS, cpu=cpu)
 
     assert found.value.output == b"given\n"
     assert started() == []
