@@ -274,7 +274,7 @@ def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
 
 def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Contest:
     """Return what `repetitions` turns of every contestant gave, with the truth before, between and after."""
-    from gpuexplore.measure.conditions.idle_threads import isolate_core
+    from gpuexplore.measure.conditions.isolation import isolate_core
 
     from gpuexplore.measure.check.group import groups_of
 
