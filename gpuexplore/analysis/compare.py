@@ -37,7 +37,7 @@ class Difference:
 
 def differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[Difference, ...]:
     """Return what differs between the results of the same cases, (before, after)."""
-    before, after = ([pair[place] for pair in pairs] for place in (0, 1))
+    before, after = ([pair[side] for pair in pairs] for side in (0, 1))
     found = [*_named(before, after), *_libraries(before, after), *_settings(before, after)]
     found += [*_clocks(before, after), *_flags(before, after)]
     return tuple(found)

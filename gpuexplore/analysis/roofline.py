@@ -68,7 +68,7 @@ class Point:
         return f"{self.label} at {shape_label(self.shape)}"
 
 
-def place(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = None) -> Point | None:
+def point_of(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = None) -> Point | None:
     """Return where a result stands below `roofs`; None without a measurement, or without FLOPs."""
     if analyzed.median_s is None or not analyzed.flop_per_s:
         return None
@@ -171,7 +171,7 @@ def _bound(top: float | None, compute: Roof | None) -> Bound | None:
 
 
 def without_flops(results: Iterable[Result]) -> int:
-    """Return how many measured results have no place, because they compute nothing."""
+    """Return how many measured results are no point of it, because they compute nothing."""
     return sum(result.measurement is not None and flop_count(result.case) == 0 for result in results)
 
 

@@ -47,7 +47,7 @@ def speedups(results: Sequence[Result], baseline: str, elsewhere: Sequence[Resul
             continue
         other = nearest or apart.get(replace(wanted, device=""))
         if other is not None:
-            name = f"{baseline} on {_place(other, result)}"
+            name = f"{baseline} on {_device_name(other, result)}"
             found[case] = speedup(result, other, name=name, same_run=False)
     return found
 
@@ -59,7 +59,7 @@ def _on_a_namesake(result: Result, baseline: Result) -> bool:
     return is_namesake(baseline.environment.device, result.environment.device)
 
 
-def _place(baseline: Result, result: Result) -> str:
+def _device_name(baseline: Result, result: Result) -> str:
     """Return where a baseline ran: the id of its device, or the processor where another one has that id here."""
     environment = baseline.environment
     if baseline.case.device != result.case.device or environment is None or result.environment is None:

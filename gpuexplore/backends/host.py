@@ -118,7 +118,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[Any]:
 
 
 def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a C-contiguous copy of `values`, placed like any array of `empty`."""
+    """Return a C-contiguous copy of `values`, aligned like any array of `empty`."""
     copy = empty(values.shape, values.dtype)
     copy[...] = values
     return copy

@@ -115,8 +115,8 @@ def _waiting(device: str) -> Callable[[], None]:
     import torch
 
     module = _module(torch, kind_of(device))
-    place = () if kind_of(device) == "mps" else (torch_device(device),)  # of that there is one
-    return lambda: module.synchronize(*place)
+    arguments = () if kind_of(device) == "mps" else (torch_device(device),)  # of that there is one
+    return lambda: module.synchronize(*arguments)
 
 
 def _module(torch: Any, kind: str) -> Any:

@@ -14,7 +14,7 @@ LABEL_LIMIT = 180
 MOST_TICKS = 9
 FEW_SHAPES = 3  # so many whole shapes fit a phone side by side
 WIDE = 4.0  # ratios that differ by more are read better on a log scale
-# A place in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
+# A position in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
 x_value: Callable[[float | str], Any] = alt.XValue
 y_value: Callable[[float | str], Any] = alt.YValue
 
@@ -62,8 +62,8 @@ def log_ticks(values: Sequence[float]) -> list[float]:
         return [1.0, 10.0]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
     ticks = [float(f"{step}e{decade}") for decade in range(low - 1, high + 2) for step in (1, 2, 5)]
-    first = max(place for place, tick in enumerate(ticks) if tick <= min(values))
-    last = min(place for place, tick in enumerate(ticks) if tick >= max(values))
+    first = max(index for index, tick in enumerate(ticks) if tick <= min(values))
+    last = min(index for index, tick in enumerate(ticks) if tick >= max(values))
     return ticks[first : max(last, first + 1) + 1]
 
 

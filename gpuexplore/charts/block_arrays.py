@@ -144,14 +144,14 @@ def _rows(array: RunArray, access: Access | None, before: npt.NDArray[np.bool_])
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the first and the last place of each run of places that are marked."""
+    """Return the first and the last index of each run of marked elements."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
     return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _boxes(places: tuple[int, int], columns: int, what: str, lanes: tuple[int, ...]) -> Iterator[Row]:
+def _boxes(elements: tuple[int, int], columns: int, what: str, lanes: tuple[int, ...]) -> Iterator[Row]:
     """Yield the boxes of neighbouring elements, one in each row that they reach into."""
-    first, last = places
+    first, last = elements
     for row in range(first // columns, last // columns + 1):
         left, right = max(first, row * columns), min(last, (row + 1) * columns - 1)
         x, end = left - row * columns, right - row * columns

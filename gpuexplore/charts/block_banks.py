@@ -48,7 +48,7 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
     across, down = alt.Scale(domain=[0, BANKS], nice=False), alt.Scale(domain=[len(rows), 0], nice=False)
     starts = "[" + ",".join(str(row * ROW_BYTES) for row in rows) + "]"
     beside = alt.Axis(
-        title="byte", values=[place + 0.5 for place in range(len(rows))], grid=False, domain=False, ticks=False,
+        title="byte", values=[row + 0.5 for row in range(len(rows))], grid=False, domain=False, ticks=False,
         labelExpr=f"{starts}[floor(datum.value)]", tickCount=len(rows),
     )  # fmt: skip
     above = alt.Axis(title=None, orient="top", values=list(range(BANKS)), tickCount=BANKS, **GRID)

@@ -47,8 +47,8 @@ def comparison(found: RunComparison) -> alt.LayerChart:
         base.mark_rule(strokeWidth=2, tooltip=None).encode(x=alt.X("low:Q", title=TITLE), x2=alt.X2("high:Q")),
         base.mark_point(filled=True, size=70, opacity=1).encode(x=x, tooltip=words),
     ]
-    for place, layer in enumerate(layers):
-        layer.name = f"layer_{place}"
+    for index, layer in enumerate(layers):
+        layer.name = f"layer_{index}"
     height = AROUND + ROW * max(1, len(order))
     return alt.LayerChart(layer=layers, width="container", height=height, description=describe_comparison(found))
 

@@ -62,8 +62,8 @@ def heat_map(source: Source, panel: str | Lines | None = None) -> alt.LayerChart
         base.mark_text(fontSize=12, dy=-7, color=light, tooltip=None).encode(text=alt.Text("rate:N")),
         base.mark_text(fontSize=10, dy=8, color=light, tooltip=None).encode(text=alt.Text("line:N")),
     ]
-    for place, layer in enumerate(layers):
-        layer.name = f"layer_{place}"
+    for index, layer in enumerate(layers):
+        layer.name = f"layer_{index}"
     return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=describe_heat_map(analysis))
 
 

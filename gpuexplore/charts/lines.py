@@ -40,9 +40,9 @@ def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame 
     if lines.empty or GAP * len(lines) > DRAWN * height or max(map(len, names)) > LONGEST:
         return None
     domain, is_log = _domain(y, points)
-    places = [_fraction(value, domain, is_log) for value in lines["value"]]
-    apart = _spread(places, GAP / (DRAWN * height))
-    values = [_value(place, domain, is_log) for place in apart]
+    fractions = [_fraction(value, domain, is_log) for value in lines["value"]]
+    apart = _spread(fractions, GAP / (DRAWN * height))
+    values = [_value(fraction, domain, is_log) for fraction in apart]
     return lines.assign(name=names, value=values)
 
 
@@ -73,31 +73,31 @@ def _fraction(value: float, domain: tuple[float, float], is_log: bool) -> float:
 
 def _value(fraction: float, domain: tuple[float, float], is_log: bool) -> float:
     low, high = map(log, domain) if is_log else domain
-    place = low + fraction * (high - low)
-    return exp(place) if is_log else place
+    position = low + fraction * (high - low)
+    return exp(position) if is_log else position
 
 
-def _spread(places: Sequence[float], gap: float) -> list[float]:
-    """Return `places` moved as little as it takes until neighbours are `gap` apart and all lie between 0 and 1."""
-    order = sorted(range(len(places)), key=places.__getitem__)
+def _spread(fractions: Sequence[float], gap: float) -> list[float]:
+    """Return `fractions` moved as little as it takes until neighbours are `gap` apart and all lie between 0 and 1."""
+    order = sorted(range(len(fractions)), key=fractions.__getitem__)
     groups: list[list[int]] = []
     for index in order:
         groups.append([index])
-        while len(groups) > 1 and _bottom(groups[-1], places, gap) < _bottom(groups[-2], places, gap) + gap * len(
+        while len(groups) > 1 and _bottom(groups[-1], fractions, gap) < _bottom(groups[-2], fractions, gap) + gap * len(
             groups[-2]
         ):
             groups[-2:] = [groups[-2] + groups[-1]]
-    found = [0.0] * len(places)
+    found = [0.0] * len(fractions)
     for group in groups:
-        bottom = _bottom(group, places, gap)
+        bottom = _bottom(group, fractions, gap)
         for step, index in enumerate(group):
             found[index] = bottom + gap * step
     return found
 
 
-def _bottom(group: Sequence[int], places: Sequence[float], gap: float) -> float:
+def _bottom(group: Sequence[int], fractions: Sequence[float], gap: float) -> float:
     """Return where the lowest name of a group lies whose middle is that of its points, within the axes."""
-    middle = sum(places[index] for index in group) / len(group)
+    middle = sum(fractions[index] for index in group) / len(group)
     height = gap * (len(group) - 1)
     return min(max(middle - height / 2, 0.0), 1.0 - height)
 
@@ -137,8 +137,8 @@ def lines(
         marks.append(_strokes(base, contrasts, picks))
     named = [] if ends is None else [_end_texts(ends, x=x, y=y, color=color(points, order, legend=False))]
     layers = [*(line for line, *_ in rules), *marks, *named, *chain.from_iterable(labels for _, *labels in rules)]
-    for place, layer in enumerate(layers):
-        layer.name = f"layer_{place}"  # else Altair names it by a hash of its data, as pandas would print them
+    for index, layer in enumerate(layers):
+        layer.name = f"layer_{index}"  # else Altair names it by a hash of its data, as pandas would print them
     layers[0] = layers[0].add_params(*picks)  # here and not on the whole: each change of that copies all layers
     height = TALL if recorded.any() else HEIGHT
     return alt.LayerChart(layer=layers, width="container", height=height, description=description)

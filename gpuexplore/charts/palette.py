@@ -50,17 +50,17 @@ SHADED = 0.4  # of the way to black or white, for each further device of an impl
 BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no room towards white
 
 
-def color_of(implementation: str, place: int = 0) -> alt.ExprRef:
+def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
     """Return the colour of an implementation, whatever the theme of the page.
 
     Args:
         implementation: its name.
-        place: 0 for its first device; each further one has another shade.
+        shade: 0 for its first device, one more for each further one.
     """
     light, dark = (_channels(color) for color in COLORS.get(implementation) or _of_a_user(implementation))
     red, green, blue = dark
     pale = 0.3 * red + 0.6 * green + 0.1 * blue > PALE  # as bright as an eye sees it
-    shaded = _shade(light, BLACK, place), _shade(dark, BLACK if pale else WHITE, place)
+    shaded = _shade(light, BLACK, shade), _shade(dark, BLACK if pale else WHITE, shade)
     return alt.ExprRef("luminance(background) > 0.5 ? '{}' : '{}'".format(*shaded))
 
 
@@ -78,6 +78,6 @@ def _channels(color: str) -> list[int]:
     return [int(color[at : at + 2], 16) for at in (1, 3, 5)]
 
 
-def _shade(channels: Sequence[int], end: int, place: int) -> str:
-    kept = (1 - SHADED) ** place
+def _shade(channels: Sequence[int], end: int, shade: int) -> str:
+    kept = (1 - SHADED) ** shade
     return "#" + "".join(f"{round(end + kept * (channel - end)):02x}" for channel in channels)

@@ -66,7 +66,7 @@ def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
     Where there are more than DETAILED, of the columns for tooltips only those of BRIEF.
     """
     spreads = dict(enumerate(figure(analyzed, measurement) for analyzed, measurement in _measured(analysis)))
-    drawn = {place: spread for place, spread in spreads.items() if spread is not None}
+    drawn = {index: spread for index, spread in spreads.items() if spread is not None}
     numbers = pd.DataFrame([*drawn.values()], columns=["value", "low", "high"], dtype=float)
     found = pd.concat([_words(analysis).iloc[[*drawn]].reset_index(drop=True), numbers], axis="columns")
     return found[[column for column in COLUMNS if column in found]]
@@ -128,7 +128,7 @@ def drawn_in(panel: str | Lines | None, analysis: RunAnalysis) -> list[AnalyzedR
 
 
 def is_recorded(points: pd.DataFrame) -> pd.Series:
-    """Return which of the points were recorded at another time or place."""
+    """Return which of the points were recorded at another time or on another machine."""
     return (points["origin"] == Origin.RECORDED.value).astype(bool)
 
 

@@ -16,7 +16,7 @@ import altair as alt
 try:
     schemapi: Any = import_module("altair.utils.schemapi")
     channels: Any = import_module("altair.vegalite.v6.schema.channels")
-except ImportError:  # another place in another version: charts are made as Altair makes them
+except ImportError:  # another path in another version: charts are made as Altair makes them
     schemapi = channels = None
 
 PLAIN = (str, int, float, bool, type(None))
@@ -63,7 +63,7 @@ def _as_dict(found: Any, *context: Any, **more: Any) -> Any:
 
 
 def _view_name(chart: alt.Chart) -> str:
-    """Return the name of a layer, to which Altair appends its place: without parameters it is not needed."""
+    """Return the name of a layer, to which Altair appends its index: without parameters it is not needed."""
     return UNNAMED if chart._kwds.get("params", alt.Undefined) is alt.Undefined else _compute_hash(chart)
 
 

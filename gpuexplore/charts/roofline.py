@@ -49,7 +49,7 @@ POINT_TOOLTIPS = {
 }
 ROOF_TOOLTIPS = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "Source"}
 RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
-SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[place % len(POINTS)] for place in range(len(FORMATS))])
+SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[index % len(POINTS)] for index in range(len(FORMATS))])
 ORIGINS = [origin.label for origin in (Origin.LIVE, Origin.RECORDED, Origin.PUBLISHED)]
 SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[POINT_SIZE] * len(ORIGINS))
 SCALE_OF_BASES = alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]])

@@ -103,7 +103,7 @@ def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
 def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     """Return speedup against error: up is faster, left more accurate; a line joins what nothing else beats in both."""
     frame = _frame(rows, lambda row: row.speedup, format_ratio).dropna(subset=["value", "error"])
-    frame = frame[frame["error"] > 0]  # a log scale has no place for a copy that loses nothing
+    frame = frame[frame["error"] > 0]  # a log scale has no position for a copy that loses nothing
     ticks = [tick for tick in log_ticks([*frame["error"]]) if f"{tick:e}".startswith("1.0")] if len(frame) else []
     decades = ticks[:: max(1, len(ticks) // 6)]
     x = alt.X(
@@ -276,9 +276,9 @@ def _said(row: WhatIf, told: str | None) -> str:
 
 
 def _describe(what: str, frame: pd.DataFrame) -> str:
-    place = frame["device"].iloc[0] if len(frame) else "no device"
+    device = frame["device"].iloc[0] if len(frame) else "no device"
     said = [f"{itertuple.dtype} {itertuple.said}" for itertuple in frame.itertuples()]
-    return f"{what} by dtype on {place}: {'; '.join(said) or 'nothing to draw'}."
+    return f"{what} by dtype on {device}: {'; '.join(said) or 'nothing to draw'}."
 
 
 def _describe_trade_off(frame: pd.DataFrame, unbeaten: pd.DataFrame, baseline: str) -> str:

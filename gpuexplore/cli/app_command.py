@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if find_spec("streamlit") is None:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
     check_settings()
-    _check_place(arguments.address, arguments.port)
+    _check_address(arguments.address, arguments.port)
     _offer(arguments.own, arguments.address, arguments.behind_proxy)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
@@ -82,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
             signal.signal(number, handler)
 
 
-def _check_place(address: str, port: int) -> None:
+def _check_address(address: str, port: int) -> None:
     """Accept an address and a port to serve at.
 
     Raises:
@@ -91,11 +91,11 @@ def _check_place(address: str, port: int) -> None:
     if not 1 <= port <= HIGHEST_PORT:
         raise InvalidInput.of("--port", port, f"whole numbers from 1 to {HIGHEST_PORT:,}")
     try:
-        (family, *_, place), *_ = socket.getaddrinfo(
+        (family, *_, found), *_ = socket.getaddrinfo(
             address or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         with socket.socket(family, socket.SOCK_STREAM) as trial:
-            trial.bind(place)
+            trial.bind(found)
     except (OSError, UnicodeError) as error:  # an unknown name, or another machine's address
         accepted = "addresses and names of this machine: 127.0.0.1, localhost, 0.0.0.0 for every one"
         raise InvalidInput.of("--address", address, accepted) from error

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Check the copy, and unless that was all, put it in the place of the database, which is kept beside it."""
+    """Check the copy, and unless that was all, replace the database with it; the old file is kept."""
     contents = contents_of(arguments.file) if arguments.check else None
     if contents is None:
         return _restore(arguments)

@@ -1,4 +1,4 @@
-"""Order statistics of a few dozen noisy samples: the only place that turns samples into figures.
+"""Order statistics of a few dozen noisy samples; figures are computed from samples here alone.
 
 The interval of the median uses order statistics (Le Boudec, "Performance Evaluation of Computer and Communication
 Systems", theorem 2.1), interpolated between the two ranks whose coverages enclose 95 %: T. P. Hettmansperger and

@@ -243,15 +243,15 @@ def in_one_unit(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     A quantity is what a cell is or begins with, as the functions here write it: ``980 µs`` above ``1.02 ms`` becomes
     ``0.980 ms``. Minutes and what stands behind words stay as they are.
     """
-    cells = {(place, column): cell for place, row in enumerate(rows) for column, cell in enumerate(row)}
+    cells = {(line, column): cell for line, row in enumerate(rows) for column, cell in enumerate(row)}
     heads = {key: found.group() for key, cell in cells.items() if (found := _OF_CELL.match(cell))}
     shown = _rewritten(heads, {key: key[1] for key in heads})
     return [
         tuple(
-            shown[place, column] + cell[len(heads[place, column]) :] if (place, column) in shown else cell
+            shown[line, column] + cell[len(heads[line, column]) :] if (line, column) in shown else cell
             for column, cell in enumerate(row)
         )
-        for place, row in enumerate(rows)
+        for line, row in enumerate(rows)
     ]
 
 

@@ -67,11 +67,11 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
         InvalidInput: there is none; names those of the table that are near.
     """
     wanted = query.strip()
-    places = tuple(here)
-    known = next((place for place in places if wanted in (place.id, place.name, place.title)), None)
+    devices = tuple(here)
+    known = next((device for device in devices if wanted in (device.id, device.name, device.title)), None)
     if known is not None:
         return known
-    ids = ", ".join(place.id for place in places) or "none"
+    ids = ", ".join(device.id for device in devices) or "none"
     return as_device(gpu_named(wanted, f"; devices of this machine: {ids}"))
 
 

@@ -174,8 +174,8 @@ def torch_devices(
         build: returns what torch.version of the installed one sets; None: reads its file.
         ask: returns what torch says of a kind, None where it does not answer; None: a process that loads it.
     """
-    place = host or Host()
-    hinted = [(kind, hints) for kind in TORCH_KINDS.values() if (hints := kind.hints(place))]
+    looked_at = host or Host()
+    hinted = [(kind, hints) for kind in TORCH_KINDS.values() if (hints := kind.hints(looked_at))]
     torch = (build or installed_build)() if hinted else None
     if torch is None:
         return ()

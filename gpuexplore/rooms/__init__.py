@@ -135,7 +135,7 @@ class RoomGuess:
 # Rate limit of wrong room codes by network address, which spares those who come to a room that others there are in.
 
 
-HERE = "this machine"  # in place of an address where none is known
+HERE = "this machine"  # instead of an address where none is known
 WITHIN_S = 600.0
 MOST_OF_ONE = 60  # wrong codes from one address: a class behind one mistypes, a program tries
 MOST_OF_ALL = 600  # from all together; above it, MOST_WHEN_TRIED

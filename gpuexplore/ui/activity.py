@@ -76,7 +76,7 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
     Args:
         draw: gets the activity as it is; called once there is an observation, or it has ended well.
     """
-    with st.container():  # one place for what follows, as of a run
+    with st.container():  # one container for what follows, as of a run
         if run.active and may_cancel(run):
             _offer_cancelling(run)
     tick_s = _tick_s(run)

@@ -205,8 +205,8 @@ def _said_in(text: str) -> str:
 
 def _compute_form(devices: Sequence[Device]) -> None:
     with st.form("own_peak", clear_on_submit=True):
-        place, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
-        device = _choose(place, devices)
+        target, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
+        device = _choose(target, devices)
         format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
         unit = units.selectbox("Of", list(UNIT_WORDS), format_func=UNIT_WORDS.__getitem__)
         text = rate.text_input("TFLOP/s", placeholder="0.53")
@@ -219,18 +219,18 @@ def _compute_form(devices: Sequence[Device]) -> None:
 
 def _memory_form(devices: Sequence[Device]) -> None:
     with st.form("own_bandwidth", clear_on_submit=True):
-        place, rate, source = st.columns([5, 2, 4])
-        device = _choose(place, devices)
+        target, rate, source = st.columns([5, 2, 4])
+        device = _choose(target, devices)
         text = rate.text_input("GB/s", placeholder="3350")
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
             _save(lambda: _save_bandwidth(device, text, _said_in(said_by)))
 
 
-def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
+def _choose(target: DeltaGenerator, devices: Sequence[Device]) -> Device:
     """Draw the choice of a device by its id: a device itself changes as its ceilings are measured."""
     by_id = {device.id: device for device in devices}
-    return by_id[place.selectbox("Device", list(by_id), format_func=lambda device_id: by_id[device_id].title)]
+    return by_id[target.selectbox("Device", list(by_id), format_func=lambda device_id: by_id[device_id].title)]
 
 
 def _save(save: Callable[[], str]) -> None:

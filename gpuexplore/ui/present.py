@@ -72,7 +72,7 @@ def steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
 def _revealed(chart: ChartName, panel: str | None, lines: Lines, analysis: RunAnalysis) -> list[_Step]:
     """Return a step for each line of a chart, the slowest of the largest size first, so that the best comes last."""
     drawn = lines if chart != "speedup" else _without_baseline(lines, analysis)
-    order = sorted(drawn, key=lambda line: _place(line, analysis), reverse=True)
+    order = sorted(drawn, key=lambda line: _sort_key(line, analysis), reverse=True)
     return [_Step(chart, panel, frozenset(order[: count + 1])) for count in range(len(order))]
 
 
@@ -81,7 +81,7 @@ def _without_baseline(lines: Lines, analysis: RunAnalysis) -> Lines:
     return frozenset(line for line in lines if line[1] != baseline and line[0].split(" · ")[0] != baseline)
 
 
-def _place(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]:
+def _sort_key(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]:
     series, dtype = line
     times = [
         analyzed.median_s

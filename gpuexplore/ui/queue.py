@@ -195,14 +195,14 @@ def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None
         yield
         return
     with st.container(border=True):
-        place, buttons = st.columns([3, 1], vertical_alignment="center")
+        facts, buttons = st.columns([3, 1], vertical_alignment="center")
         with buttons.container(horizontal=True, horizontal_alignment="right"):
             if st.button("Open", icon=":material/visibility:", key=f"open.{run_id}"):
                 if page:
                     st.switch_page(file_of(page), query_params={"activity": run_id})
                 st.switch_page(file_of("benchmark"), query_params={"run": run_id})
             _cancel_button(run_id)
-        with place:
+        with facts:
             yield
 
 

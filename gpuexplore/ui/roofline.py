@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.analysis.model import Context
-from gpuexplore.analysis.roofline import Point, explain, place, published_points, without_flops
+from gpuexplore.analysis.roofline import Point, explain, point_of, published_points, without_flops
 from gpuexplore.analysis.roofs import Roof, roof_experiments, roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
@@ -63,8 +63,8 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
     known = {device.id: device for device in devices}
     with st.container(border=True):
         problems = st.container()  # the columns are too narrow for sentences
-        place, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
-        with place:
+        point_of, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
+        with point_of:
             name = url_widgets.select(
                 "Device", "device", [*known, *TABLE], shown=lambda key: _label(key, known), problems=problems
             )
@@ -111,7 +111,7 @@ class RooflineView:
         roofs: of the chosen dtype, and the bandwidths.
         points: newest of each case, of the chosen dtype and operation.
         measured: results of this device there are, whatever was chosen.
-        without_flops: chosen results that compute nothing and so have no place.
+        without_flops: chosen results that compute nothing and so are no points.
         truncated: there are older results that are not shown.
         other_processors: recorded results of other processors of this name, counted by how they differ.
     """
@@ -147,7 +147,7 @@ def _view(choice: RooflineChoice, everybody: Found, live: Found) -> RooflineView
     all_roofs = roofs(
         choice.device, (result for _, result in everybody), (result for _, result in shown[Origin.RECORDED])
     )
-    points = [point for origin, found in shown.items() for point in _placed(found, all_roofs, origin=origin)]
+    points = [point for origin, found in shown.items() for point in _points_of(found, all_roofs, origin=origin)]
     points += published_points(choice.device, all_roofs)
     return RooflineView(
         roofs=tuple(roof for roof in all_roofs if roof.dtype is None or choice.dtype in (None, roof.dtype)),
@@ -177,12 +177,12 @@ def _other_processors(device: Device) -> Mapping[str, int]:
     return Counter(reason for reason in reasons if reason and reason.startswith(OTHER_PROCESSOR))
 
 
-def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
+def _points_of(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
     """Return the newest of each case as a point; the newest come first."""
     newest = {result.case: (run, result) for run, result in reversed(found)}
     context = Context(origin=origin)
-    placed = (place(analyze_alone(result, context), all_roofs, run=run) for run, result in newest.values())
-    return [point for point in placed if point is not None]
+    found_points = (point_of(analyze_alone(result, context), all_roofs, run=run) for run, result in newest.values())
+    return [point for point in found_points if point is not None]
 
 
 def _wanted(dtype: str, operation: str, choice: RooflineChoice) -> bool:

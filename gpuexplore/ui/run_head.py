@@ -95,11 +95,11 @@ def title_of(run: Run) -> str:
     return run.title or default_title(run.experiment)
 
 
-def show_head(run: Run, place: DeltaGenerator) -> None:
-    """Draw the head of a run at `place`, and call the browser's tab as it is called."""
+def show_head(run: Run, container: DeltaGenerator) -> None:
+    """Draw the head of a run in `container`, and call the browser's tab as it is called."""
     title = title_of(run)
     st.set_page_config(page_title=f"{title} · gpuexplore")
-    with place:
+    with container:
         _draw(run, title)
 
 

@@ -140,12 +140,12 @@ def _wait(visitor: str) -> None:
     left_s = DEBTS.wait_s(visitor)
     if left_s <= 0:
         return
-    place = st.empty()
+    note = st.empty()
     while left_s > 0 and _is_measuring():
-        place.caption(WORDS)
+        note.caption(WORDS)
         time.sleep(min(left_s, STEP_S))
         left_s -= STEP_S
-    place.empty()
+    note.empty()
 
 
 MOST_OF_ONE = 3  # pieces that wait for one visitor
@@ -166,7 +166,7 @@ class _Piece:
     begun: bool = False
 
 
-class Desk:
+class FairWorkQueue:
     """The pieces of work of one kind; safe to ask from several threads."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class Desk:
                 piece = self._pieces[key] = _Piece(work, visitor)
                 if not self._works:
                     self._works = True
-                    Thread(target=self._work, name="desk", daemon=True).start()
+                    Thread(target=self._work, name="fair work queue", daemon=True).start()
             piece.waiting += 1
             return piece
 
@@ -200,7 +200,7 @@ class Desk:
             if not piece.waiting and not piece.begun and self._pieces.get(key) is piece:
                 del self._pieces[key]
 
-    def place(self, piece: _Piece) -> int:
+    def pieces_ahead(self, piece: _Piece) -> int:
         """Return how many pieces are done before this one, that at work among them."""
         with self._changed:
             if piece.begun:
@@ -254,10 +254,10 @@ class Desk:
             self._served.popitem(last=False)
 
 
-DESK = Desk()
+WORK_QUEUE = FairWorkQueue()
 
 
-def at_desk(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
+def run_queued(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
     """Return what `work` returns once its turn has come; until then the page says what it waits for.
 
     Args:
@@ -268,17 +268,17 @@ def at_desk(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
     Raises:
         InvalidInput: too much waits already.
     """
-    piece = DESK.ask(key, work, owner())
+    piece = WORK_QUEUE.ask(key, work, owner())
     try:
         with st.spinner(f"{doing} …"):
             if not _is_done(piece, SOON_S):
-                place = st.empty()
+                note = st.empty()
                 while not _is_done(piece, LOOK_S):
-                    place.caption(f":material/hourglass_top: {_words(piece)}")  # which ends the script of who has gone
-                place.empty()
+                    note.caption(f":material/hourglass_top: {_words(piece)}")  # which ends the script of who has gone
+                note.empty()
         return piece.done.result()
     finally:
-        DESK.leave(key, piece)
+        WORK_QUEUE.leave(key, piece)
 
 
 def _is_done(piece: _Piece, wait_s: float) -> bool:
@@ -290,8 +290,8 @@ def _is_done(piece: _Piece, wait_s: float) -> bool:
 
 
 def _words(piece: _Piece) -> str:
-    place = DESK.place(piece)
-    if place:
-        return f"Waiting: number {place + 1} of what this server compiles and interprets, one at a time"
+    pieces_ahead = WORK_QUEUE.pieces_ahead(piece)
+    if pieces_ahead:
+        return f"Waiting: number {pieces_ahead + 1} of what this server compiles and interprets, one at a time"
     supervisor = live_supervisor()
     return MEASURING if supervisor and supervisor.state == "measuring" else "At work: a few seconds"

@@ -1,4 +1,4 @@
-"""Undocumented parts of Streamlit, in one place: each function has the plain way where a version lacks them.
+"""Undocumented parts of Streamlit: each function has the plain way where a version lacks them.
 
 `tests/ui/test_undocumented.py` serves every page with a Streamlit that hides them, and holds that nothing else of the
 package reaches past Streamlit's documentation.
@@ -107,7 +107,7 @@ def remember_theme() -> None:
         session._populate_theme_msg = merge
 
 
-def place_of(container: DeltaGenerator) -> Hashable | None:
+def delta_path_of(container: DeltaGenerator) -> Hashable | None:
     """Return where on which page a container is, None where messages for it cannot be recorded and sent again."""
     context, cursor = script_context(), getattr(container, "_cursor", None)
     path = getattr(cursor, "delta_path", None)

@@ -187,7 +187,7 @@ def show_problem(error: GpuExploreError) -> None:
 
 
 def read_as(name: str, value: str, reading: str) -> None:
-    """Put what the parameter `name` means in its place, and say so beside its widget as long as that is chosen."""
+    """Put what the parameter `name` means as its value, and say so next to its widget as long as that is chosen."""
     st.session_state.setdefault(f"{_key(name)}.readings", {})[value] = (reading,)
     link.write(name, value)
 

@@ -1,4 +1,4 @@
-"""The number format and the other results of a run: no units for it, TF32 in place of fp32, and who is faster."""
+"""The number format and the other results of a run: no units for it, TF32 instead of fp32, and who is faster."""
 
 from collections.abc import Sequence
 from dataclasses import replace

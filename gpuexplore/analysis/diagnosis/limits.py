@@ -60,7 +60,9 @@ def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     label = _peak_label(analyzed)
     near = _near(analyzed, "compute-bound", fraction, label, beyond=beyond)
     rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
-    return Diagnosis("compute_bound", near, f"{rates} ({label}), {format_percent(fraction.value)}; {_place(analyzed)}")
+    return Diagnosis(
+        "compute_bound", near, f"{rates} ({label}), {format_percent(fraction.value)}; {_on_roofline(analyzed)}"
+    )
 
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -72,7 +74,7 @@ def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
         return None
     near = _near(analyzed, "memory-bound", fraction, _memory_label(analyzed), beyond=_fewer_bytes(analyzed))
     rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(memory.bytes_per_s)}"
-    return Diagnosis("memory_bound", near, f"{rates}{_of_the_device(analyzed)}; {_place(analyzed)}")
+    return Diagnosis("memory_bound", near, f"{rates}{_of_the_device(analyzed)}; {_on_roofline(analyzed)}")
 
 
 def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -83,12 +85,14 @@ def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     fraction = serving_fraction(analyzed)
     if fraction is None or most is None:
         sentence = f"{analyzed.label} is served by caches: {resident}."
-        return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_place(analyzed)}")
+        return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_on_roofline(analyzed)}")
     if not _is_bound(fraction):
         return None
     label = ONE_CORE if analyzed.limits.one_thread else _serving_label(analyzed)
     near = _near(analyzed, "cache-bound", fraction, label, beyond=_fewer_bytes(analyzed))
-    evidence = f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {resident}; {_place(analyzed)}"
+    evidence = (
+        f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {resident}; {_on_roofline(analyzed)}"
+    )
     return Diagnosis("cache_bound", near, evidence)
 
 
@@ -102,7 +106,7 @@ def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
         return None
     far = ", so no limit of the hardware bounds it" if fraction.value < FAR_FROM_A_LIMIT else ", its nearest limit"
     reaches = f"{analyzed.label} {_alone(analyzed, ' and')}reaches {share_said(fraction)} of {of}"
-    return Diagnosis("below_limits", f"{reaches}{far}: {_lost(analyzed)}.", f"{rates}; {_place(analyzed)}")
+    return Diagnosis("below_limits", f"{reaches}{far}: {_lost(analyzed)}.", f"{rates}; {_on_roofline(analyzed)}")
 
 
 def _nearest(analyzed: AnalyzedResult) -> tuple[Estimate, str, str] | None:
@@ -262,10 +266,10 @@ def _is_lowered(analyzed: AnalyzedResult) -> bool:
     return whole is not None and memory is not None and memory.bytes_per_s < VISIBLY_BELOW * whole.bytes_per_s
 
 
-def _place(analyzed: AnalyzedResult) -> str:
+def _on_roofline(analyzed: AnalyzedResult) -> str:
     """Return where it stands on the roofline of what delivers its data, as far as the roofs are known."""
     peak, bandwidth = analyzed.limits.peak, analyzed.limits.serving
-    place = f"intensity {format_intensity(analyzed.intensity)}"
+    intensity = f"intensity {format_intensity(analyzed.intensity)}"
     if peak is None or bandwidth is None:
-        return place
-    return f"{place}, ridge point {format_intensity(ridge_point(peak.flop_per_s, bandwidth.bytes_per_s))}"
+        return intensity
+    return f"{intensity}, ridge point {format_intensity(ridge_point(peak.flop_per_s, bandwidth.bytes_per_s))}"

@@ -251,7 +251,9 @@ def from_results(
     results: Iterable[Result], origin: ObservationSource = "own", gpus: Fitted | None = None
 ) -> tuple[ObservedEfficiency, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
-    latest = {_place(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)}
+    latest = {
+        _measured_again_as(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)
+    }
     found = (_result(result, origin, gpus or fitted()) for result in latest.values())
     return tuple(observed for observed in found if observed is not None)
 
@@ -261,7 +263,7 @@ def _is_usual(options: Options) -> bool:
     return options.data == "normal" and options.layout == "NN"
 
 
-def _place(result: Result) -> tuple[object, ...]:
+def _measured_again_as(result: Result) -> tuple[object, ...]:
     """Return what is measured again when it is measured on the same device again."""
     device = device_of(result)
     return (result.case, device and device_key(device))

@@ -1,4 +1,4 @@
-"""The analysis of a run, from results to everything that follows from them: the one place where it is made."""
+"""The analysis of a run, from results to everything that follows from them; made here alone."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -111,7 +111,7 @@ def _analyzed(
     """Return each result with what follows from it and from those that it is analyzed together with."""
     ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
     labels = _device_labels(results, context.origin)
-    groups, places = _grouped(results, _group), _grouped(results, _anywhere)
+    groups, anywhere = _grouped(results, _group), _grouped(results, _anywhere)
     notes = {note.device: note for note in machines}
     found = []
     for result in results:
@@ -122,7 +122,7 @@ def _analyzed(
             device_label=labels[case.device],
             speedup=ratios.get(case),
             siblings=groups[_group(case)],
-            elsewhere=tuple(other for other in places[_anywhere(case)] if other.case.device != case.device),
+            elsewhere=tuple(other for other in anywhere[_anywhere(case)] if other.case.device != case.device),
             flags=flags_to_show(result, notes.get(case.device)),
         )
         found.append(replace(beside, diagnoses=diagnose(beside)))
@@ -212,8 +212,8 @@ def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tu
         if result.measurement:
             by_device[result.case.device].append(result)
     several = len({result.case.device for result in results}) > 1
-    place = "this machine" if origin is Origin.LIVE else "the machine of this recording"
-    found = (_note(f"device {name}" if several else place, name, measured) for name, measured in by_device.items())
+    machine = "this machine" if origin is Origin.LIVE else "the machine of this recording"
+    found = (_note(f"device {name}" if several else machine, name, measured) for name, measured in by_device.items())
     return tuple(note for note in found if note)
 
 

@@ -96,7 +96,7 @@ def _work(case: Case) -> float:
 
 def _at(points: Sequence[tuple[float, float]], wanted: float) -> float:
     """Return the seconds of `wanted` work: between neighbours along the line of logarithms, beyond the last by work."""
-    above = next((place for place, (at, _) in enumerate(points) if at >= wanted), None)
+    above = next((index for index, (at, _) in enumerate(points) if at >= wanted), None)
     if above is None:
         at, seconds = points[-1]
         return seconds * wanted / at

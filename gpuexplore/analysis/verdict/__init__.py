@@ -1,4 +1,4 @@
-"""Conclusions from quantities with intervals, in one place: everybody who concludes asks `compare`.
+"""Conclusions from quantities with intervals, all of them by `compare`.
 
 ``compare(ratio_of(this, other), 1)`` says which of two is slower, ``compare(estimate, 0.25, 0.75)`` on which side of a
 range a quantity lies. What casts doubt on a result widens the interval of its time (`time_of`); it never silences.

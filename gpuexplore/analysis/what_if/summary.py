@@ -138,19 +138,21 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
 def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
     if not rows:
         return "Choose at least one dtype."
-    place = f"On {rows[0].device.title}"
+    device = f"On {rows[0].device.title}"
     others = [row for row in rows if row.speedup and row.dtype != baseline]
     best = max(others, key=lambda other: other.speedup.value if other.speedup else 0.0, default=None)
     if best is not None and best.speedup is not None:
-        return f"{place}, {best.dtype} {_compared(best, best.speedup, baseline)}{_loss(best, rows, baseline)}."
+        return f"{device}, {best.dtype} {_compared(best, best.speedup, baseline)}{_loss(best, rows, baseline)}."
     wrong = next((row for row in rows if row.dtype == baseline and row.impossible), None)
     if wrong:
-        return f"{place}, the time entered for {baseline} is impossible, so nothing is compared with it."
+        return f"{device}, the time entered for {baseline} is impossible, so nothing is compared with it."
     timed = next((row for row in rows if row.credible_time), None)
     if timed and timed.time:
-        return f"{place}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; nothing to compare."
+        return (
+            f"{device}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; nothing to compare."
+        )
     reasons = dict.fromkeys(row.reason for row in rows if row.reason)
-    return f"{place}, no time is known: {'; '.join(reasons) or 'nothing like it was ever measured'}."
+    return f"{device}, no time is known: {'; '.join(reasons) or 'nothing like it was ever measured'}."
 
 
 def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:

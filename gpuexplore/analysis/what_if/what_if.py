@@ -151,8 +151,8 @@ def what_if(
     names = tuple(each.name for each in formats)
     known = replace(known, predictions=_predicted(workload, tuple(devices), names, (known.calibration, known.calls)))
     rows = []
-    for place, device in enumerate(devices):
-        here = known if place == 0 else replace(known, times_s={})
+    for index, device in enumerate(devices):
+        here = known if index == 0 else replace(known, times_s={})
         found = {each.name: _row(workload, device, each, here) for each in formats}
         rows += [replace(found[name], speedup=ratio(found[baseline], found[name])) for name in dtypes]
     return tuple(rows)
@@ -315,11 +315,11 @@ def _implementations(parts: Sequence[_LayerTime]) -> str:
 
 
 def _counted(parts: Sequence[_LayerTime]) -> str:
-    """Return e.g. ``2 of 7 layers measured here``; empty when all come from one place."""
+    """Return e.g. ``2 of 7 layers measured here``; empty when all have one origin."""
     if len({part.origin for part in parts}) == 1:
         return ""
-    places = {Origin.LIVE: "measured here", Origin.RECORDED: "recorded elsewhere"}
-    counts = {words: sum(part.origin == origin for part in parts) for origin, words in places.items()}
+    origins = {Origin.LIVE: "measured here", Origin.RECORDED: "recorded elsewhere"}
+    counts = {words: sum(part.origin == origin for part in parts) for origin, words in origins.items()}
     return ", ".join(f"{count} of {len(parts)} layers {words}" for words, count in counts.items() if count)
 
 

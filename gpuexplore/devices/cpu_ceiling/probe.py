@@ -45,7 +45,7 @@ def clock_probe() -> float | None:
 
 
 def core_rates(cores: Sequence[int]) -> tuple[float, ...]:
-    """Return the FLOP/s of each of `cores` now, all at once; none without LLVM, or where threads cannot be placed."""
+    """Return the FLOP/s of each of `cores` now, all at once; none without LLVM, or where threads cannot be pinned."""
     trial = _calibrated()
     if trial is None or not cores:
         return ()

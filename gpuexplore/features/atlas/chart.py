@@ -248,7 +248,7 @@ def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list
 
 def _symbols(count: int) -> list[str]:
     order = ("circle", *(name for name in POINTS if name != "circle"))
-    return [order[place % len(order)] for place in range(count)]
+    return [order[index % len(order)] for index in range(count)]
 
 
 POINT_COLUMNS = ("id", "series", "work", "value", *POINT_TOOLTIPS)

@@ -21,7 +21,7 @@ KNOWN_FOR = timedelta(days=30)  # after that somebody provokes it again
 def show_errors() -> None:
     """Show the error that is chosen, and the words of torch as they were provoked on this server."""
     error = ERRORS[select("Error", "error", list(ERRORS), shown=lambda name: ERRORS[name].title)]
-    place = device(known_devices())
+    chosen = device(known_devices())
     st.subheader(error.title, anchor="error")
     st.caption(f"Rows of the notebooks: {', '.join(error.rows)}.")
     provoking, instead = st.columns(2, gap="medium")
@@ -32,12 +32,12 @@ def show_errors() -> None:
         st.markdown(f":material/check: **Instead.** {plain(error.instead)}")
         st.code(error.instead_code, language="python", wrap_lines=True)
     st.markdown("**What torch says**")
-    _show_words(error, place)
+    _show_words(error, chosen)
     st.markdown(f"**What it means.** {plain(error.meaning)}")
 
 
-def _show_words(error: CommonError, place: Device) -> None:
-    asked = of_kind(KIND, {"name": error.name}, device=place.id, expected_s=EXPECTED_S)
+def _show_words(error: CommonError, chosen: Device) -> None:
+    asked = of_kind(KIND, {"name": error.name}, device=chosen.id, expected_s=EXPECTED_S)
     run = started_or_newest(asked, KNOWN_FOR)
     if run is None:
         st.caption("Not provoked on this server yet.")

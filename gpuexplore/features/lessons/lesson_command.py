@@ -120,7 +120,7 @@ def _judged(
     own = list[QuantityRow]()
     for step in steps:
         started_s, tasks = time.perf_counter(), tasks_of(step, devices)
-        measured = {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
+        measured = {index: _done(task.work, engine) for index, task in enumerate(tasks) if task.work is not None}
         names = names_of(step, devices, measured, tasks)
         own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
         yield judged_by(step, names, {}, own), time.perf_counter() - started_s

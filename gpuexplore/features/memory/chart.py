@@ -134,7 +134,7 @@ def _legend(bars: pd.DataFrame, memory: MemoryTimeline) -> alt.Legend:
 def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
     """Return a line where a phase begins, and its name where there is room."""
     names = [_drawn_phase(point) for point in points]
-    starts = [place for place, name in enumerate(names) if not place or names[place - 1] != name]
+    starts = [start for start, name in enumerate(names) if not start or names[start - 1] != name]
     ends = [*starts[1:], len(points)]
     rows = [
         {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": names[start]}
@@ -143,8 +143,8 @@ def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt
     named = [row for row, start, end in zip(rows, starts, ends, strict=True) if _is_wide(edges, start, end)]
     lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
     words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
-    placed = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
-    return [lines.encode(x=alt.X("x:Q")), *with_halo(placed)]
+    texts = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
+    return [lines.encode(x=alt.X("x:Q")), *with_halo(texts)]
 
 
 def _is_wide(edges: Sequence[float], start: int, end: int) -> bool:
@@ -156,8 +156,8 @@ def _capacity_lines(near: Mapping[str, int]) -> list[alt.Chart]:
 
 
 def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
-    place = max(range(len(points)), key=lambda index: points[index].total_bytes)
-    middle = (edges[place] + edges[place + 1]) / 2
+    peak = max(range(len(points)), key=lambda index: points[index].total_bytes)
+    middle = (edges[peak] + edges[peak + 1]) / 2
     label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak_moment}"
     row = {"x": middle, "y": memory.total_bytes, "label": label}
     base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))

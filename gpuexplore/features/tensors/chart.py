@@ -103,8 +103,8 @@ def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[Row], f
     return found, top + max(1, -(-storage.size // ROW_OF_CELLS))
 
 
-def _box(place: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> Row:
-    column, y = place
+def _box(corner: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> Row:
+    column, y = corner
     value = storage.values[cell] if storage.values is not None else None
     return {
         "x": column + 0.04,

@@ -56,9 +56,9 @@ def show_training() -> None:
     """Show the choices, and the training that was started with them, or the newest one like it."""
     devices = known_devices()
     given = choose(devices)
-    place = device(devices)
+    chosen = device(devices)
     try:
-        asked = activity_of(given, place, gpu_count_of(devices))
+        asked = activity_of(given, chosen, gpu_count_of(devices))
     except GpuExploreError as error:
         show_problem(error)
         st.button("Train", type="primary", icon=TRAIN_ICON, disabled=True)

@@ -68,7 +68,7 @@ def first_use(parts: Parts) -> alt.LayerChart:
     """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
     rows = [(where, part, span.time_s, _told(span)) for (where, part), span in parts.items() if span]
     frame = pd.DataFrame(rows, columns=["where", "part", "seconds", "shown"])
-    frame["order"] = frame["part"].map({name: place for place, name in enumerate(PARTS)})
+    frame["order"] = frame["part"].map({name: index for index, name in enumerate(PARTS)})
     axis = alt.Axis(labelExpr=si_label("s"), tickCount=5, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
     y = alt.Y("where:N", title=None, sort=["CPU", "GPU"], axis=alt.Axis(labelFontSize=13))
     bars = (
@@ -88,7 +88,7 @@ def first_use(parts: Parts) -> alt.LayerChart:
 def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
     """Return words at the end of each bar that lacks a part, so that nobody takes it for the whole."""
     rows = []
-    unknown = [place for place, span in parts.items() if span is None]
+    unknown = [index for index, span in parts.items() if span is None]
     for where in dict.fromkeys(where for where, _ in unknown):
         missing = ", ".join(part for device, part in unknown if device == where)
         rows.append({"where": where, "label": f"{where}: {missing} unknown, not drawn"})

@@ -59,8 +59,8 @@ def guesses(given: Sequence[float], words: Callable[[float], str], truth: float 
     labels = [f"{_round(words(low))} – {_round(words(high))}" for low, high in pairwise(edges)]
     counts = dict.fromkeys(labels, 0)
     for number in given:
-        counts[labels[_place(number, edges)]] += 1
-    right = set() if truth is None else {labels[_place(truth, edges)]}
+        counts[labels[_bin_of(number, edges)]] += 1
+    right = set() if truth is None else {labels[_bin_of(truth, edges)]}
     return choices(counts, right, f"measured: {words(truth)}" if truth is not None else "")
 
 
@@ -160,9 +160,9 @@ def _crosses(
             "size": each.size,
             "value": min(each.rate, top),
             "about": each.about,
-            "label": "" if place else f"{WRONG}: left out",
+            "label": "" if index else f"{WRONG}: left out",
         }
-        for place, each in enumerate(sorted(wrong, key=lambda each: each.size))
+        for index, each in enumerate(sorted(wrong, key=lambda each: each.size))
     ]
     base = alt.Chart(pd.DataFrame(rows)).encode(x=x, y=y)
     marks = base.mark_point(filled=True, shape="cross", size=120, color=WRONG_COLOR).encode(tooltip=tooltip)
@@ -185,7 +185,7 @@ def _edges(numbers: Sequence[float]) -> list[float]:
     low, high = min(numbers), max(numbers)
     if low <= 0:
         step = high / 8 or 1.0
-        return [step * place for place in range(9)]
+        return [step * index for index in range(9)]
     edges = log_ticks([low, high])
     if len(edges) > FEW_BINS:
         return edges
@@ -198,9 +198,9 @@ def _edges(numbers: Sequence[float]) -> list[float]:
     ]
 
 
-def _place(number: float, edges: Sequence[float]) -> int:
-    """Return the place of the bin that holds a number; the last one holds its upper edge too."""
-    return max(place for place, low in enumerate(edges[:-1]) if number >= low or place == 0)
+def _bin_of(number: float, edges: Sequence[float]) -> int:
+    """Return the index of the bin that a number is in; the upper edge of the last one is in it too."""
+    return max(index for index, low in enumerate(edges[:-1]) if number >= low or index == 0)
 
 
 def _round(words: str) -> str:

@@ -11,7 +11,7 @@ from gpuexplore.core.model import Device, Experiment, Result, Run
 from gpuexplore.core.naming import said_of_arrays
 from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.recorded import recording_of_run
-from gpuexplore.registry import Place, features
+from gpuexplore.registry import Position, features
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
@@ -175,7 +175,7 @@ def show_askers(run: Run, devices: Sequence[Device]) -> None:
             start([run.experiment], devices, "run")
 
 
-def show_offers(place: Place, devices: Sequence[Device]) -> None:
+def show_offers(place: Position, devices: Sequence[Device]) -> None:
     """Show what features offer at one place of the page before something is measured, in their order."""
     for feature in features():
         if place in feature.offers:

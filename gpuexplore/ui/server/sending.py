@@ -42,7 +42,7 @@ async def take_run(request: Request) -> JSONResponse:
     try:
         query, loop = dict(request.query_params), asyncio.get_running_loop()
         find = partial(_room, query.get("room", ""), _secret(request), _whence(request))
-        room, owner = await loop.run_in_executor(_READERS, find)  # first: strangers to the room hold no place
+        room, owner = await loop.run_in_executor(_READERS, find)  # first: who is not of the room takes no slot
         async with _TAKEN:
             content = await _body(request)
             take = partial(_take, room, owner, query.get("name", ""), content)

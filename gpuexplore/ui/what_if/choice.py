@@ -68,7 +68,7 @@ def _take(query: Mapping[str, str]) -> None:
     st.query_params.from_dict(query)
 
 
-def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoice:
+def draw_choice(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoice:
     """Draw the choices and return them.
 
     Args:

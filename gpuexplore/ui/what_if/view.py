@@ -93,21 +93,21 @@ PER: Mapping[str, ComparedQuantity] = MappingProxyType(
 )
 
 
-def show_summary(workload: Workload, rows: Sequence[WhatIf], places: WhatIfChoice) -> None:
+def show_summary(workload: Workload, rows: Sequence[WhatIf], choice: WhatIfChoice) -> None:
     """Say in a sentence what the rows of the chosen device mean, and in some more how they compare."""
-    summary = summarize(_own(rows, places), baseline=places.baseline)
+    summary = summarize(_own(rows, choice), baseline=choice.baseline)
     st.markdown(f"#### {summary.headline}")
     st.caption(f"{workload.title}: {format_si(workload.flop_count, 'FLOPs')}.")
     if summary.details:
         st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
 
 
-def show_figures(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -> None:
+def show_figures(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
     """Show the chosen device in full: charts, what was entered, every figure."""
-    own = _own(facts.rows, places)
-    _claims(workload, facts, places)
+    own = _own(facts.rows, choice)
+    _claims(workload, facts, choice)
     if any(row.time for row in own):
-        _charts(facts, own, places)
+        _charts(facts, own, choice)
     if own:
         st.markdown("**Results**")
         show_table(lambda: _table_rows(own), facts, UNITS, alt=_alt(own), config=_columns())
@@ -117,12 +117,12 @@ def show_figures(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -
             show_rests_on(predictions)
 
 
-def _own(rows: Sequence[WhatIf], places: WhatIfChoice) -> list[WhatIf]:
-    return [row for row in rows if row.device.id == places.device.id]
+def _own(rows: Sequence[WhatIf], choice: WhatIfChoice) -> list[WhatIf]:
+    return [row for row in rows if row.device.id == choice.device.id]
 
 
-def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], places: WhatIfChoice) -> None:
-    baseline = places.baseline
+def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> None:
+    baseline = choice.baseline
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Time**")
@@ -133,7 +133,7 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], places: WhatIfChoice) -> 
             show_chart(lambda: what_if_speedups(own, baseline), facts, key="chart.what_if.speedup")
         else:
             st.info(f"{_no_baseline(own, baseline)}: choose another baseline.", icon=":material/info:")
-    of_calls = "" if places.device.kind == "cpu" else f"{CALLS_WORDS[places.calls]}, "
+    of_calls = "" if choice.device.kind == "cpu" else f"{CALLS_WORDS[choice.calls]}, "
     st.caption(f"{MARKS} Predictions: {of_calls}{interval_words()}; measurements: 95 % intervals of the median.")
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
@@ -162,9 +162,9 @@ def _narrow(own: Sequence[WhatIf]) -> list[str]:
     return [row.dtype for row in own if FORMATS[row.dtype].largest is not None]
 
 
-def _claims(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -> None:
-    own = _own(facts.rows, places)
-    found = claims(workload, own, places.promised)
+def _claims(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
+    own = _own(facts.rows, choice)
+    found = claims(workload, own, choice.promised)
     if not found:
         return
     st.markdown("**Your measurements, relative to each peak**")
@@ -173,7 +173,7 @@ def _claims(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -> Non
         show_chart(lambda: claim_shares(found), facts, key="chart.what_if.claims")
     with right:
         st.markdown("\n".join(f"- {_claim(claim)}" for claim in found))
-        st.markdown("\n".join(f"- {sentence}" for sentence in explain_entered(own, baseline=places.baseline)))
+        st.markdown("\n".join(f"- {sentence}" for sentence in explain_entered(own, baseline=choice.baseline)))
 
 
 def _claim(claim: UserClaim) -> str:
@@ -242,10 +242,10 @@ def _alt(rows: Sequence[WhatIf]) -> str:
     return f"Table of {len(rows)} dtypes on {rows[0].device.title} with time, speedup, MFU, memory and error"
 
 
-def show_devices(facts: WhatIfFacts, places: WhatIfChoice) -> None:
+def show_devices(facts: WhatIfFacts, choice: WhatIfChoice) -> None:
     """Show the same on every device that was chosen."""
     rows = facts.rows
-    if len(places.devices) < 2 or not rows:
+    if len(choice.devices) < 2 or not rows:
         return
     name = url_widgets.segments("Compare", "per", list(PER), shown=lambda name: PER[name].label)
     per = PER[name]
@@ -253,7 +253,7 @@ def show_devices(facts: WhatIfFacts, places: WhatIfChoice) -> None:
         show_chart(lambda: across_devices(rows, per), (facts, name), key="chart.what_if.devices")
         names = _left_out(rows, per)
         left_out = f" Not drawn: {plain(', '.join(names))}: {per.missing}." if names else ""
-        st.caption(f"On GPUs, predictions are of {CALLS_WORDS[places.calls]}.{left_out}")
+        st.caption(f"On GPUs, predictions are of {CALLS_WORDS[choice.calls]}.{left_out}")
     else:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
     with st.expander("Every device and dtype in a table", icon=":material/table:"):

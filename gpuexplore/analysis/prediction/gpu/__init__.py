@@ -232,20 +232,20 @@ class Fitted:
                 middle[at] += (covariance @ self.weights[list(self.observed[family].chosen)])[:, None]
                 nearness[at] = (covariance.max(axis=1, initial=0.0) / VARIANCE)[:, None]
         regimes = regime(each, took, nearness, (self.devices, self.architectures))
-        places = {
-            at * per + kind: (family, place)
+        positions = {
+            at * per + kind: (family, index)
             for family, chosen in families.items()
-            for place, at in enumerate(chosen)
+            for index, at in enumerate(chosen)
             for kind in range(per)
         }
         deviations = deviation(regimes, self.intervals)
-        return BatchEstimate(each.rows, np.exp(middle), deviations, took, regimes, places, common)
+        return BatchEstimate(each.rows, np.exp(middle), deviations, took, regimes, positions, common)
 
     def estimate_of(self, found: "BatchEstimate", at: int) -> CallEstimate:
         """Return the estimate of one of the calls that were judged."""
-        family, place = found.places[at]
+        family, index = found.positions[at]
         observed = self.observed.get(family)
-        near = found.common[family][place] if observed is not None else np.zeros(0)
+        near = found.common[family][index] if observed is not None else np.zeros(0)
         best = _largest(near)
         return CallEstimate(
             time_s=float(found.times_s[at]),
@@ -275,7 +275,7 @@ class BatchEstimate:
         deviations: standard deviations of their logarithms.
         took: the terms.
         regimes: what decides how sure each is, by name.
-        places: the family of each, and its place among those of the family.
+        positions: the family of each, and its index among those of the family.
         common: what calls of a family that was observed have in common with each of its observations, 0 to 1.
     """
 
@@ -284,12 +284,12 @@ class BatchEstimate:
     deviations: Numbers
     took: Terms
     regimes: Mapping[str, Numbers]
-    places: Mapping[int, tuple[str, int]]
+    positions: Mapping[int, tuple[str, int]]
     common: Mapping[str, Numbers]
 
 
 def _largest(values: Numbers) -> Indices:
-    """Return the places of the MOST_NEARBY largest values, the largest first."""
+    """Return the indices of the MOST_NEARBY largest values, the largest first."""
     some = np.argpartition(-values, MOST_NEARBY)[:MOST_NEARBY] if len(values) > MOST_NEARBY else np.arange(len(values))
     return some[np.argsort(-values[some])]
 

@@ -60,7 +60,7 @@ class GpuCall:
         quantised_bytes: bytes of a kernel before, that reads the left-hand matrix in 16 bits and writes it in 8.
         long_rows: how far rows are beyond 64 KiB, as a logarithm to base 2, where translation of addresses is slow.
         rows: of a row-wise operation, with `row_bytes` each; else 0.
-        place: what its shape is like: four logarithms to base 2, by family.
+        position: of its shape among those of its family: four logarithms to base 2.
     """
 
     family: Family
@@ -91,7 +91,7 @@ class GpuCall:
     row_bytes: float
     products: tuple[Product, ...]
     winograd: Product | None
-    place: tuple[float, ...]
+    position: tuple[float, ...]
 
 
 def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
@@ -161,7 +161,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         row_bytes=shape["n"] * item if rows else 0.0,
         products=_flat(shape) if family == "convolution" else products,
         winograd=_winograd(shape) if family == "convolution" and case.dtype == "fp32" and shape["r"] == 3 else None,
-        place=_place(shape, family, listed, moved),
+        position=_position_of(shape, family, listed, moved),
     )
 
 
@@ -223,7 +223,7 @@ def _winograd(shape: Shape) -> Product:
     return Product(16, tiles, shape["o"], shape["c"])
 
 
-def _place(shape: Shape, family: Family, products: Sequence[Product], moved: float) -> tuple[float, ...]:
+def _position_of(shape: Shape, family: Family, products: Sequence[Product], moved: float) -> tuple[float, ...]:
     if family == "convolution":  # kernels of another reach are other kernels
         return _log2(shape["c"]), _log2(shape["o"]), _log2(shape["h"]) + 3 * shape["r"], _log2(shape["b"])
     if family in ("layer_norm", "softmax"):
@@ -250,7 +250,7 @@ class Batch:
 
     def __init__(self, rows: Sequence[GpuCall], kinds: Sequence[Calls] | None = None) -> None:
         self._kinds = kinds
-        self.chosen: tuple[int, ...] = ()  # the places of the rows in a larger batch
+        self.chosen: tuple[int, ...] = ()  # the indices of the rows in a larger batch
         rows = self.rows = tuple(row for row in rows for _ in kinds or (row.calls,))
         self._numbers: dict[str, Numbers] = {}
         self._codes: dict[str, Codes] = {}
@@ -281,9 +281,9 @@ class Batch:
         return self._codes[name]
 
     @cached_property
-    def places(self) -> Numbers:
+    def positions(self) -> Numbers:
         """What the shape of each call is like, (calls, 4)."""
-        return np.array([row.place for row in self.rows], dtype=np.float64).reshape(-1, 4)
+        return np.array([row.position for row in self.rows], dtype=np.float64).reshape(-1, 4)
 
     @cached_property
     def hardware(self) -> Numbers:
@@ -322,5 +322,5 @@ def _different(texts: Sequence[str]) -> tuple[tuple[str, ...], Indices]:
     """Return the different texts, and which of them each is."""
     if len(texts) == 1:
         return tuple(texts), np.zeros(1, dtype=np.intp)
-    names, places = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
-    return tuple(names.tolist()), places
+    names, inverse = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
+    return tuple(names.tolist()), inverse

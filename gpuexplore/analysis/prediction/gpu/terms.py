@@ -213,15 +213,15 @@ def _winograd_bytes(batch: Batch) -> Numbers:
     return found
 
 
-def _tiled(batch: Batch, known: Coefficients, places: Indices, products: Numbers, *, rate: Numbers) -> Numbers:
-    """Return the seconds of each product, (products, 4), of the calls at `places`, in its best tiles."""
+def _tiled(batch: Batch, known: Coefficients, calls: Indices, products: Numbers, *, rate: Numbers) -> Numbers:
+    """Return the seconds of each product, (products, 4), of the calls at these indices, in its best tiles."""
     number, rows, columns, terms_of_sum = (products[:, axis, None] for axis in range(4))
-    multiprocessors = batch.numbers("multiprocessors")[places, None]
-    each = rate[places, None] / multiprocessors
-    by_clock = USUAL_CLOCK_HZ / batch.numbers("clock_hz")[places, None]
-    start = np.exp(_of_members(known, "start_s", batch))[places, None] * by_clock
+    multiprocessors = batch.numbers("multiprocessors")[calls, None]
+    each = rate[calls, None] / multiprocessors
+    by_clock = USUAL_CLOCK_HZ / batch.numbers("clock_hz")[calls, None]
+    start = np.exp(_of_members(known, "start_s", batch))[calls, None] * by_clock
     reuse = TILE_ROWS * TILE_COLUMNS / (TILE_ROWS + TILE_COLUMNS)
-    small = np.exp(_of_members(known, "small_tiles", batch))[places, None]
+    small = np.exp(_of_members(known, "small_tiles", batch))[calls, None]
     speed = each / (1 + 32 * small * (1 / reuse - 1 / LARGEST_REUSE))
     tiles = number * np.ceil(rows / TILE_ROWS) * np.ceil(columns / TILE_COLUMNS)
     best = np.full(len(products), np.inf)

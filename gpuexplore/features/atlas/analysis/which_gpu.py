@@ -218,10 +218,10 @@ def ranked(choices: Iterable[GpuChoice], by: str = "time") -> tuple[GpuChoice, .
     order = next((order for order in ORDERS if order == by), None)
     if order is None:
         raise InvalidInput.of("order", by, ORDERS)
-    return tuple(sorted(choices, key=lambda choice: _place(choice, ORDERS[order](choice))))
+    return tuple(sorted(choices, key=lambda choice: _sort_key(choice, ORDERS[order](choice))))
 
 
-def _place(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float]:
+def _sort_key(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float]:
     return (value is None, choice.found.fits is False, value or 0.0)
 
 

@@ -96,11 +96,11 @@ def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ..
     """Return what is to be measured on `devices` for the checks of a claim; none of a check that lacks a device."""
     found: dict[Experiment, None] = {}
     for check in claim.checks:
-        places = [next((device for device in devices if _suits(device, side, claim)), None) for side in check.sides]
-        if None in places:
+        chosen = [next((device for device in devices if _suits(device, side, claim)), None) for side in check.sides]
+        if None in chosen:
             continue
-        for device in dict.fromkeys(place for place in places if place is not None):
-            sides = [side for side, place in zip(check.sides, places, strict=True) if place == device]
+        for device in dict.fromkeys(device_of_side for device_of_side in chosen if device_of_side is not None):
+            sides = [side for side, device_of_side in zip(check.sides, chosen, strict=True) if device_of_side == device]
             names = tuple(dict.fromkeys(side.implementation for side in sides))
             dtypes = tuple(dict.fromkeys(side.dtype for side in sides))
             found[Experiment(check.operation, (check.shape,), dtypes, names, (device.id,), check.options)] = None

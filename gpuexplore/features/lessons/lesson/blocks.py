@@ -23,7 +23,7 @@ from gpuexplore.features.lessons.lesson.figure import LessonFigure, Undefined, f
 # Text of a lesson: Markdown without HTML, with figures in double braces, like ``{{ time(size=512) }}``.
 
 
-PLACE = re.compile(r"\{\{([^{}]*)\}\}")
+FIGURE = re.compile(r"\{\{([^{}]*)\}\}")
 HTML = re.compile(r"<[A-Za-z/!?][^\n]{0,40}")
 WITH_INTERVAL = "±"  # behind an expression: its interval is said too
 UNKNOWN = "—"
@@ -44,10 +44,10 @@ class Prose:
         """
         if found := HTML.search(text):
             raise InvalidInput.of("text", found.group(), "Markdown without HTML")
-        parts = PLACE.split(text.strip())
+        parts = FIGURE.split(text.strip())
         if any("{{" in part or "}}" in part for part in parts[::2]):
             raise InvalidInput.of("text", text.strip()[:60], "figures in double braces, like {{ time(size=512) }}")
-        return cls(tuple(_figure(part) if place % 2 else part for place, part in enumerate(parts)))
+        return cls(tuple(_figure(part) if index % 2 else part for index, part in enumerate(parts)))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

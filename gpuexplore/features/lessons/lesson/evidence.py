@@ -132,15 +132,15 @@ def names_of(
     Args:
         step: of a lesson.
         devices: of this machine.
-        measured: what came of each of `tasks`, by its place; what is not there has not been measured.
+        measured: what came of each of `tasks`, by its index; what is not there has not been measured.
         tasks: `work.tasks_of` the step.
 
     Raises:
         InvalidInput: a block that is computed asks for what does not exist.
     """
     rows: list[QuantityRow] = []
-    for place, task in enumerate(tasks):
-        rows += _rows_of_task(task, measured.get(place), devices)
+    for index, task in enumerate(tasks):
+        rows += _rows_of_task(task, measured.get(index), devices)
     for block in step.of(*COMPUTED):
         rows += computed_rows(block, devices)
     return StepNames(tuple(rows), facts_of(devices))

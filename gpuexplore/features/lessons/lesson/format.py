@@ -41,7 +41,7 @@ class LessonStep:
     """One step of a lesson.
 
     Attributes:
-        letter: its place, as links name it.
+        letter: its position, as links name it.
         parts: text and blocks in their order, each with the line it begins in.
     """
 
@@ -70,7 +70,7 @@ class Lesson:
         rows: of the notebooks it does right.
         borrows: steps of other lessons that come first, as ``lesson/letter``.
         digest: of its text: answers belong to one version of a lesson.
-        order: its place among the lessons; None for an instructor's own.
+        order: its position among the lessons; None for an instructor's own.
     """
 
     name: str

@@ -166,7 +166,7 @@ def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
     """Return what may be said after a check: the blocks `say` up to the next check."""
     parts = step.of(CheckBlock, SayBlock)
     behind = parts[parts.index(check) + 1 :]
-    until = next((place for place, part in enumerate(behind) if isinstance(part, CheckBlock)), len(behind))
+    until = next((position for position, part in enumerate(behind) if isinstance(part, CheckBlock)), len(behind))
     return tuple(part for part in behind[:until] if isinstance(part, SayBlock))
 
 

@@ -29,7 +29,7 @@ class StepRuns:
     """What there is of the runs of a step.
 
     Attributes:
-        runs: by the place of their task.
+        runs: by the index of their task.
         lost: ids that are not there any more.
     """
 
@@ -48,9 +48,9 @@ class StepRuns:
 
     @property
     def measured(self) -> dict[int, Measured]:
-        """What came of them so far, by place."""
-        found = {place: _measured(run) for place, run in self.runs.items()}
-        return {place: measured for place, measured in found.items() if measured}
+        """What came of them so far, by index."""
+        found = {index: _measured(run) for index, run in self.runs.items()}
+        return {index: measured for index, measured in found.items() if measured}
 
     @property
     def finished_utc(self) -> str | None:
@@ -61,11 +61,11 @@ class StepRuns:
 def found_runs(ids: Sequence[str | None], tasks: Sequence[StepTask]) -> StepRuns:
     """Return the runs of a step by their ids."""
     runs, lost = dict[int, AnyRun](), []
-    for place, (run_id, task) in enumerate(zip(ids, tasks, strict=False)):
+    for index, (run_id, task) in enumerate(zip(ids, tasks, strict=False)):
         if run_id is None or task.work is None:
             continue
         try:
-            runs[place] = fetch_activity(run_id) if isinstance(task.work, Activity) else fetch(run_id)
+            runs[index] = fetch_activity(run_id) if isinstance(task.work, Activity) else fetch(run_id)
         except NotFound:
             lost.append(run_id)
     return StepRuns(runs, tuple(lost))

@@ -200,13 +200,13 @@ def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
 
 
 def _again(lesson: Lesson, step: LessonStep, tasks: Sequence[StepTask], *, answer: Answer, key: str) -> None:
-    place = (lesson.name, lesson.digest, step.letter)
+    asked = (lesson.name, lesson.digest, step.letter)
     with st.container(horizontal=True):
         if any(task.work for task in tasks) and st.button(
             "Measure again", icon=":material/refresh:", key=f"{key}.again"
         ):
             try:
-                store().add_answer(owner(), place, guesses=answer.guesses, runs=submit(tasks, join=False))
+                store().add_answer(owner(), asked, guesses=answer.guesses, runs=submit(tasks, join=False))
             except GpuExploreError as error:
                 show_problem(error)
                 return

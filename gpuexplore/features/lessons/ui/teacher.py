@@ -101,12 +101,12 @@ def _show_spread(guess: GuessBlock, made: Sequence[str | None]) -> None:
     counts: Mapping[str | None, int] = Counter(made)
     rows = [
         {"Guess": guessed(guess, {guess.id: answer}), "Learners": counts[answer]}
-        for answer in sorted(counts, key=lambda answer: _place(guess, answer))
+        for answer in sorted(counts, key=lambda answer: _sort_key(guess, answer))
     ]
     table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(made)} learners")
 
 
-def _place(guess: GuessBlock, answer: str | None) -> tuple[bool, float, str]:
+def _sort_key(guess: GuessBlock, answer: str | None) -> tuple[bool, float, str]:
     """Return by what guesses are sorted: numbers by size, choices by their words, none at the end."""
     return answer is None, 0.0 if guess.choices else float(answer or 0), answer or ""
 

@@ -149,15 +149,15 @@ def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:
 
 def _show_ways(lesson: Lesson, letters: list[str], letter: str, *, is_answered: bool) -> None:
     """Offer the step before and the one behind."""
-    place = letters.index(letter)
+    index = letters.index(letter)
     with st.container(horizontal=True):
-        if place and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
-            _open(lesson.name, letters[place - 1])
-        if place + 1 < len(letters):
+        if index and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
+            _open(lesson.name, letters[index - 1])
+        if index + 1 < len(letters):
             kind: Kind = "primary" if is_answered else "secondary"
             label = "Next step" if is_answered else "Skip this step"
             if st.button(label, icon=":material/arrow_forward:", type=kind, key="lesson.next"):
-                _open(lesson.name, letters[place + 1])
+                _open(lesson.name, letters[index + 1])
         elif (
             is_answered
             and len(letters) == len(lesson.steps)

@@ -20,7 +20,7 @@ class ModelLayer:
     """One layer as it was typed.
 
     Attributes:
-        line: its place in the text, from 1.
+        line: its number in the text, from 1.
         kind: a key of KINDS.
         sizes: the numbers behind its name, e.g. ``3x224x224``.
         settings: by name, with the defaults of its kind.
@@ -181,8 +181,8 @@ def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     result = tape.record([value], (tokens, width), How(keeps="inputs", weights=[table], itemsize=tape.itemsize))
     if not positions:
         return result
-    places = tape.weight(positions * width)
-    return tape.record([result], result.shape, How(weights=[places], passes_gradient=True))
+    embeddings = tape.weight(positions * width)
+    return tape.record([result], result.shape, How(weights=[embeddings], passes_gradient=True))
 
 
 def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:

@@ -75,10 +75,10 @@ def parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...]
 
 
 def _repeated(lines: Sequence[_Line], source: str, depth: int) -> Iterator[_Line]:
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        place += 1
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
         if line.words[0] == "end":
             raise _error(source, line, "`end` after a `repeat`")
         if line.words[0] != "repeat":
@@ -87,20 +87,20 @@ def _repeated(lines: Sequence[_Line], source: str, depth: int) -> Iterator[_Line
         count = read_whole(line.words[1]) if len(line.words) == 2 else None
         if not count or count > MOST_LAYERS or depth == 0:
             raise _error(source, line, f"`repeat N` with N from 1 to {MOST_LAYERS:,}, at most {MOST_DEPTH} deep")
-        stop = _end_of(lines, place, line, source)
+        stop = _end_of(lines, index, line, source)
         for _ in range(count):
-            yield from _repeated(lines[place:stop], source, depth - 1)
-        place = stop + 1
+            yield from _repeated(lines[index:stop], source, depth - 1)
+        index = stop + 1
 
 
 def _end_of(lines: Sequence[_Line], start: int, opening: _Line, source: str) -> int:
     depth = 1
-    for place in range(start, len(lines)):
-        depth += {"repeat": 1, "end": -1}.get(lines[place].words[0], 0)
+    for index in range(start, len(lines)):
+        depth += {"repeat": 1, "end": -1}.get(lines[index].words[0], 0)
         if depth == 0:
-            if place == start:
+            if index == start:
                 break
-            return place
+            return index
     raise _error(source, opening, "layers behind `repeat`, and an `end` behind them")
 
 

@@ -30,7 +30,7 @@ class Moment:
     """What is in memory while a step runs, by kind, whatever the batch is."""
 
     phase: str
-    place: int
+    layer_index: int
     layer: str
     sizes: Mapping[str, Size] = field(hash=False)
     total: Size
@@ -80,7 +80,7 @@ def _segments(tape: Tape, count: int) -> list[tuple[int, int, bool]]:
     if count > len(items):
         raise InvalidInput.of("checkpoints", count, f"whole numbers from 0 to {len(items)}, the layers to cut between")
     length = len(items) // count
-    cuts = [items[place * length] for place in range(count)]
+    cuts = [items[layer_index * length] for layer_index in range(count)]
     return [(start, stop, stop != steps) for start, stop in zip(cuts, [*cuts[1:], steps], strict=True)]
 
 
@@ -104,10 +104,10 @@ class _TrainingStep:
     def _drop(self, kind: str, size: Size) -> None:
         self._sizes[kind] -= size
 
-    def _moment(self, phase: str, place: int, further: Size = NOTHING) -> Moment:
+    def _moment(self, phase: str, layer_index: int, further: Size = NOTHING) -> Moment:
         sizes = {**self._sizes, "temporary": self._sizes["temporary"] + further}
-        layer = self._tape.layers[place] if place >= 0 else ""
-        return Moment(phase, place, layer, sizes, sum(sizes.values(), NOTHING))
+        layer = self._tape.layers[layer_index] if layer_index >= 0 else ""
+        return Moment(phase, layer_index, layer, sizes, sum(sizes.values(), NOTHING))
 
     def forward(self, segments: Sequence[tuple[int, int, bool]]) -> Iterator[Moment]:
         """Run every step; of a checkpointed segment only the input stays."""
@@ -122,7 +122,9 @@ class _TrainingStep:
 
         PyTorch stops as soon as all is there: `set_checkpoint_early_stop` of torch.utils.checkpoint.
         """
-        last = max((place for place in range(start, stop) if self._tape.steps[place].kept), default=start - 1)
+        last = max(
+            (layer_index for layer_index in range(start, stop) if self._tape.steps[layer_index].kept), default=start - 1
+        )
         if last >= start:
             yield from self._run_again(start, last)
         self._forget_copies()
@@ -272,7 +274,7 @@ class _TrainingStep:
     def _sum_up(self, weight: int, size: Size, *, is_view: bool) -> Size:
         """Add a gradient to the sum for a weight that several steps use; return what that takes for a moment.
 
-        The first one waits for the others. That of a product is transposed, a view: no sum is made in its place
+        The first one waits for the others. That of a product is transposed, a view: no sum is made in it
         (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp), but in a third tensor.
         """
         if weight not in self._summed:

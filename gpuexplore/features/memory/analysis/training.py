@@ -147,7 +147,9 @@ def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePo
         InvalidInput: together they take more than MOST_BYTES.
     """
     points = []
-    for (phase, _, layer), group in groupby(moments, key=lambda moment: (moment.phase, moment.place, moment.layer)):
+    for (phase, _, layer), group in groupby(
+        moments, key=lambda moment: (moment.phase, moment.layer_index, moment.layer)
+    ):
         largest = max(group, key=lambda moment: moment.total.at(micro_batch))
         by_kind = {kind: size.at(micro_batch) for kind, size in largest.sizes.items()}
         points.append(TimelinePoint(phase, layer, by_kind))

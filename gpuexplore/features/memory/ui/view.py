@@ -121,13 +121,13 @@ def layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[d
     return [
         {
             "Layer": label,
-            "Parameters": parameters[place],
-            "Output": outputs[place],
-            "Kept for backward": kept[place],
-            "What is kept": words[place],
+            "Parameters": parameters[index],
+            "Output": outputs[index],
+            "Kept for backward": kept[index],
+            "What is kept": words[index],
         }
-        for place, label in enumerate(tape.layers)
-        if place in outputs
+        for index, label in enumerate(tape.layers)
+        if index in outputs
     ]
 
 

@@ -180,7 +180,7 @@ class Mistake:
         demonstrate: makes it on purpose beside the right way, within about five seconds.
         live_on: the kinds of devices on which the two values are measured or emulated; empty where they are computed.
         elsewhere: why they are not measured on other kinds of devices.
-        instead: what is shown there in place of a measurement, e.g. what others published; None: nothing.
+        instead: what is shown there instead of a measurement, e.g. what others published; None: nothing.
     """
 
     name: str

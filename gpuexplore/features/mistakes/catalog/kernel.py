@@ -89,7 +89,7 @@ GRID_FLOOR = Mistake(
 )
 
 
-# The kernel adds to its output in place of writing it, so each timed call changes the answer.
+# The kernel adds to its output instead of writing it, so each timed call changes the answer.
 ADDED_LENGTH = 100_000
 ADDED_CALLS = 10
 

@@ -21,7 +21,7 @@ Procedure = Callable[[], float]  # follows one way of measuring, and returns the
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Figures of the wrong way and of the right one; figures at the same place come from one round."""
+    """Figures of the wrong way and of the right one; figures of one index come from one round."""
 
     wrong: tuple[float, ...]
     right: tuple[float, ...]

@@ -100,7 +100,7 @@ class StepRefused(InvalidInput):
         self.view_refused = cause if isinstance(cause, ViewRefused) else None
 
     def repaired(self, call: str) -> str:
-        """Return the expression with `call` in place of the step that was refused."""
+        """Return the expression with `call` instead of the step that was refused."""
         expression, start = self.chain.expression, self.position - 1
         return expression[:start] + call + expression[start + len(self.refused) :]
 

@@ -121,9 +121,9 @@ def has_overlap(view: TensorView) -> bool:
 def _sorted(view: TensorView) -> list[int]:
     """Return the axes from the one that runs fastest, by an insertion sort that passes over ambiguous pairs."""
     order = list(reversed(range(view.axes)))
-    for place in range(1, len(order)):
-        moved = place
-        for below in reversed(range(place)):
+    for i in range(1, len(order)):
+        moved = i
+        for below in reversed(range(i)):
             found = _compare(view, order[below], order[moved])
             if found < 0:
                 break

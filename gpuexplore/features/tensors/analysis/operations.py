@@ -185,14 +185,14 @@ def _select(view: TensorView, axis: int, index: int) -> ChainStep:
 def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
     if not view.axes:
         raise InvalidInput.of("narrow of", "a scalar", "tensors with an axis")
-    place = axis_of(view, axis)
-    available = view.shape[place]
+    dim = axis_of(view, axis)
+    available = view.shape[dim]
     if not -available <= start <= available:
         raise InvalidInput.of("start", start, f"{-available} to {available}")
     first = start + available if start < 0 else start
     if not 0 <= length <= available - first:
         raise InvalidInput.of("length", length, f"0 to {available - first}")
-    return ChainStep(narrowed(view, place, first, count=length))
+    return ChainStep(narrowed(view, dim, first, count=length))
 
 
 def _matmul(view: TensorView, other: TensorView) -> ChainStep:

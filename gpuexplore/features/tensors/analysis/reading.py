@@ -82,13 +82,13 @@ def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | N
     lines = sum(_lines(view, range(start, min(start + size, count)), itemsize_bytes, line) for start in first)
     contiguous = -(-count * itemsize_bytes // line) * line
     axes = _axes(view, itemsize_bytes)
-    reused = [place for place, (_, stride) in enumerate(axes) if stride < line]
+    reused = [at for at, (_, stride) in enumerate(axes) if stride < line]
     return ReadTraffic(
         count * itemsize_bytes,
         contiguous,
         lines * groups / looked_at * line,
         least_bytes=line * _least_lines(axes, itemsize_bytes, line),
-        kept_bytes=max((line * _least_lines(axes[place + 1 :], itemsize_bytes, line) for place in reused), default=0),
+        kept_bytes=max((line * _least_lines(axes[at + 1 :], itemsize_bytes, line) for at in reused), default=0),
         is_counted=groups == looked_at,
     )
 

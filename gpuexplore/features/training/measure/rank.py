@@ -62,7 +62,7 @@ class RankTeam:
     def __init__(self, setup: Setup, device: Device, directory: Path) -> None:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
         self._setup, self._device, self._directory = setup, device, directory
-        self._place = self._own_device()
+        self._torch_device = self._own_device()
         self._batch_of = batches_of(setup)
         self._alone = {name: self._learner(name) for name in setup.modes} if self.rank == 0 else {}
         self._together = {f"{name} × {self.count}": self._member(name) for name in setup.modes}
@@ -94,12 +94,14 @@ class RankTeam:
         return f"cuda:{self.rank}"
 
     def _learner(self, mode: str, part: RankShare | None = None) -> Learner:
-        return Learner(self._setup, mode, self._place, clock=perf_counter_ns, part=part)
+        return Learner(self._setup, mode, self._torch_device, clock=perf_counter_ns, part=part)
 
     def _member(self, mode: str) -> Learner:
         def distributed(network: Network) -> torch.nn.Module:
-            places = [self.rank] if self._device.kind == "cuda" else None
-            return torch.nn.parallel.DistributedDataParallel(network, device_ids=places, gradient_as_bucket_view=True)
+            device_ids = [self.rank] if self._device.kind == "cuda" else None
+            return torch.nn.parallel.DistributedDataParallel(
+                network, device_ids=device_ids, gradient_as_bucket_view=True
+            )
 
         return self._learner(mode, RankShare(self.rank, self.count, distributed))
 
@@ -107,8 +109,8 @@ class RankTeam:
         return [f"{self._setup.modes[0]} DataParallel"] if self._device.kind == "cuda" else []
 
     def _data_parallel(self) -> Learner:
-        places = list(range(self.count))
-        part = RankShare(wrap=lambda network: torch.nn.DataParallel(network, device_ids=places))
+        device_ids = list(range(self.count))
+        part = RankShare(wrap=lambda network: torch.nn.DataParallel(network, device_ids=device_ids))
         return self._learner(self._setup.modes[0], part)
 
     def _in_turns(self) -> str | None:
@@ -132,7 +134,7 @@ class RankTeam:
         dist.barrier()
         if name in self._together:
             step = self._together[name].step(samples, labels)
-            loss = torch.tensor(step.loss / self.count, dtype=torch.float64, device=self._place)
+            loss = torch.tensor(step.loss / self.count, dtype=torch.float64, device=self._torch_device)
             dist.all_reduce(loss)
             return LearnedStep(loss.item(), step.time_s, step.phases_s, step.scale, step.skipped)
         if self.rank == 0:
@@ -142,13 +144,13 @@ class RankTeam:
     def _verdict(self, took_s: float) -> int:
         """Return what rank 0 decides for all: 0 to go on, 1 that the time is up, 2 that it was cancelled."""
         word = 2 if (self._directory / STOP).exists() else int(took_s > MOST_SECONDS)
-        told = torch.tensor(word, device=self._place)
+        told = torch.tensor(word, device=self._torch_device)
         dist.broadcast(told, 0)
         return int(told.item())
 
     def _all_reduce_s(self) -> list[float]:
         """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing beside it."""
-        gradients = torch.ones(self._setup.model.parameters, device=self._place)
+        gradients = torch.ones(self._setup.model.parameters, device=self._torch_device)
         times_s = []
         for _ in range(FIRST_REDUCTIONS + REDUCTIONS):
             dist.barrier()

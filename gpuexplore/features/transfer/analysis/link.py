@@ -154,7 +154,7 @@ def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memor
 def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
     """Return predicted transfers of each size from either memory, in the form of measured ones, named as predicted.
 
-    The interval in place of the 95 % interval is the 90 % prediction interval; none without a peak.
+    The interval instead of the 95 % interval is the 90 % prediction interval; none without a peak.
     """
     if path.bytes_per_s is None:
         return ()
@@ -178,8 +178,8 @@ def _between(byte_count: float, readings: Sequence[TransferReading]) -> TimeSpan
         return spans[0]
     if byte_count >= sizes[-1]:
         return spans[-1].times(byte_count / sizes[-1])
-    place = bisect_right(sizes, byte_count)
-    return interpolated(byte_count, (sizes[place - 1], spans[place - 1]), (sizes[place], spans[place]))
+    index = bisect_right(sizes, byte_count)
+    return interpolated(byte_count, (sizes[index - 1], spans[index - 1]), (sizes[index], spans[index]))
 
 
 def interpolated(at: float, left: tuple[float, TimeSpan], right: tuple[float, TimeSpan]) -> TimeSpan:

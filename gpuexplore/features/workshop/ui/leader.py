@@ -63,9 +63,9 @@ def _show_progress(facts: RoomFacts) -> None:
     rows = []
     for each in people:
         row: dict[str, object] = {"Name": each.name, "Joined (UTC)": each.joined_utc[11:16], "Here": _seen(each.seen_s)}
-        for place, column in enumerate(columns, start=len(facts.columns) - len(columns) + 1):
+        for task_number, column in enumerate(columns, start=len(facts.columns) - len(columns) + 1):
             standing = states[column.key].get(each.number)
-            row[f"{place}. {column.title}"] = "" if standing is None else _said(standing.state, standing.outcome)
+            row[f"{task_number}. {column.title}"] = "" if standing is None else _said(standing.state, standing.outcome)
         rows.append(row)
     table_of(rows, {}).show(alt=f"Table of {len(people)} participants, with how far each is")
 
@@ -285,10 +285,10 @@ def _offer_steps(room: Room, column: Column, task: RoomTask) -> None:
     lesson, step = column.lesson, column.step
     if lesson is None or step is None or task.settings.get("step") == ALL_STEPS:
         return
-    place = lesson.steps.index(step) + 1
+    step_number = lesson.steps.index(step) + 1
     with st.container(horizontal=True):
-        if place < len(lesson.steps):
-            following = lesson.steps[place]
+        if step_number < len(lesson.steps):
+            following = lesson.steps[step_number]
             if st.button(
                 f"Open step {following.letter}: {plain(following.title)}",
                 icon=":material/arrow_forward:",
@@ -330,8 +330,8 @@ def _settings(kind: GoalKind) -> dict[str, str]:
 def _field(kind: GoalKind, setting: Setting, column: "st.delta_generator.DeltaGenerator") -> str:
     key = f"rooms.give.{kind.name}.{setting.name}"
     if setting.choices:
-        place = setting.choices.index(setting.default)
-        return str(column.selectbox(setting.title, setting.choices, index=place, key=key))
+        default = setting.choices.index(setting.default)
+        return str(column.selectbox(setting.title, setting.choices, index=default, key=key))
     return str(column.text_input(setting.title, setting.default, max_chars=40, key=key))
 
 

@@ -104,8 +104,8 @@ def _show_head(room: Room, facts: RoomFacts, column: Column | None, *, address: 
 def _next_step(column: Column | None) -> str:
     if column is None or column.lesson is None or column.step is None:
         return ""
-    place = column.lesson.steps.index(column.step) + 1
-    return column.lesson.steps[place].title if place < len(column.lesson.steps) else ""
+    step_number = column.lesson.steps.index(column.step) + 1
+    return column.lesson.steps[step_number].title if step_number < len(column.lesson.steps) else ""
 
 
 def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
