@@ -1,4 +1,4 @@
-"""Work for a device that is no sweep of an operation: a mistake beside the right way, a training, an error provoked.
+"""Work for a device that is no sweep of an operation: a mistake next to the right way, a training, an error provoked.
 
 It waits in the same queue as runs, for it needs the same devices; what it observes is kept apart from results, so that
 no comparison, peak, history or chart of results ever reads it.

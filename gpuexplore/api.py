@@ -127,7 +127,7 @@ def measure(
     isolated: bool = True,
     **about: Any,
 ) -> Outcome:
-    """Measure a function of your own, beside others, by the rules of `run`: checked first, a wrong one is never timed.
+    """Measure a function of your own, with others, by the rules of `run`: checked first, a wrong one is never timed.
 
         gx.measure(my_softmax, [x], operation="softmax", against=["torch", "numpy"])
         gx.measure(f, [x, y], reference=f64, flops=2 * x.size, against=[g])

@@ -1,4 +1,4 @@
-"""Two runs beside each other, case by case: one ratio with its interval, what follows from it, and what else differs.
+"""Comparison of two runs, case by case: one ratio with its interval, what follows from it, and what else differs.
 
 The interval of a ratio holds what samples vary by, what disturbed them, and by how much times vary from one process to
 the next on that machine: two runs are two processes. Where a result does not say the last, what is assumed of a shared
@@ -19,7 +19,7 @@ from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_
 from gpuexplore.devices.identity import same_device
 from gpuexplore.measure.conditions.spread_log import length_of, prior
 
-# What is not the same in two runs beside their times, and could explain these.
+# What is not the same in two runs apart from their times, and could explain these.
 
 
 CLOCK_CHANGED = 1.03  # a clock moves while it is read

@@ -1,4 +1,4 @@
-"""The values of an analysis: what results are compared with, what is known beside them, and what follows from them.
+"""The values of an analysis: what results are compared with, what else is known, and what follows from them.
 
 `gpuexplore.analysis.run.analyze` makes them, once for a run; charts, tables, files and sentences only read them.
 """
@@ -81,18 +81,18 @@ class CustomPeaks:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known beside the results of a run.
+    """What is known apart from the results of a run.
 
     Attributes:
         custom_peaks: what a user entered, by the key of the device (`gpuexplore.devices.identity.device_key`).
         earlier: measured results, of these devices or others, that a measured ceiling may be taken from.
-        beside: results of a recording that are shown beside those of the run.
+        recorded: results of a recording that are shown with those of the run.
         origin: where the results of the run come from.
     """
 
     custom_peaks: Mapping[str, CustomPeaks] = field(default_factory=dict, hash=False)
     earlier: tuple[Result, ...] = ()
-    beside: tuple[Result, ...] = ()
+    recorded: tuple[Result, ...] = ()
     origin: Origin = Origin.LIVE
 
     def custom(self, device: Device | None) -> CustomPeaks:
@@ -351,9 +351,9 @@ class RunAnalysis:
 
     Attributes:
         results: every result, in the order given.
-        beside: those of the recording shown beside the run, analyzed the same way.
+        recorded: those of the recording shown with the run, analyzed the same way.
         comparison: what they are compared with, the baseline named; None only where nothing was asked for.
-        context: what was known beside them.
+        context: what else was known.
         largest_shape: the measured shape with the most work; None without a measurement.
         at_largest_shape: the measured results there, the fastest first.
         ties: those of `at_largest_shape` that cannot be separated from the fastest, itself first.
@@ -362,7 +362,7 @@ class RunAnalysis:
     """
 
     results: tuple[AnalyzedResult, ...]
-    beside: tuple[AnalyzedResult, ...]
+    recorded: tuple[AnalyzedResult, ...]
     comparison: Comparison
     context: Context
     largest_shape: Shape | None
@@ -374,7 +374,7 @@ class RunAnalysis:
     @property
     def shown(self) -> tuple[AnalyzedResult, ...]:
         """Every result that charts draw."""
-        return (*self.results, *self.beside)
+        return (*self.results, *self.recorded)
 
     @property
     def fastest(self) -> AnalyzedResult | None:

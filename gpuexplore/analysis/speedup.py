@@ -1,6 +1,6 @@
 """Speedups with their intervals: how many times as fast a result is as its baseline.
 
-A speedup is the ratio of two medians. Implementations of one group are sampled in turns, so sample i of both comes
+A speedup is the ratio of two medians. Implementations of one group are sampled by rounds, so sample i of both comes
 from round i, and the interval of the ratios round by round is free of drift that hits both. Across dtypes or devices
 nothing is paired. What disturbed one of both widens the interval (`gpuexplore.analysis.verdict`).
 """

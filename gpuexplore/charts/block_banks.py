@@ -47,7 +47,7 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
     frame = pd.DataFrame([_box(word, rows.index(word.word // BANKS)) for word in wanted], columns=list(COLUMNS))
     across, down = alt.Scale(domain=[0, BANKS], nice=False), alt.Scale(domain=[len(rows), 0], nice=False)
     starts = "[" + ",".join(str(row * ROW_BYTES) for row in rows) + "]"
-    beside = alt.Axis(
+    left = alt.Axis(
         title="byte", values=[row + 0.5 for row in range(len(rows))], grid=False, domain=False, ticks=False,
         labelExpr=f"{starts}[floor(datum.value)]", tickCount=len(rows),
     )  # fmt: skip
@@ -62,7 +62,7 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
         alt.Chart(frame)
         .mark_rect(strokeWidth=0.5, stroke=EDGE)
         .encode(x=alt.X("bank:Q", scale=across, axis=above), x2="right:Q", y2="bottom:Q", tooltip=words)
-        .encode(y=alt.Y("row:Q", scale=down, axis=beside), color=alt.Color("what:N", scale=COLORS, legend=LEGEND))
+        .encode(y=alt.Y("row:Q", scale=down, axis=left), color=alt.Color("what:N", scale=COLORS, legend=LEGEND))
     )
     labels = (
         alt.Chart(frame)

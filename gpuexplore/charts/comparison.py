@@ -18,7 +18,7 @@ UNTOLD = "cannot be told"
 TOLD = ("faster", "slower", "same", UNTOLD)
 COLORS = ("#00816e", "#c0392b", "#5b7fb5", NEUTRAL)
 MARGIN = 1.05
-FINE = (0.8, 0.9, 1.1, 1.25)  # beside powers of two
+FINE = (0.8, 0.9, 1.1, 1.25)  # next to powers of two
 
 
 def comparison(found: RunComparison) -> alt.LayerChart:

@@ -12,7 +12,7 @@ from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_seconds
 
-LABEL_ROOM = 1.25  # beside the longest bar
+LABEL_ROOM = 1.25  # next to the longest bar
 BOUND_TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
 
 ROW_HEIGHT = 40

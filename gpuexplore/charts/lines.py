@@ -17,7 +17,7 @@ from gpuexplore.charts.series import FADED, color, dash, names_said, present_dty
 GAP = 13.0  # pixels between the middles of two names
 DRAWN = 0.8  # of a chart's height lies between its axes
 CHARACTER = 6.6  # pixels, of the longest name
-BESIDE = 8  # pixels from the point
+LABEL_OFFSET = 8  # pixels from the point
 LONGEST = 18  # characters; for longer names a legend has more room
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
@@ -47,13 +47,13 @@ def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame 
 
 
 def _room_of(labels: pd.DataFrame) -> int:
-    """Return the pixels that the longest name takes beside its point."""
-    return round(CHARACTER * max(map(len, labels["name"]))) + BESIDE + 4
+    """Return the pixels that the longest name takes next to its point."""
+    return round(CHARACTER * max(map(len, labels["name"]))) + LABEL_OFFSET + 4
 
 
 def _end_texts(labels: pd.DataFrame, *, x: alt.X, y: alt.Y, color: alt.Color) -> alt.Chart:
     """Return the layer of the names."""
-    text = alt.Chart(labels).mark_text(align="left", dx=BESIDE, fontSize=12, tooltip=None)
+    text = alt.Chart(labels).mark_text(align="left", dx=LABEL_OFFSET, fontSize=12, tooltip=None)
     encoded: alt.Chart = text.encode(x=x, y=y, color=color, text=alt.Text("name:N"))
     return encoded
 
@@ -113,7 +113,7 @@ def lines(
     """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above.
 
     Points under another condition are short strokes in the colour of their series; those of a first pass or of one
-    sample are hollow. Lines over sizes are named at their ends, beside what is recorded in a legend. Points that
+    sample are hollow. Lines over sizes are named at their ends, next to what is recorded in a legend. Points that
     `in_panel` leaves to other panels only count for the axes.
     """
     order = series_order(analysis.shown)
@@ -148,8 +148,8 @@ def _marks(
     base: alt.Chart, points: pd.DataFrame, picks: Sequence[alt.Parameter], *, over_sizes: bool
 ) -> list[alt.Chart]:
     several = len(present_dtypes(points)) > 1
-    beside = not over_sizes and points["series"].nunique() > 1
-    if beside and several:
+    side_by_side = not over_sizes and points["series"].nunique() > 1
+    if side_by_side and several:
         base = base.encode(xOffset=alt.XOffset("dtype:N", sort=present_dtypes(points)))
     interval = base.mark_rule(strokeWidth=2, tooltip=None, clip=True).encode(
         y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), opacity=_opacity(picks, 0.45)
@@ -160,7 +160,7 @@ def _marks(
     if several:
         line, point = (
             line.encode(strokeDash=dash(points)),
-            point.encode(shape=shape(points, legend=over_sizes or beside)),
+            point.encode(shape=shape(points, legend=over_sizes or side_by_side)),
         )
     return [interval, line, point] if over_sizes else [interval, point]
 

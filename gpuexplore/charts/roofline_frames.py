@@ -56,7 +56,7 @@ class RooflineWindow:
 
 
 def window(roofs: Sequence[Roof], points: Sequence[Point]) -> RooflineWindow:
-    """Return the window that shows every point, every ridge with memory and some of the roofs beside them."""
+    """Return the window that shows every point, every ridge with memory and some of the roofs next to them."""
     shown = [*memory_ridges(roofs).values()]
     shown += [point.intensity for point in points]
     left, right = min([LOWEST_INTENSITY * ROOM, *shown]), ROOM * max([1.0, *shown])
@@ -96,7 +96,7 @@ def flat_roofs(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
 
 
 def ridge_marks(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
-    """Return the ridge points in the window, those with memory larger and with their intensity beside them."""
+    """Return the ridge points in the window, those with memory larger and with their intensity next to them."""
     rows: list[FrameRow] = []
     told: set[str] = set()
     for (compute, bandwidth), intensity in ridges(roofs).items():

@@ -1,4 +1,4 @@
-"""One time against several peaks: the share of each as a bar, so that a promise stands beside a datasheet."""
+"""One time against several peaks: the share of each as a bar, so that a promise is compared with a datasheet."""
 
 from collections.abc import Sequence
 

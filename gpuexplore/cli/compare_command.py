@@ -1,4 +1,4 @@
-"""`gpuexplore compare`: two runs beside each other, for a reader, a pull request or a CI job."""
+"""`gpuexplore compare`: a comparison of two runs, for a reader, a pull request or a CI job."""
 
 import argparse
 

@@ -53,7 +53,7 @@ def _restore(arguments: argparse.Namespace) -> int:
 
 
 def _put_back(lesson: Path, content: bytes, moment: str) -> None:
-    """Write a lesson; another one of its name is kept beside it."""
+    """Write a lesson; another one of its name is kept under another name."""
     lesson.parent.mkdir(parents=True, exist_ok=True)
     if lesson.exists():
         if lesson.read_bytes() == content:

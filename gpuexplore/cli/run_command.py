@@ -168,8 +168,8 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
     Raises:
         Interrupted: by Ctrl-C, when something was measured already.
     """
+    from gpuexplore.cli.device_locking import report_lock_holder
     from gpuexplore.cli.output import ProgressLine
-    from gpuexplore.cli.turns import say_who_is_waited_for
 
     results: dict[Case, Result] = {}
     progress = ProgressLine(len(experiment.cases()))
@@ -182,7 +182,7 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
     try:
         for device in devices:
             if device.id in experiment.devices:
-                say_who_is_waited_for(device)
+                report_lock_holder(device)
         for batch in batches_of(experiment.cases()):
             engine.measure(batch, take, lambda: False)
     except KeyboardInterrupt as error:

@@ -107,8 +107,8 @@ def print_mix(mix: Mix, loop: Loop | None) -> None:
         )
     if mix.tensor:
         apart = [f"{count} {name}" for name, count in mix.ordinary.items()]
-        beside = f"; {' and '.join(apart)} run on the ordinary units" if apart else ""
-        print(f"{mix.tensor} of {mix.instructions} instructions use the tensor cores{beside}")
+        ordinary_units = f"; {' and '.join(apart)} run on the ordinary units" if apart else ""
+        print(f"{mix.tensor} of {mix.instructions} instructions use the tensor cores{ordinary_units}")
     if moved := [f"{count} {name}" for name, count in (*mix.loads.items(), *mix.stores.items())]:
         print(f"loads and stores by bits per thread: {', '.join(moved)}")
 

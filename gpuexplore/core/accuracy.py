@@ -6,7 +6,7 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class WorstElement:
-    """The element of an output that is furthest from the reference, beside what rounding explains there.
+    """The element of an output that is furthest from the reference, and what rounding explains there.
 
     Attributes:
         where: its index, e.g. `[17, 4095]`; of several that were summed with random signs, the range they are in.

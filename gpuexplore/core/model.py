@@ -218,7 +218,7 @@ class Case:
 
     @property
     def group(self) -> tuple[str, Shape, str, str, Options]:
-        """What the implementations that are sampled in turns have in common."""
+        """What the implementations that are sampled in the same rounds have in common."""
         return (self.operation, self.shape, self.dtype, self.device, self.options)
 
 

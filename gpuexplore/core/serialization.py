@@ -1,4 +1,4 @@
-"""Turns the frozen values into JSON and back, by their type hints: one codec for all of them."""
+"""JSON of the frozen values and back, by their type hints: one codec for all of them."""
 
 import types
 from base64 import b64decode, b64encode
@@ -41,7 +41,7 @@ def _encoded_members(kind: Any) -> tuple[tuple[str, Any], ...] | None:
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """Return the value of type `kind` that `encode` turned into `data`; unknown keys are ignored.
+    """Return the value of type `kind` that `encode` made `data` of; unknown keys are ignored.
 
     Raises:
         KeyError, TypeError, ValueError, InvalidInput: the data are not of that type.

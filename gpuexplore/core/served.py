@@ -1,4 +1,4 @@
-"""Where what the web server serves lies: beside the package in a checkout, inside it where a wheel was installed."""
+"""Paths of what the web server serves: next to the package in a checkout, inside it where a wheel was installed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Times of a case and beside it: the same call under another condition, and the parts of a call."""
+"""Times of a case and related ones: the same call under another condition, and the parts of a call."""
 
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -59,7 +59,7 @@ class Phase(_Timed):
 class Measurement:
     """Raw samples in seconds per call, in the order of the rounds, and the first call apart.
 
-    The implementations of a group take their rounds in turns, so ratios can be paired.
+    The implementations of a group alternate within each round, so ratios can be paired.
 
     Attributes:
         first_call_s: None is unknown, as in files of other harnesses.

@@ -20,7 +20,7 @@ _BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 # Control characters, but for tabs and line ends; and halves of a surrogate pair, which no database stores.
 _UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TERMINAL_COMMANDS = re.compile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|[@-Z\\\\-_])")  # ECMA-48
-_TURNS_TEXT_ROUND = re.compile("[\u202a-\u202e\u2066-\u2069]")  # what follows is read from right to left
+_BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # what follows is read from right to left
 REPLACEMENT = "\ufffd"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
 
@@ -69,7 +69,7 @@ def readable(text: str, longest: int | None = None) -> str:
         longest: characters to keep.
     """
     kept = text if longest is None else text[: 2 * longest]
-    shown = _UNUSABLE.sub(REPLACEMENT, _TURNS_TEXT_ROUND.sub("", _TERMINAL_COMMANDS.sub("", kept)))
+    shown = _UNUSABLE.sub(REPLACEMENT, _BIDI_CONTROLS.sub("", _TERMINAL_COMMANDS.sub("", kept)))
     return shown[:longest]
 
 

@@ -37,7 +37,7 @@ class ComputeCapability:
         max_shared_bytes_per_block: shared memory of a block, without further ado.
         max_shared_bytes_per_block_opt_in: the same for a kernel that opts in, which takes dynamic shared memory.
         shared_unit_bytes: shared memory is given to a block in multiples of this.
-        reserved_shared_bytes_per_block: shared memory the driver takes for itself beside each block's own.
+        reserved_shared_bytes_per_block: shared memory the driver takes for itself in addition to each block's own.
         source_url: where NVIDIA documents it.
     """
 

@@ -49,7 +49,7 @@ def gpu_named(query: str, also: str = "") -> Accelerator:
 
     Args:
         query: as a person typed it.
-        also: what is accepted beside names and keys, for the message.
+        also: what is accepted besides names and keys, for the message.
 
     Raises:
         InvalidInput: there is none, or different chips have this name; names those that are near.
@@ -201,7 +201,7 @@ def _literal(query: str) -> tuple[Accelerator, ...]:
 
 
 def _fitting(words: frozenset[str]) -> tuple[Accelerator, ...]:
-    """Return the rows whose model is named, and that have every word beside it.
+    """Return the rows whose model is named, and that have every further word.
 
     A brand counts only where one of them has it: a Tesla A100 is an A100, a Quadro RTX 6000 Max-Q no RTX 6000 Ada.
     """

@@ -1,4 +1,4 @@
-"""The state of a device at one moment, to be kept beside every number: clocks, heat, and who else is there.
+"""The state of a device at one moment, kept with every number: clocks, heat, and who else is there.
 
 Everything a machine does not tell is None; nothing here raises.
 """

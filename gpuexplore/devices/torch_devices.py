@@ -1,4 +1,4 @@
-"""The devices that torch alone finds and computes on, beside NVIDIA's: their kinds, and those of this machine.
+"""The devices that torch alone finds and computes on, apart from NVIDIA's: their kinds, and those of this machine.
 
 The table of kinds is all that the program knows of them. Nothing in it was tried on such hardware. Torch is asked only
 where something on the machine speaks for a kind and torch is built for it, in a process of its own, which takes

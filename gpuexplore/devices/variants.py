@@ -61,8 +61,8 @@ def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
     if row.vendor == "NVIDIA" and facts.compute_capability not in (None, row.compute_capability):
         return False  # others' numbers differ from library to library
     words = set(re.findall(r"[a-z0-9]+", facts.name.casefold()))
-    beside = words - {word for name in row.short_names for word in name.casefold().split()}
-    return all(_OF_A_BOARD.fullmatch(word) for word in beside)
+    further = words - {word for name in row.short_names for word in name.casefold().split()}
+    return all(_OF_A_BOARD.fullmatch(word) for word in further)
 
 
 def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:

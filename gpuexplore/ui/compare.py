@@ -1,4 +1,4 @@
-"""Two runs beside each other: what changed, by how much, how sure that is, and what else differs."""
+"""The comparison of two runs: what changed, by how much, how sure that is, and what else differs."""
 
 from collections.abc import Sequence
 

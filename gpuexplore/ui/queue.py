@@ -186,7 +186,7 @@ def _may_cancel(run_owner: str) -> bool:
 
 @contextmanager
 def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None]:
-    """Frame a run that the visitor may cancel, beside buttons that open and cancel it; draw another's as it is.
+    """Frame a run that the visitor may cancel, next to buttons that open and cancel it; draw another's as it is.
 
     Args:
         page: the `url_path` of the page that shows it; empty for the benchmark.

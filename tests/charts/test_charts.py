@@ -44,7 +44,7 @@ def swept(baseline=None, context=Context(), **about):
 
 def beside(live=(), **about):
     """Return the analysis of live results with recorded ones of a device that has the same id beside them."""
-    return analyze(live or sweep(), context=Context(beside=sweep(**about)))
+    return analyze(live or sweep(), context=Context(recorded=sweep(**about)))
 
 
 def layers(made, kind):

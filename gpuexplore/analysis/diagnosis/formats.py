@@ -61,9 +61,9 @@ def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
 def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | None:
     """Return how many times longer an emulated result takes than the fastest native one of its kind, and that one.
 
-    None when it surely takes not much longer, or nothing native was measured beside it.
+    None when it surely takes not much longer, or nothing native was measured with it.
     """
-    worst = max(_beside_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
     if worst is None or worst[0].value < WORTH_A_SENTENCE or compare(worst[0], 1.0).told != "above":
         return None
     return worst
@@ -71,7 +71,7 @@ def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | No
 
 def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
     """Return how it compares with the fastest native one of its kind where it is no slower; None where it may be."""
-    worst = max(_beside_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
     if worst is None or compare(worst[0], WORTH_A_SENTENCE).told != "below":
         return None
     if compare(worst[0], 1.0).told == "below":
@@ -79,7 +79,7 @@ def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
     return f", yet about as fast as in {worst[1].case.dtype}"
 
 
-def _beside_native(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
+def _against_native(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
     if not _is_emulated(analyzed.result):
         return ()
     return [pair for pair in in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
@@ -136,7 +136,7 @@ def _is_short_for(candidate: DType, dtype: DType) -> bool:
 def _native_instead(analyzed: AnalyzedResult, device: Device) -> DType | None:
     """Return the dtype nearest in size, not above that of sums, that is computed in its own units; None: there is none.
 
-    One that was measured beside it and is no faster is no advice.
+    One that was measured with it and is no faster is no advice.
     """
     dtype = dtype_named(analyzed.result.case.dtype)
     widest = dtype_named(dtype.accumulate).bits
@@ -197,7 +197,7 @@ def in_other_dtypes(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result
 def narrower_dtype(analyzed: AnalyzedResult) -> str | None:
     """Return the advice of a narrower dtype; None where this run or this device contradicts it.
 
-    One that was measured beside it counts by its time. Of the others one that the device and the implementation compute
+    One that was measured with it counts by its time. Of the others one that the device and the implementation compute
     in units of their own.
     """
     own = dtype_named(analyzed.case.dtype)

@@ -97,10 +97,10 @@ def _counted(found: Waves) -> str:
 def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that bringing the data to the GPU and back would take longer than the computation.
 
-    It matters to who asks whether the GPU is worth it, beside the same work measured on the CPU.
+    It matters to who asks whether the GPU is worth it, compared with the same work measured on the CPU.
     """
     device, median_s = analyzed.device, analyzed.median_s
-    if device is None or device.kind != GPU or median_s is None or not _is_beside_a_cpu(analyzed):
+    if device is None or device.kind != GPU or median_s is None or not _was_measured_on_a_cpu(analyzed):
         return None
     row = row_of(device)
     if row is None or row.pcie_bytes_per_s is None:
@@ -118,7 +118,7 @@ def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
     )
 
 
-def _is_beside_a_cpu(analyzed: AnalyzedResult) -> bool:
+def _was_measured_on_a_cpu(analyzed: AnalyzedResult) -> bool:
     environments = (other.environment for other in analyzed.elsewhere if other.measurement)
     return any(environment and environment.device.kind != GPU for environment in environments)
 

@@ -31,7 +31,7 @@ _MERGED = ("libraries", "settings")
 
 
 def run_report(experiment: Experiment, analysis: RunAnalysis, run: Run | None = None) -> dict[str, Any]:
-    """Return the report of the results of `experiment`; those beside them are not in it.
+    """Return the report of the results of `experiment`; recorded ones are not in it.
 
     Args:
         experiment: what was asked for.

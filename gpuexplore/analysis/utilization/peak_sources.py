@@ -153,7 +153,7 @@ class PeakSource:
             device's own peak is of another kind.
         find_bandwidth: the same for memory.
         why_above: returns why a compute rate can be above this peak, given the fraction that was reached.
-        why_above_bandwidth: why a memory rate can be, beside caches.
+        why_above_bandwidth: why a memory rate can be, apart from caches.
         basis: `rated` for a clock, with which it scales; `measured` by loops; or neither.
     """
 

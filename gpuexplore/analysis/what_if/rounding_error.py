@@ -66,7 +66,7 @@ def input_error(operation: str, dtype: DType) -> float:
 def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
     """Return norm(out - right) / norm(right) to expect, the right answer in fp64 from unrounded inputs.
 
-    The output is in `dtype`, or in the format that stands beside it.
+    The output is in `dtype`, or in the format that is paired with it.
     """
     contract, out = operation_named(operation), format_named(dtype.output_format or dtype.name)
     sums = format_named(dtype.accumulate)

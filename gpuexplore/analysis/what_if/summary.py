@@ -1,4 +1,4 @@
-"""The meaning of a what-if: the fastest format, what it costs, and times beside what a visitor knows from elsewhere."""
+"""The meaning of a what-if: the fastest format, what it costs, and times compared with those a visitor entered."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known beside the table of devices, and of which calls times are wanted.
+    """What is known apart from the table of devices, and of which calls times are wanted.
 
     Attributes:
         calibration: what predictions rest on.

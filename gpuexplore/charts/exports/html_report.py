@@ -1,4 +1,4 @@
-"""A run as one HTML file with nothing beside it, which prints well, and as what a notebook shows of it."""
+"""A run as one self-contained HTML file, which prints well, and as what a notebook shows of it."""
 
 from collections.abc import Collection
 from pathlib import Path

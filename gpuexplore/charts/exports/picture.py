@@ -108,7 +108,7 @@ def _as_if_picked(channel: Any) -> Any:
 
 
 def _measure_room(channel: Any, width: int) -> None:
-    """State in pixels where an axis ends that leaves room for names: no panel beside another knows its width."""
+    """State in pixels where an axis ends that leaves space for names: no panel of several knows its width."""
     scale = channel.get("scale") if isinstance(channel, dict) else None
     end = scale.get("rangeMax") if scale else None
     if scale and isinstance(end, dict):

@@ -1,4 +1,4 @@
-"""The measured ceilings of a CPU: kept in a file per machine, turned into peaks; light to import.
+"""The measured ceilings of a CPU: a file per machine, and the peaks that follow; light to import.
 
 What is measured is in `gpuexplore.devices.cpu_ceiling.measure`, which compiles machine code and is loaded on demand.
 """

@@ -8,7 +8,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import CacheRoof
 from gpuexplore.devices.cpu import CacheLevel
 
-FILLED = 0.5  # of a thread's share: other data, the code and the stack have room beside the arrays
+FILLED = 0.5  # of a thread's share: other data, the code and the stack fit next to the arrays
 PASSES_BY = 2  # cyclic reading of twice a cache leaves next to nothing in it, so the level behind it delivers
 MOST_FILLED = 0.8
 CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of them

@@ -25,7 +25,7 @@ FEWEST_TRIALS = 20
 MOST_TRIALS = 60
 FASTER = 1.01
 LONGEST_WAIT_S = 0.1  # for a core that somebody else keeps busy
-FIRST_TURNS = 2_000
+FIRST_ITERATIONS = 2_000
 CALIBRATIONS = 5
 SCRATCH_BYTES = 256  # two vector registers and room to spare
 SCRATCH_FLOATS = SCRATCH_BYTES // 4
@@ -115,11 +115,11 @@ def _compiled() -> Callable[[], float]:
     run = CFUNCTYPE(None, c_int64, c_void_p, c_void_p)(engine.get_function_address(DTYPE))
     factors = (c_float * SCRATCH_FLOATS)(*(gauss(0.0, 1.0) for _ in range(SCRATCH_FLOATS)))
 
-    def rate(turns: int, _: Any = engine) -> float:  # whose machine code stays in memory as long
+    def rate(iterations: int, _: Any = engine) -> float:  # whose machine code stays in memory as long
         sums = create_string_buffer(SCRATCH_BYTES)  # of the thread's own
         start = perf_counter()
-        run(turns, addressof(sums), addressof(factors))
-        return turns * loop.flop_count / (perf_counter() - start)
+        run(iterations, addressof(sums), addressof(factors))
+        return iterations * loop.flop_count / (perf_counter() - start)
 
-    turns = round(max(rate(FIRST_TURNS) for _ in range(CALIBRATIONS)) * TRIAL_S / loop.flop_count)
-    return partial(rate, turns)
+    iterations = round(max(rate(FIRST_ITERATIONS) for _ in range(CALIBRATIONS)) * TRIAL_S / loop.flop_count)
+    return partial(rate, iterations)

@@ -198,7 +198,7 @@ def _print(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-# A lesson on paper: one HTML file with nothing beside it, blank to be filled in, or with this machine's answers.
+# A lesson on paper: one self-contained HTML file, blank to be filled in, or with this machine's answers.
 
 
 def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") -> str:

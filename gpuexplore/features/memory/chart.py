@@ -71,10 +71,10 @@ def describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> st
     """Return the alternative text: the peak, its moment, its largest kinds, and the memory to compare with."""
     kinds = sorted(memory.peak.bytes_by_kind.items(), key=lambda item: -item[1])
     largest = ", ".join(f"{kind} {format_gigabytes(size)}" for kind, size in kinds[:3] if size)
-    beside = "".join(f"; {label}: {format_gigabytes(size)}" for label, size in capacities.items())
+    comparisons = "".join(f"; {label}: {format_gigabytes(size)}" for label, size in capacities.items())
     return (
         f"Memory of {memory.model.title} over a step at batch {memory.batch:,}: peak "
-        f"{format_gigabytes(memory.total_bytes)} in {memory.peak_moment}, of it {largest}{beside}."
+        f"{format_gigabytes(memory.total_bytes)} in {memory.peak_moment}, of it {largest}{comparisons}."
     )
 
 

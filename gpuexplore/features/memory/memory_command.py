@@ -118,7 +118,7 @@ def _model(arguments: argparse.Namespace) -> LayeredModel:
 
 
 def _of_own_module(arguments: argparse.Namespace) -> int:
-    """Print what torch tracks of a step of a module of one's own, beside arithmetic."""
+    """Print what torch tracks of a step of a module of one's own, compared with arithmetic."""
     for name in NOT_OF_A_MODULE:
         if value := getattr(arguments, name):
             option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
@@ -158,7 +158,7 @@ def _own_module(source: str) -> tuple[Any, Any]:
 
 @contextmanager
 def _told(what: str) -> Iterator[None]:
-    """Turn whatever a user's code raises into a refusal."""
+    """Raise what a user's code raises as a refusal."""
     try:
         yield
     except SystemExit as error:

@@ -1,4 +1,4 @@
-"""The wrong value of a mistake beside the right one, each with its interval, on one axis."""
+"""The wrong value of a mistake and the right one, each with its interval, on one axis."""
 
 from collections.abc import Sequence
 

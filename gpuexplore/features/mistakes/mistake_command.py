@@ -1,4 +1,4 @@
-"""`gpuexplore mistake`: a measuring mistake made on purpose, beside the right way."""
+"""`gpuexplore mistake`: a measuring mistake made on purpose, next to the right way."""
 
 import argparse
 from typing import Any
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """List the mistakes, or make one and print the wrong value beside the right one."""
+    """List the mistakes, or make one and print the wrong value and the right one."""
     if arguments.name is None:
         _list(MISTAKES.values(), as_json=arguments.json)
         return EXIT_OK

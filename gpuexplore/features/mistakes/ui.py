@@ -1,4 +1,4 @@
-"""The page Timing mistakes: a table, and the chosen one: code, explanation and the wrong beside the right figure."""
+"""The page Timing mistakes: a table, and the chosen one: code, explanation, the wrong and the right figure."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -16,9 +16,9 @@ from platform import node
 
 import gpuexplore
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.cli.output import check_writable, print_json
 from gpuexplore.cli.streams import say
-from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
     started_utc, began_s = utc_now(), time.monotonic()
     bench = Bench(device, is_quick=arguments.quick, folder=_folder(arguments.out, started_utc), by=arguments.by)
     bench.progress = _show
-    say_who_is_waited_for(device)
+    report_lock_holder(device)
     try:
         outcomes = carry_out(CHECKS, bench, report=_tell)
     finally:

@@ -14,7 +14,7 @@ import pandas as pd
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.features.tensors.analysis import Storage, TensorView
 
-ROW_OF_CELLS = 16  # cells beside each other: two digits of each fit a phone
+ROW_OF_CELLS = 16  # cells of a row: two digits of each fit a phone
 MOST_CELLS = 256
 CELL_HEIGHT = 40
 GAP = 1.1  # rows between the tensor and its storage, with a heading

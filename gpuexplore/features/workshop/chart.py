@@ -70,15 +70,15 @@ def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.L
     Args:
         counts: by answer.
         right: the answers that are right; empty as long as the leader keeps them back.
-        said: beside the bars of those that are.
+        said: next to the bars of those that are.
     """
-    beside = f"   {said or 'right'}"
+    suffix = f"   {said or 'right'}"
     rows = [
         {
             "answer": answer,
             "count": count,
             "right": answer in right,
-            "label": f"{count}{beside if answer in right else ''}",
+            "label": f"{count}{suffix if answer in right else ''}",
         }
         for answer, count in counts.items()
     ]

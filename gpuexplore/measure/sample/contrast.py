@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import log
 
 from gpuexplore.core.model import CacheState, Case, Contrast, Phase, Shape
-from gpuexplore.core.statistics import interval_of_few, median, ratios_of_turns
+from gpuexplore.core.statistics import interval_of_few, median, paired_ratios
 from gpuexplore.core.timed import Alignment, PhaseName
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.candidates.failure import describe_error
@@ -77,7 +77,7 @@ def _aligned(sampling: Sampling, group: Group) -> Iterator[Contrast]:
         if abs(log(median(there.samples_s) / median(here.samples_s))) < DIFFERS_ABOVE:
             break
     checked(candidate, group, group.timed_reference)
-    ends = interval_of_few(ratios_of_turns(there.samples_s, here.samples_s, (there.per_round, here.per_round)))
+    ends = interval_of_few(paired_ratios(there.samples_s, here.samples_s, (there.per_round, here.per_round)))
     if ends and (log(ends[0]) >= DIFFERS_ABOVE or log(ends[1]) <= -DIFFERS_ABOVE):
         yield Contrast(align, tuple(there.samples_s))
 

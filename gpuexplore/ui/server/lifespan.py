@@ -1,4 +1,4 @@
-"""What starts and ends with the web server: the watch over the supervisor beside it, and what readies the process."""
+"""Start and end of the web server: the watch over its supervisor, and what readies the process."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
 
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
-SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
+SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends runs often and briefly
 LOOK_S, LONGEST_WARMING = 0.5, 240  # looks
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline", "gpuexplore.ui.what_if.view")
 UNUSABLE = 2  # as commands end where a value cannot be used

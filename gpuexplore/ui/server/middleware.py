@@ -185,7 +185,7 @@ def _without_usual_port(host: str) -> str:
 
 
 def bound_uploads(app: ASGIApp) -> ASGIApp:
-    """Refuse an upload beside which a page, or all of them, would hold too much.
+    """Refuse an upload with which a page, or all of them, would keep too much in memory.
 
     Streamlit keeps each in memory, bounds its size, and not how many a page sends.
     """

@@ -28,7 +28,7 @@ PRESETS = {"A notebook's T4": NOTEBOOK, "A transformer block": {"what": "block"}
 
 @dataclass(frozen=True, slots=True)
 class WhatIfChoice:
-    """What was chosen beside the workload.
+    """What was chosen apart from the workload.
 
     Attributes:
         device: the one in question.
@@ -73,7 +73,7 @@ def draw_choice(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoi
 
     Args:
         here: the devices of this machine.
-        elsewhere: where the choice of further devices is drawn: beside what it decides.
+        elsewhere: where the choice of further devices is drawn: next to what it decides.
     """
     known = {device.id: device for device in here}
     names = [DEFAULT_DEVICE, *known, *(key for key in TABLE if key != DEFAULT_DEVICE)]

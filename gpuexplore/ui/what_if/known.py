@@ -1,4 +1,4 @@
-"""What is known on the page of what-ifs beside the table: results measured here or recorded, and a button for more."""
+"""What the page of what-ifs knows apart from the table: results measured here or recorded, and a button for more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def facts_of(workload: Workload, here: Sequence[Device], choice: WhatIfChoice) -
 
 def _facts(workload: Workload, choice: WhatIfChoice, known: tuple[DeviceResults, ...]) -> WhatIfFacts:
     measured = tuple(result for device in known for _, result in reversed(device.found))
-    beside = Known(
+    facts = Known(
         calibration=CALIBRATIONS.get(known, lambda: calibrate(measured)),
         measured=measured,
         recorded=tuple(result for _, result in recorded_results()),
@@ -53,7 +53,7 @@ def _facts(workload: Workload, choice: WhatIfChoice, known: tuple[DeviceResults,
         prices_per_hour=choice.prices_per_hour,
         calls=choice.calls,
     )
-    rows = what_if(workload, choice.devices, dtypes=choice.dtypes, baseline=choice.baseline, known=beside)
+    rows = what_if(workload, choice.devices, dtypes=choice.dtypes, baseline=choice.baseline, known=facts)
     return WhatIfFacts(tuple(rows), measured)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.analysis.prediction.calls import SETS_IN_TURN, USUAL, Calls, Conditions
+from gpuexplore.analysis.prediction.calls import ROTATING_SETS, USUAL, Calls, Conditions
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Options, Shape
@@ -190,8 +190,8 @@ def moves_only(case: Case) -> bool:
 
 
 def _weight_sets(case: Case, conditions: Conditions) -> int:
-    """Return how many right-hand matrices take turns: a layer's weights are read once before those of others."""
-    usual = SETS_IN_TURN if case.operation == LAYER else 1
+    """Return how many right-hand matrices alternate: a layer's weights are read once before those of others."""
+    usual = ROTATING_SETS if case.operation == LAYER else 1
     return usual if conditions.weight_sets is None else conditions.weight_sets
 
 

@@ -189,10 +189,10 @@ def which_gpu(
     hourly = {device.id: _entered(device, known) for device in devices}
     hourly |= {device_id: price.usd_per_hour for device_id, price in listed.items() if price}
     priced = {device_id: price for device_id, price in hourly.items() if price is not None}
-    beside = replace(known, times_s={}, prices_per_hour=priced)
-    rows = what_if(workload, devices, dtypes=[dtype], baseline=dtype, known=beside)
+    facts = replace(known, times_s={}, prices_per_hour=priced)
+    rows = what_if(workload, devices, dtypes=[dtype], baseline=dtype, known=facts)
     return tuple(
-        _choice(workload, row, known=beside, measured=measured, listed=listed.get(row.device.id)) for row in rows
+        _choice(workload, row, known=facts, measured=measured, listed=listed.get(row.device.id)) for row in rows
     )
 
 

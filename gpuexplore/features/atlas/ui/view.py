@@ -225,14 +225,14 @@ def _prices() -> dict[str, float]:
 def _gpus_for(
     choice: AtlasChoice, prices: Mapping[str, float], known: tuple[DeviceResults, ...]
 ) -> tuple[GpuChoice, ...]:
-    beside = Known(
+    known_facts = Known(
         calibration=calibration(),
         measured=tuple(result for device in known for _, result in reversed(device.found)),
         recorded=_recorded().get(choice.shape, ()),
         prices_per_hour=prices,
         calls=choice.calls,
     )
-    return which_gpu(choice.operation, choice.shape, choice.dtypes[0], devices=usual_devices(), known=beside)
+    return which_gpu(choice.operation, choice.shape, choice.dtypes[0], devices=usual_devices(), known=known_facts)
 
 
 @once

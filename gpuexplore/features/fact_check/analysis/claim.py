@@ -133,7 +133,7 @@ class Claim:
         card: one of `cards.CARDS`; empty where no device takes part.
         operation, shape, dtype: of the product or sum that was timed.
         byte_count: that moved, where the notebook moved others than the operation does; 0 otherwise.
-        time_s, beside_s: as printed, for one call on the card and for what it was compared with.
+        time_s, compared_s: as printed, for one call on the card and for what it was compared with.
         promise: the FLOP/s that the notebook divides by, as printed.
         waited: whether the clock was read after the device was done; None where no time was taken.
         given: what else a quantity is computed from.
@@ -149,7 +149,7 @@ class Claim:
     dtype: str = "fp32"
     byte_count: int = 0
     time_s: str = ""
-    beside_s: str = ""
+    compared_s: str = ""
     promise: str = ""
     waited: bool | None = None
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -157,7 +157,7 @@ class Claim:
     checks: tuple[ClaimCheck, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("time_s", "beside_s", "promise"):
+        for name in ("time_s", "compared_s", "promise"):
             text = getattr(self, name)
             figure = interval_of(text)
             if text and (figure is None or figure.low <= 0):

@@ -66,7 +66,7 @@ def bytes_per_s(claim: Claim) -> Interval | None:
 
 def speedup(claim: Claim) -> Interval | None:
     """Return how many times as long the other took, by the printed times."""
-    return _over(interval_of(claim.beside_s), interval_of(claim.time_s))
+    return _over(interval_of(claim.compared_s), interval_of(claim.time_s))
 
 
 def _share_of_promise(claim: Claim) -> Interval | None:

@@ -149,7 +149,7 @@ class RunBlock:
 
 @dataclass(frozen=True, slots=True)
 class MistakeBlock:
-    """A mistake made on purpose beside the right way: `source="wrong"` and `source="right"` of what it measures."""
+    """A mistake made on purpose next to the right way: `source="wrong"` and `source="right"` of what it measures."""
 
     name: ClassVar[str] = "mistake"
     mistake: str

@@ -54,7 +54,7 @@ class Clocked:
 
     Attributes:
         power: 1 of a time, -1 of a rate.
-        run: results of one run, and of one group in it, were sampled in turns.
+        run: results of one run, and of one group in it, were sampled in the same rounds.
     """
 
     result: Result
@@ -99,7 +99,7 @@ def exact(value: float, dimension: Dimension = PLAIN, style: Style = "number") -
 def combined(sign: str, left: LessonFigure, right: LessonFigure) -> LessonFigure:
     """Return `left` + - * or / `right`; the interval holds every combination of the two.
 
-    That of the ratio of two measured times is narrower: they are independent, or were sampled in turns.
+    That of the ratio of two measured times is narrower: they are independent, or were sampled in the same rounds.
 
     Raises:
         InvalidInput: the units do not go together.

@@ -288,8 +288,8 @@ RULES: Mapping[str, Rule] = {
 def _rules(check: CheckBlock) -> tuple[Callable[[float, LessonFigure], bool], Callable[[float, LessonFigure], bool]]:
     if check.points:
         return (
-            lambda number, truth: _beside(number, truth, check.points / 100),
-            lambda number, truth: _beside(number, truth, 2 * check.points / 100),
+            lambda number, truth: _within_distance(number, truth, check.points / 100),
+            lambda number, truth: _within_distance(number, truth, 2 * check.points / 100),
         )
     return (
         lambda number, truth: _within(number, truth, check.right),
@@ -303,7 +303,7 @@ def _within(number: float, truth: LessonFigure, factor: float) -> bool:
     return sign * truth.value / factor <= sign * number <= sign * truth.value * factor
 
 
-def _beside(number: float, truth: LessonFigure, distance: float) -> bool:
+def _within_distance(number: float, truth: LessonFigure, distance: float) -> bool:
     return truth.value - distance <= number <= truth.value + distance
 
 

@@ -88,8 +88,8 @@ def _widened(name: str, row: QuantityRow, report: TrainingReport) -> LessonFigur
     timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
     if not (timed and isinstance(figure, LessonFigure) and figure.low > 0):
         return figure
-    in_turns = name == "speedup" or row.labels.get("name") == "efficiency"
-    doubts = ratio_doubts(report) if in_turns else time_doubts(report)
+    is_paired = name == "speedup" or row.labels.get("name") == "efficiency"
+    doubts = ratio_doubts(report) if is_paired else time_doubts(report)
     low, high = widened((figure.low, figure.high), figure.value, hypot(*(doubt.deviation for doubt in doubts)))
     return replace(figure, low=low, high=high)
 

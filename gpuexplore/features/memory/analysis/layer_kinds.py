@@ -203,7 +203,7 @@ def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
 
 
 def _rotate(tape: Tape, value: Value) -> Value:
-    """Turn queries or keys by their positions: sums of products with constants, which keep nothing."""
+    """Rotate queries or keys by their positions: sums of products with constants, which keep nothing."""
     full = tape.cast(value, "full")
     return tape.cast(tape.record([full], value.shape, How(scratch_elements=2 * value.element_count)), "narrow")
 

@@ -1,4 +1,4 @@
-"""The memory of a training step of one's own `nn.Module`: what torch tracks beside what follows from its parameters."""
+"""The memory of a training step of one's own `nn.Module`: what torch tracks, and what follows from its parameters."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -131,12 +131,12 @@ class Tape:
     """Records the steps of a model, layer by layer.
 
     Attributes:
-        itemsize: bytes of a parameter, and of whatever no layer turns into something else.
+        itemsize: bytes of a parameter, and of whatever no layer converts.
         narrow_itemsize: bytes of the dtype that autocast uses; None without autocast.
         weights: how many numbers each trained tensor has.
         layers: the label of each layer.
         items: the first step of each layer that a checkpoint can stand before.
-        running_count: numbers beside the parameters: running means and variances.
+        running_count: numbers that are no parameters: running means and variances.
         label_count: labels of a sample.
     """
 

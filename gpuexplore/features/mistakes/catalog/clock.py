@@ -15,6 +15,7 @@ from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, me
 from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, MistakeObservation, Sign, Stage
+from gpuexplore.features.mistakes.catalog.pairs import Procedure, interleave
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     flag_of,
@@ -24,7 +25,6 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
     single_calls,
 )
-from gpuexplore.features.mistakes.catalog.turns import Procedure, take_turns
 
 SIZES = {"cpu": 256, "cuda": 1024}
 
@@ -48,7 +48,7 @@ def demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
 
 def observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> MistakeObservation:
     """Compare the rates by both clocks."""
-    pairs = take_turns(
+    pairs = interleave(
         _timed_until(subject, stage, submit, is_waited_for=False),
         _timed_until(subject, stage, submit, is_waited_for=True),
         stage,
@@ -131,7 +131,7 @@ def observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]
         return latest()
 
     warm = replace(subject, candidate=replace(subject.candidate, run=again))
-    pairs = take_turns(first, round_median(warm, stage), stage)
+    pairs = interleave(first, round_median(warm, stage), stage)
     return from_pairs(FIRST_CALL, pairs, subject, no_sign(FIRST_CALL))
 
 
@@ -196,7 +196,7 @@ def observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
         last_five[:] = single_calls(subject, stage, FEW)
         return sum(last_five) / FEW
 
-    pairs = take_turns(mean, lambda: median(single_calls(subject, stage, MANY)), stage)
+    pairs = interleave(mean, lambda: median(single_calls(subject, stage, MANY)), stage)
     return from_pairs(MEAN_OF_FIVE, pairs, subject, _too_few(last_five, pairs.wrong))
 
 
@@ -250,7 +250,7 @@ def observe_minimum(subject: Subject, stage: Stage) -> MistakeObservation:
         samples_s.extend(calls_s)
         return median(calls_s)
 
-    pairs = take_turns(lambda: min(single_calls(subject, stage, CALLS_OF_MINIMUM)), usual, stage)
+    pairs = interleave(lambda: min(single_calls(subject, stage, CALLS_OF_MINIMUM)), usual, stage)
     detection = flag_of(subject, tuple(samples_s), "noisy")
     return replace(from_pairs(MINIMUM, pairs, subject, detection), note=f"Of {CALLS_OF_MINIMUM} calls each.")
 
@@ -278,30 +278,30 @@ MINIMUM = Mistake(
 CALLS_OF_BLOCK = 12
 
 
-def demonstrate_not_in_turns(stage: Stage) -> MistakeObservation:
+def demonstrate_not_interleaved(stage: Stage) -> MistakeObservation:
     """Compare a product with itself: whatever differs from 1 is the method's own."""
     size = SIZES[stage.device.kind]
-    return observe_not_in_turns(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
+    return observe_not_interleaved(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
 
 
-def observe_not_in_turns(subject: Subject, stage: Stage) -> MistakeObservation:
-    """Compare the ratio of two blocks of calls with the ratio of calls in turns; the true one is 1."""
+def observe_not_interleaved(subject: Subject, stage: Stage) -> MistakeObservation:
+    """Compare the ratio of two blocks of calls with the ratio of interleaved calls; the true one is 1."""
     first_is_second = cycle((False, True))
 
     def in_blocks() -> float:
         before = median(single_calls(subject, stage, CALLS_OF_BLOCK))
         return median(single_calls(subject, stage, CALLS_OF_BLOCK)) / before
 
-    def in_turns() -> float:
+    def interleaved() -> float:
         calls_s = single_calls(subject, stage, 2 * CALLS_OF_BLOCK)
         pairs = zip(calls_s[::2], calls_s[1::2], strict=True)
         return median([second / first if next(first_is_second) else first / second for first, second in pairs])
 
-    pairs = take_turns(in_blocks, in_turns, stage)
-    return from_pairs(NOT_IN_TURNS, pairs, subject, no_sign(NOT_IN_TURNS))
+    pairs = interleave(in_blocks, interleaved, stage)
+    return from_pairs(NOT_INTERLEAVED, pairs, subject, no_sign(NOT_INTERLEAVED))
 
 
-NOT_IN_TURNS = Mistake(
+NOT_INTERLEAVED = Mistake(
     name="not-in-turns",
     title="Is one implementation as fast as itself?",
     rows=("B3", "B4", "E7"),
@@ -328,7 +328,7 @@ NOT_IN_TURNS = Mistake(
         "and no result holds a ratio"
     ),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_not_in_turns,
+    demonstrate=demonstrate_not_interleaved,
 )
 
 
@@ -358,7 +358,7 @@ def observe_idle_clocks(
         seen.append(look())
         return elapsed_s
 
-    pairs = take_turns(after_a_pause, round_median(subject, stage), stage)
+    pairs = interleave(after_a_pause, round_median(subject, stage), stage)
     return from_pairs(IDLE_CLOCKS, pairs, subject, _throttled(subject, pairs.wrong, seen[-1]))
 
 
@@ -389,4 +389,4 @@ IDLE_CLOCKS = Mistake(
 )
 
 
-MISTAKES = (NO_SYNCHRONISE, FIRST_CALL, MEAN_OF_FIVE, MINIMUM, NOT_IN_TURNS, IDLE_CLOCKS)
+MISTAKES = (NO_SYNCHRONISE, FIRST_CALL, MEAN_OF_FIVE, MINIMUM, NOT_INTERLEAVED, IDLE_CLOCKS)

@@ -19,6 +19,7 @@ from gpuexplore.features.mistakes.catalog.contract import (
     Stage,
     WayReading,
 )
+from gpuexplore.features.mistakes.catalog.pairs import interleave
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     accuracy_of,
@@ -30,7 +31,6 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
     with_data,
 )
-from gpuexplore.features.mistakes.catalog.turns import take_turns
 from gpuexplore.measure.check.correctness import check
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
@@ -54,7 +54,7 @@ def demonstrate_zeros(stage: Stage) -> MistakeObservation:
 
 def observe_zeros(zeros: Subject, normal: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates on zeros and on random numbers."""
-    pairs = take_turns(round_median(zeros, stage), round_median(normal, stage), stage)
+    pairs = interleave(round_median(zeros, stage), round_median(normal, stage), stage)
     return from_pairs(ZEROS, pairs.as_rates(normal.flop_count), normal, no_sign(ZEROS))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Options, Shape
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Sign, Stage
+from gpuexplore.features.mistakes.catalog.pairs import Procedure, interleave
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     flag_of,
@@ -17,7 +18,6 @@ from gpuexplore.features.mistakes.catalog.subject import (
     open_subject,
     round_median,
 )
-from gpuexplore.features.mistakes.catalog.turns import Procedure, take_turns
 from gpuexplore.measure.sample.contrast import call_overhead_s
 
 # Bringing the data to the device and back is timed with the computation.
@@ -46,7 +46,7 @@ def observe_transfer_counted(
         return take_back()
 
     moved = replace(subject, candidate=replace(subject.candidate, run=call))
-    pairs = take_turns(lambda: moved.candidate.first_call_s(stage.time.clock), round_median(subject, stage), stage)
+    pairs = interleave(lambda: moved.candidate.first_call_s(stage.time.clock), round_median(subject, stage), stage)
     return from_pairs(TRANSFER_COUNTED, pairs, subject, no_sign(TRANSFER_COUNTED))
 
 
@@ -92,7 +92,7 @@ def demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
 def observe_result_allocated(subject: Subject, stage: Stage, allocating: Callable[[], object]) -> MistakeObservation:
     """Compare a call that allocates its result with one that writes into an output."""
     other = replace(subject, candidate=replace(subject.candidate, run=allocating))
-    pairs = take_turns(round_median(other, stage), round_median(subject, stage), stage)
+    pairs = interleave(round_median(other, stage), round_median(subject, stage), stage)
     return from_pairs(RESULT_ALLOCATED, pairs, subject, no_sign(RESULT_ALLOCATED))
 
 
@@ -136,7 +136,7 @@ def observe_tiny_size(tiny: Subject, large: Subject, stage: Stage, overhead_s: f
     """Compare the extrapolated time of `large` with its own; `overhead_s` is that of a call on one element."""
     times = large.flop_count / tiny.flop_count
     time_tiny = round_median(tiny, stage)
-    pairs = take_turns(lambda: time_tiny() * times, round_median(large, stage), stage)
+    pairs = interleave(lambda: time_tiny() * times, round_median(large, stage), stage)
     detection = flag_of(tiny, tuple(time_s / times for time_s in pairs.wrong), "launch_bound", overhead_s=overhead_s)
     note = f"The time of {tiny.what} times {times:,.0f}, which is how many times as many FLOPs the large one has."
     return replace(from_pairs(TINY_SIZE, pairs, large, detection), note=note)
@@ -174,7 +174,7 @@ def demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
 
 def observe_warm_cache(warm: Subject, cold: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates of memory that a warm and a cold call seem to reach."""
-    pairs = take_turns(round_median(warm, stage), round_median(cold, stage), stage)
+    pairs = interleave(round_median(warm, stage), round_median(cold, stage), stage)
     return from_pairs(WARM_CACHE, pairs.as_rates(cold.byte_count), cold, flag_of(warm, pairs.wrong, "warm"))
 
 
@@ -212,7 +212,7 @@ def demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
 
 def observe_one_thread_baseline(one_core: Subject, all_cores: Subject, stage: Stage) -> MistakeObservation:
     """Compare the times of a product on one core and on all of them."""
-    pairs = take_turns(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
+    pairs = interleave(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
     return from_pairs(
         ONE_THREAD_BASELINE, pairs, all_cores, _unless_others_had_the_cores(pairs.factor, _idle_cores(one_core))
     )
@@ -281,7 +281,7 @@ def demonstrate_unused_result(stage: Stage) -> MistakeObservation:
 
 def observe_unused_result(subject: Subject, stage: Stage, unused: Call, used: Call) -> MistakeObservation:
     """Compare the rates of two calls, the first of which does nothing with its sum; `subject` counts the FLOPs."""
-    pairs = take_turns(
+    pairs = interleave(
         round_median(_calling(subject, unused, stage), stage),
         round_median(_calling(subject, used, stage), stage),
         stage,

@@ -163,7 +163,7 @@ _WORDS = {CheckVerdict.PASS: "passed", CheckVerdict.FAIL: "failed", CheckVerdict
 Payload = Mapping[str, Any]
 
 
-# A report as text, and as one HTML file with nothing beside it, which can be sent.
+# A report as text, and as one self-contained HTML file, which can be sent.
 
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")

@@ -167,7 +167,7 @@ def probe_clock(device: Device, time: Timekeeper, *, library: str, size: str, se
     }
 
 
-# The registers of a kernel that was launched, as the driver tells them, beside those of the kernel that is shown.
+# The registers of a kernel that was launched, as the driver reports them, and those of the kernel that is shown.
 
 
 KERNEL_SIZE = 64

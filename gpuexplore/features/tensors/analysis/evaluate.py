@@ -72,8 +72,8 @@ class _Memory:
 
     def _allocated(self, view: TensorView, values: Values) -> TensorView:
         count = len(self._sizes)
-        turn, letter = divmod(count, len(ascii_uppercase))
-        name = ascii_uppercase[letter] + (str(turn) if turn else "")
+        cycle, letter = divmod(count, len(ascii_uppercase))
+        name = ascii_uppercase[letter] + (str(cycle) if cycle else "")
         self._sizes[name], self._values[name] = view.element_count, values
         return replace(view, storage=name, offset=0)
 

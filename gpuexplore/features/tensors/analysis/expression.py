@@ -177,9 +177,9 @@ class _ExpressionReader:
     def refuse(self, accepted: str) -> NoReturn:
         raise refused(self.next.position, self.next.text, accepted)
 
-    def _expect(self, sign: str, beside: str = "") -> None:
+    def _expect(self, sign: str, context: str = "") -> None:
         if not self.took(sign):
-            self.refuse(f"{sign!r}{beside}")
+            self.refuse(f"{sign!r}{context}")
 
     def _text_from(self, first: Token) -> str:
         return self._expression[first.position - 1 : self._end()]

@@ -170,7 +170,7 @@ def _around(index: int | None, calls: Sequence[Call], parents: Parents) -> int |
 
 
 def _one_after_another(kernels: Sequence[Kernel], launched_by: Sequence[str]) -> list[Kernel]:
-    """Return the kernels, those ended that last beyond the start of the next one on a stream that runs them in turn.
+    """Return the kernels, those ended that last beyond the start of the next one on a serial stream.
 
     Args:
         launched_by: the call of the runtime of each; those of graphs and of programmatic launches may overlap.

@@ -22,7 +22,7 @@ import psutil
 from gpuexplore.core.errors import Cancelled, GpuExploreError
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.training.measure.turns import MOST_SECONDS
+from gpuexplore.features.training.measure.interleaved import MOST_SECONDS
 
 POLL_S = 0.05
 MOST_SILENT_S = 90.0  # the start of every process loads torch

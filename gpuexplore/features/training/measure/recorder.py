@@ -1,4 +1,4 @@
-"""Keeps what the steps of each mode were, and turns it into reports: of what is new, and of all at the end."""
+"""Records of the steps of each mode, and the reports of them: of what is new, and of all at the end."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite

@@ -175,7 +175,7 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
 
 
 def most_processes(device: Device, gpu_count: int = MOST_GPUS) -> int:
-    """Return how many processes can train beside each other: one for each physical core, or for each GPU."""
+    """Return how many processes can train concurrently: one for each physical core, or for each GPU."""
     if device.kind != "cpu":
         return max(1, gpu_count)
     return device.cores or psutil.cpu_count(logical=False) or 1

@@ -2,7 +2,7 @@
 
 The module is copied onto fake tensors, which have a shape, a dtype and a device but no numbers, and takes two steps.
 The second is tracked, in which the optimizer's state is there from the start, as in every later one. What torch
-allocates beside its tensors (a context, workspaces of libraries, gaps between blocks) is not counted.
+allocates apart from its tensors (a context, workspaces of libraries, gaps between blocks) is not counted.
 """
 
 from collections import deque

@@ -88,7 +88,7 @@ def _measure_calls(
 def _measured(
     ways: Sequence[Any], environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
 ) -> Iterable[TransferReading]:
-    """Return the ways timed in turns; each is checked before and after it is timed."""
+    """Return the ways, timed in the same rounds; each is checked before and after it is timed."""
     if cancelled():
         raise Cancelled("cancelled before it was measured")
     before = read_cpu_times()

@@ -78,7 +78,7 @@ def _runs(facts: RoomFacts, column: Column) -> Iterator[RoomRun]:
 
 
 def _is_about(column: Column, analyzed: AnalyzedResult) -> bool:
-    """Return whether a result is drawn: a goal asks for an operation and a dtype, the sizes beside are context."""
+    """Return whether a result is drawn: a goal asks for an operation and a dtype, other sizes are context."""
     if column.goal is None:
         return True
     settings = column.goal.settings

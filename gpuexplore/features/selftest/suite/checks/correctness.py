@@ -69,11 +69,11 @@ def _groups(bench: Bench) -> Iterator[list[Case]]:
     dtypes = [DTYPES[name] for name in names]
     shapes = {operation.name: awkward_shapes(operation)[::-1] for operation in OPERATIONS.values()}
     most = 1 if bench.is_quick else max(map(len, shapes.values()))
-    plans = [(turn, is_slow) for is_slow in (False, True) for turn in range(1 if is_slow else most)]
-    for turn, is_slow in plans:
+    plans = [(rank, is_slow) for is_slow in (False, True) for rank in range(1 if is_slow else most)]
+    for rank, is_slow in plans:
         for operation, dtype in product(OPERATIONS.values(), dtypes):
-            if turn < len(shapes[operation.name]):
-                cases = _cases(operation, shapes[operation.name][turn], dtype, bench, is_slow=is_slow)
+            if rank < len(shapes[operation.name]):
+                cases = _cases(operation, shapes[operation.name][rank], dtype, bench, is_slow=is_slow)
                 if cases:
                     yield cases
 
