@@ -213,7 +213,7 @@ def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filter
     """Return what was measured before, one row a run, the newest first, as `gpuexplore runs --json` does.
 
     Args:
-        text: words that title, tags, note, device or id hold.
+        text: words of title, tags, note, device or id.
         before: only runs with a smaller `number`: the next page.
         limit: of runs, up to 200.
         **filters: `operation`, a name that `gpuexplore list` prints; `device`, words of the name of the device it was

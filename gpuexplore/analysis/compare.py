@@ -1,6 +1,6 @@
 """Comparison of two runs, case by case: one ratio with its interval, what follows from it, and what else differs.
 
-The interval of a ratio holds what samples vary by, what disturbed them, and by how much times vary from one process to
+The interval of a ratio covers what samples vary by, what disturbed them, and by how much times vary from one process to
 the next on that machine: two runs are two processes. Where a result does not say the last, what is assumed of a shared
 machine counts.
 """

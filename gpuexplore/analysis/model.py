@@ -210,7 +210,7 @@ class ImplementationLimits:
     Attributes:
         peak: of its arithmetic and its mix of instructions.
         memory: bandwidth of the memory for its mix of reads and writes.
-        serving: of what delivers its data: the smallest cache that holds them, else memory.
+        serving: of what delivers its data: the smallest cache that they fit in, else memory.
         one_thread: whether these are of one of several cores.
     """
 

@@ -118,8 +118,8 @@ def serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None
     if analyzed.cache_resident_reason is None:
         return memory_roof(roofs)
     caches = [(roof.size_bytes, roof) for roof in roofs if roof.kind == "cache" and roof.size_bytes]
-    holding = [pair for pair in caches if pair[0] >= analyzed.byte_count]
-    return min(holding, key=lambda pair: pair[0])[1] if holding else None
+    large_enough = [pair for pair in caches if pair[0] >= analyzed.byte_count]
+    return min(large_enough, key=lambda pair: pair[0])[1] if large_enough else None
 
 
 def attainable(flop_per_byte: float, compute: Roof | None, serving: Roof | None, memory: Roof | None) -> float | None:

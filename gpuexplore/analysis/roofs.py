@@ -320,7 +320,7 @@ def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Band
 
 
 def _serving(result: Result, caches: Iterable[CacheRoof], memory: Bandwidth | None) -> Bandwidth | None:
-    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
+    """Return the bandwidth of what delivers its data: the smallest cache that they fit in, else memory.
 
     None where that is unknown.
     """

@@ -116,7 +116,7 @@ def flusher(device: str, size_bytes: int) -> Call:
 
 
 def capture(run: Call, device: str, calls: int) -> Call:
-    """Return the replay of a CUDA graph that holds `run` `calls` times."""
+    """Return the replay of a CUDA graph of `calls` times `run`."""
     import cupy
 
     _gpu(device).use()

@@ -19,11 +19,11 @@ x_value: Callable[[float | str], Any] = alt.XValue
 y_value: Callable[[float | str], Any] = alt.YValue
 
 
-def size_axis(points: pd.DataFrame, operation: Operation, *, room: int = 0) -> alt.X:
+def size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -> alt.X:
     """Return the x axis: sizes on a log scale, else whole shapes in the order of their work.
 
     Args:
-        room: pixels that are left free at its right end, for the names of lines.
+        margin: pixels that are left free at its right end, for the names of lines.
     """
     if points["size"].isna().any():
         order = points.sort_values("order")["shape"].unique().tolist()
@@ -31,7 +31,7 @@ def size_axis(points: pd.DataFrame, operation: Operation, *, room: int = 0) -> a
         return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
     sizes = sorted({int(point) for point in points["size"]})
     axis = alt.Axis(values=sizes, format=_size_format(sizes), grid=False, labelOverlap="greedy", labelFlush=False)
-    end = alt.ExprRef(f"width - {room}") if room else alt.Undefined
+    end = alt.ExprRef(f"width - {margin}") if margin else alt.Undefined
     scale = alt.Scale(type="log", nice=False, padding=14, rangeMax=end)
     return alt.X("size:Q", title=size_title(operation), axis=axis, scale=scale)
 

@@ -1,4 +1,4 @@
-"""An array as its rows and columns: what a warp requests at a step, the sectors that hold it, what was touched before.
+"""An array as its rows and columns: what a warp requests at a step, the sectors it lies in, what was touched before.
 
 Whole sectors are moved: what of them nobody requested has a colour of its own, so that waste is seen as area.
 """
@@ -32,7 +32,7 @@ SHOWN = 16  # rows and columns around a step that needs no more
 ROW_HEIGHT, LEAST_HEIGHT, MOST_HEIGHT, SMALL_HEIGHT = 16, 96, 520, 150
 AROUND, LITTLE_AROUND = 92, 44  # pixels of title and axis, with and without a legend
 MOST_LINES = 64  # of a grid between elements
-LETTER, ROOM = 5.2, 1  # pixels of a letter and around a label
+LETTER, PADDING = 5.2, 1  # pixels of a letter and around a label
 Row = dict[str, Any]
 
 
@@ -47,7 +47,7 @@ class ArrayWindow:
 
     @classmethod
     def around(cls, elements: Sequence[int], array: RunArray) -> "ArrayWindow":
-        """Return the whole array, or where it is large a part that holds the elements."""
+        """Return the whole array, or where it is large a part with the elements."""
         rows, columns = grid_of(array)
         if not elements:
             return cls(0, rows, 0, columns)
@@ -119,7 +119,7 @@ def lanes_label(lanes: Sequence[int]) -> str:
 
 
 def _part(first: int, last: int, length: int) -> tuple[int, int]:
-    """Return where the part of an axis begins and ends that holds `first` to `last`, in steps of eight elements."""
+    """Return where the part of an axis begins and ends that covers `first` to `last`, in steps of eight elements."""
     start = first // 8 * 8
     end = min(length, max(start + SHOWN, -(-(last + 1) // 8) * 8))
     return max(0, min(start, end - SHOWN)), end
@@ -186,7 +186,9 @@ def _drawn(
     words = [alt.Tooltip("element:N", title="Element"), alt.Tooltip("lanes:N", title="Lanes"), alt.Tooltip("what:N")]
     color = alt.Color("what:N", scale=COLORS, legend=legend)
     boxes = alt.Chart(frame).mark_rect(strokeWidth=0.5 if legend else 0, stroke=EDGE, clip=True)
-    fits = f"(datum.right - datum.x) * width / {window.right - window.left} > {LETTER} * length(datum.lanes) + {ROOM}"
+    fits = (
+        f"(datum.right - datum.x) * width / {window.right - window.left} > {LETTER} * length(datum.lanes) + {PADDING}"
+    )
     labels = (
         alt.Chart(frame)
         .transform_filter(f"datum.lanes != '' && {fits}")

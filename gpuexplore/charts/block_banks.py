@@ -13,8 +13,8 @@ from gpuexplore.charts.block_arrays import (
     LEGEND,
     LETTER,
     ON_REQUESTED,
+    PADDING,
     REQUESTED_COLOR,
-    ROOM,
     ROW_HEIGHT,
     ArrayWindow,
     framed,
@@ -66,7 +66,7 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
     )
     labels = (
         alt.Chart(frame)
-        .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {ROOM}")
+        .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {PADDING}")
         .mark_text(fontSize=9.5, color=ON_REQUESTED)
         .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text=alt.Text("lanes:N"))
     )

@@ -69,7 +69,7 @@ WORDS = {
 
 
 def _name(each: ComparedCase) -> str:
-    """Return a case in as few words as an axis on a phone has room for: ``torch fp32 384``."""
+    """Return a case in as few words as fit an axis on a phone: ``torch fp32 384``."""
     case = each.case
     size = next(iter(case.shape)) if len(set(case.shape)) == 1 else shape_label(case.shape)
     return f"{case.implementation} {case.dtype} {size}"

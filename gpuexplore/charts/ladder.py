@@ -12,7 +12,7 @@ from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_seconds
 
-LABEL_ROOM = 1.25  # next to the longest bar
+LABEL_MARGIN = 1.25  # next to the longest bar
 BOUND_TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
 
 ROW_HEIGHT = 40
@@ -103,7 +103,7 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
         "rate:Q",
         title="Bound by the machine code",
         axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
-        scale=alt.Scale(domain=[0, LABEL_ROOM * max(frame["rate"], default=1.0)]),
+        scale=alt.Scale(domain=[0, LABEL_MARGIN * max(frame["rate"], default=1.0)]),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in BOUND_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(y=y, x=x)

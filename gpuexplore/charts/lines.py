@@ -18,7 +18,7 @@ GAP = 13.0  # pixels between the middles of two names
 DRAWN = 0.8  # of a chart's height lies between its axes
 CHARACTER = 6.6  # pixels, of the longest name
 LABEL_OFFSET = 8  # pixels from the point
-LONGEST = 18  # characters; for longer names a legend has more room
+LONGEST = 18  # characters; for longer names a legend has more space
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
 TALL = 510  # with the entries of recorded series
@@ -46,7 +46,7 @@ def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame 
     return lines.assign(name=names, value=values)
 
 
-def _room_of(labels: pd.DataFrame) -> int:
+def _width_of(labels: pd.DataFrame) -> int:
     """Return the pixels that the longest name takes next to its point."""
     return round(CHARACTER * max(map(len, labels["name"]))) + LABEL_OFFSET + 4
 
@@ -125,8 +125,8 @@ def lines(
     mixed = bool(recorded.any()) and not recorded.all()
     ends = _end_labels(points, y, height=HEIGHT) if over_sizes and not mixed else None
     by_series = ends is None and (over_sizes or points["series"].nunique() < 2 or bool(recorded.any()))
-    room = 0 if ends is None else _room_of(ends)
-    x = size_axis(shown, analysis.shown[0].operation, room=room) if over_sizes else _one_size_axis(points, order)
+    margin = 0 if ends is None else _width_of(ends)
+    x = size_axis(shown, analysis.shown[0].operation, margin=margin) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
@@ -208,7 +208,7 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     """Return the axis for a single size: the series side by side, or the dtypes of a single series."""
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
-    crowded = column == "series" and bool(is_recorded(points).any())  # the legend has room for such names
+    crowded = column == "series" and bool(is_recorded(points).any())  # the legend has space for such names
     said = names_said(points)
     words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
     axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded, labelExpr=words)
@@ -227,7 +227,7 @@ def _picks(points: pd.DataFrame, *, by_series: bool) -> list[alt.Parameter]:
 
 
 def _opacity(picks: Sequence[alt.Parameter], full: float) -> alt.OpacityValue:
-    """Return the opacity of a mark: `full` when every legend's selection holds it."""
+    """Return the opacity of a mark: `full` when it is in every legend's selection."""
     if not picks:
         return alt.OpacityValue(full)
     faded: Any = alt.when(*picks).then(alt.value(full)).otherwise(alt.value(FADED))

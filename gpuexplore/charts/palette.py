@@ -3,7 +3,7 @@
 Each implementation has one colour on every chart and page, in light and in dark.
 
 Families share their hues: numba-cpu is orange and brown, numba-cuda violet and red, torch green. The colours of an
-operation differ by a distance in CIELAB that the tests hold, and each has a contrast of 3 with the page.
+operation differ by a distance in CIELAB that tests check, and each has a contrast of 3 with the page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ OF_USERS = (("#c2185b", "#ff80ab"), ("#8a6d00", "#e0c34d"), ("#6d4c41", "#d7a98c
 
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
 SHADED = 0.4  # of the way to black or white, for each further device of an implementation
-BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no room towards white
+BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no range towards white
 
 
 def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:

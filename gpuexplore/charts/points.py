@@ -1,6 +1,6 @@
 """The points that charts draw: a row per measured case, with the words that tooltips and axes show, and which of them.
 
-A line is an implementation on a device, by its name on charts, in one dtype. Where one chart would hold too many,
+A line is an implementation on a device, by its name on charts, in one dtype. Where one chart would show too many,
 dtypes get a panel of their own.
 """
 
@@ -113,7 +113,7 @@ def in_panel(points: pd.DataFrame, panel: str | Lines | None) -> pd.DataFrame:
 
 
 def ends_of(points: pd.DataFrame) -> list[float]:
-    """Return the values an axis has to hold: points, and the ends of intervals within BEYOND times of any point."""
+    """Return the values an axis has to cover: points, and the ends of intervals within BEYOND times of any point."""
     values = points["value"].dropna()
     ends = pd.concat([points["low"].dropna(), points["high"].dropna()])
     return [*values, *ends.clip(values.min() / BEYOND, values.max() * BEYOND)] if len(values) else []
@@ -270,7 +270,7 @@ def shown_lines(analysis: RunAnalysis, hidden: Collection[str]) -> Lines:
 
 
 def panels_of(analysis: RunAnalysis, hidden: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the dtypes whose lines are drawn in panels side by side; none where one chart holds all lines."""
+    """Return the dtypes whose lines are drawn in panels side by side; none where one chart shows all lines."""
     lines = shown_lines(analysis, hidden)
     dtypes = tuple(dtype for dtype in DTYPES if any(dtype == of for _, of in lines))
     over_sizes = len({analyzed.case.shape for analyzed in analysis.shown if analyzed.measurement}) > 1

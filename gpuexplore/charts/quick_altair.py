@@ -2,7 +2,7 @@
 
 Altair copies every layer to its last tick whenever layers are put together or derived from each other, asks of every
 word whether it might be a chart, and prints the data of each for a name that few need. What is replaced of it is not
-public: a test holds the charts of pages to what Altair alone makes of them, and where a version lacks one of these
+public: a test compares the charts of pages with what Altair alone makes of them, and where a version lacks one of these
 names, Altair makes charts alone.
 """
 
@@ -85,7 +85,7 @@ def _replaced() -> tuple[tuple[Any, str, Any], ...]:
     )
 
 
-SET: tuple[Any, ...] = (  # and what they hold
+SET: tuple[Any, ...] = (  # and what they contain
     *(alt.TopLevelMixin, alt.MarkDef, alt.FacetedEncoding),
     *(getattr(channels, name, None) for name in ("FieldChannelMixin", "ValueChannelMixin")),
 )

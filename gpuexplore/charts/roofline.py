@@ -34,7 +34,7 @@ from gpuexplore.core.units import format_flop_per_s, format_intensity, format_pe
 
 HEIGHT = 600  # with legends and axes
 POINT_SIZE = 75
-OPENED = "opened"  # the selection that holds the run of a clicked point
+OPENED = "opened"  # the selection of the run of a clicked point
 POINT_TOOLTIPS = {
     "case": "Case",
     "operation": "Operation",
@@ -194,7 +194,7 @@ def _legend(
     values = [name for name in order if name in set(present)]
     if not values or values == order[:1] or (len(values) < 2 and orient == "top"):
         return None
-    columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what a phone has room for
+    columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what fits a phone
     return alt.Legend(
         title=None, values=values, orient=orient, columns=columns, labelLimit=260, symbolOpacity=1, **style
     )

@@ -24,7 +24,7 @@ from gpuexplore.operations import operation_named
 
 BASES = ("datasheet or formula", "microbenchmark", "best result so far")
 LOWEST_INTENSITY = 1 / 16
-ROOM = 2.0  # beyond the outermost point, on either side
+MARGIN = 2.0  # beyond the outermost point, on either side
 LABELS_FROM = 0.7  # of the width: the labels of flat roofs stand right of it, the points left
 LABELS_TO = 0.12  # of the width: the labels of slopes stand left of it
 PIXELS = 400  # of the drawing's height: what labels need is a share of it
@@ -59,15 +59,15 @@ def window(roofs: Sequence[Roof], points: Sequence[Point]) -> RooflineWindow:
     """Return the window that shows every point, every ridge with memory and some of the roofs next to them."""
     shown = [*memory_ridges(roofs).values()]
     shown += [point.intensity for point in points]
-    left, right = min([LOWEST_INTENSITY * ROOM, *shown]), ROOM * max([1.0, *shown])
-    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width holds the rest
+    left, right = min([LOWEST_INTENSITY * MARGIN, *shown]), MARGIN * max([1.0, *shown])
+    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width is for the rest
     low, high = left / whole**LABELS_TO, left * whole ** (1 - LABELS_TO)
     slopes = [roof.rate for roof in roofs if roof.kind != "compute"]
     flats = [roof.rate for roof in roofs if roof.kind == "compute"]
     rates = [point.flop_per_s for point in points]
-    floor = [low * min(slopes) * ROOM] if slopes else flats
+    floor = [low * min(slopes) * MARGIN] if slopes else flats
     ceiling = flats or [high * max(slopes)] if slopes or flats else [1e12]
-    return RooflineWindow(low, high, min([*floor, *rates, ceiling[0]]) / ROOM, max([*ceiling, *rates]) * ROOM)
+    return RooflineWindow(low, high, min([*floor, *rates, ceiling[0]]) / MARGIN, max([*ceiling, *rates]) * MARGIN)
 
 
 def sloped_roofs(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from gpuexplore.core.model import Measurement
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent
 
-NEAR_FULL = 0.7  # from here up the line at 100 % says something and costs little room
+NEAR_FULL = 0.7  # from here up the line at 100 % says something and takes little space
 
 
 def share(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:

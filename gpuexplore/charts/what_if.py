@@ -22,7 +22,7 @@ from gpuexplore.core.model import Origin
 from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 
 ROW_HEIGHT = 46
-AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to hold a label above each mark
+AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to fit a label above each mark
 SCATTER_HEIGHT = 330
 DEVICE_ROW_HEIGHT = 17  # of one format of one device
 POINT_SIZE = 90

@@ -45,7 +45,7 @@ def said(contents: Contents) -> str:
 
 
 def database_file(instead: str) -> Path:
-    """Return the file of SQLite that holds the database of this home; one of a server has its own programs.
+    """Return the file of SQLite with the database of this home; one of a server has its own programs.
 
     Args:
         instead: the command for a database of PostgreSQL, without its name; `--dbname` is added.

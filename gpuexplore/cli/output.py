@@ -173,5 +173,5 @@ def read_age(what: str, text: str) -> timedelta:
 
 
 def utc_before(what: str, text: str, now: datetime | None = None) -> str:
-    """Return the moment that long ago as the database holds it."""
+    """Return the moment that long ago as the database writes it."""
     return ((now or datetime.now(UTC)) - read_age(what, text)).isoformat(timespec="microseconds")

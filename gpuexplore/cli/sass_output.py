@@ -137,7 +137,7 @@ def print_bound(bound: InstructionBound, full: Occupancy) -> None:
 
 
 def print_run(arguments: argparse.Namespace, file: KernelFile, capability: ComputeCapability) -> int:
-    """Print what the interpreter found, and what the arrays hold afterwards; fail where the kernel did wrong.
+    """Print what the interpreter found, and the values of the arrays afterwards; fail where the kernel did wrong.
 
     Raises:
         InvalidInput, TooLarge, TooSlow, Unsupported: it cannot be run; the text says why.

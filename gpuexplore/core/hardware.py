@@ -32,7 +32,7 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class CacheRoof:
-    """One level of a CPU's caches: the bytes it holds for all threads together, and how fast they move."""
+    """One level of a CPU's caches: its bytes for all threads together, and how fast they move."""
 
     level: int
     size_bytes: int

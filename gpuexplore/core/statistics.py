@@ -59,7 +59,7 @@ def interval_of_few(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % interval of what independent positive `values` scatter around; None for a single one.
 
     By order statistics from six on. Below, where no such interval exists, Student's t on their logarithms, widened to
-    hold their median: that assumes that ratios scatter alike in both directions.
+    cover their median: that assumes that ratios scatter alike in both directions.
     """
     if len(values) < 2:
         return None

@@ -24,7 +24,7 @@ _BRANDS = frozenset({"tesla", "quadro", "geforce", "gtx", "rtx", "instinct", "ra
 
 
 def search(query: str) -> tuple[Accelerator, ...]:
-    """Return the rows that hold every word of `query` in any of their names; all for an empty query."""
+    """Return the rows with every word of `query` in any of their names; all for an empty query."""
     words = query.casefold().split()
     return tuple(row for row in ACCELERATORS if all(word in _text(row) for word in words))
 

@@ -15,7 +15,7 @@ from gpuexplore.ui.navigation import FIRST_PAGE, pages
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType({name: page.parameters for name, page in pages().items()})
-# the parameters that hold lists, with what separates their values
+# the parameters that are lists, with what separates their values
 LISTS: Mapping[str, str] = MappingProxyType(
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
     | dict.fromkeys(("gpus", "times", "peaks", "price", "hide"), ",")

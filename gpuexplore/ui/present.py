@@ -173,7 +173,7 @@ def for_the_back_row(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _enlarge(channel: Any) -> None:
-    """Enlarge the axis and the legend of a channel, and the room that names of lines have at its end."""
+    """Enlarge the axis and the legend of a channel, and the margin for names of lines at its end."""
     if not isinstance(channel, dict):
         return
     if isinstance(axis := channel.get("axis"), dict):
@@ -182,8 +182,8 @@ def _enlarge(channel: Any) -> None:
         legend |= {"labelFontSize": 22, "symbolSize": 260, "labelLimit": 600}
     end = (channel.get("scale") or {}).get("rangeMax")
     if isinstance(end, dict):
-        room = int(str(end["expr"]).rpartition(" ")[2])
-        channel["scale"]["rangeMax"] = {"expr": f"width - {2 * room}"}
+        margin = int(str(end["expr"]).rpartition(" ")[2])
+        channel["scale"]["rangeMax"] = {"expr": f"width - {2 * margin}"}
 
 
 def _show_ways(at: int, count: int, run: Run) -> None:

@@ -31,7 +31,7 @@ from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 
 MOST_RECENT = 5
-LONGEST = 34  # characters that the sidebar has room for
+LONGEST = 34  # characters that fit the sidebar
 RECENT_LOOKS = 5
 OWN: Shared[Sequence[ListedRun]] = Shared(1000)
 OTHERS: Shared[str] = Shared(1000)
@@ -91,7 +91,7 @@ def _content(run: Run, suffix: str, analyze: Callable[[], RunAnalysis]) -> Calla
 
 
 def title_of(run: Run) -> str:
-    """Return what a run is called: its title, or for one that the store does not hold what it measures."""
+    """Return what a run is called: its title, or for one that is not in the store what it measures."""
     return run.title or default_title(run.experiment)
 
 

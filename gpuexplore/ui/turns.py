@@ -28,7 +28,7 @@ LONGEST_S = 5.0  # nobody waits longer
 MOST_DEBTORS = 5000
 STEP_S = 0.25
 MOST_DRAWN = 3  # pages at a time,
-HOLD_S = 0.5  # without those that have taken so long
+CROWDED_S = 0.5  # without those that have taken so long
 WORDS = ":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment"
 
 
@@ -68,7 +68,7 @@ class Debts:
 class FewAtOnce:
     """Pages that are drawn at a time: each thread more keeps those that answer requests from the interpreter for 5 ms.
 
-    A page that takes long, as one that waits for a file to be read, makes room for another one after a while.
+    A page that takes long, as one that waits for a file to be read, lets another one begin after a while.
     """
 
     def __init__(self, most: int = MOST_DRAWN, clock: Callable[[], float] = time.monotonic) -> None:
@@ -96,12 +96,12 @@ class FewAtOnce:
                 self._wake_next()
 
     def _begin(self, mine: Event) -> float:
-        """Begin when there is room; else return the seconds until there is, if none ends before."""
+        """Begin when few enough are drawn; else return the seconds until then, if none ends before."""
         with self._lock:
             now_s = self._clock()
             since_s = sorted(now_s - began_s for began_s in self._began_s.values())
-            if len(since_s) >= self._most and since_s[self._most - 1] < HOLD_S:
-                return HOLD_S - since_s[self._most - 1]
+            if len(since_s) >= self._most and since_s[self._most - 1] < CROWDED_S:
+                return CROWDED_S - since_s[self._most - 1]
             self._began_s[mine] = now_s
             self._waiting.popleft()
             self._wake_next()

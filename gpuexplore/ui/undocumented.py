@@ -1,6 +1,6 @@
 """Undocumented parts of Streamlit: each function has the plain way where a version lacks them.
 
-`tests/ui/test_undocumented.py` serves every page with a Streamlit that hides them, and holds that nothing else of the
+`tests/ui/test_undocumented.py` serves every page with a Streamlit that hides them, and checks that nothing else of the
 package reaches past Streamlit's documentation.
 """
 
@@ -56,7 +56,7 @@ def connected_sessions() -> int | None:
 
 
 def keeps_upload(session: str, file: str) -> bool:
-    """Return whether Streamlit still holds a file that a page sent; True where that is unknown."""
+    """Return whether Streamlit still has a file that a page sent; True where that is unknown."""
     with suppress(*MOVED):
         runtime = import_module("streamlit.runtime").Runtime
         return not runtime.exists() or bool(runtime.instance().uploaded_file_mgr.get_files(session, [file]))

@@ -171,7 +171,7 @@ def forget(*names: str) -> None:
 
 
 def is_usable(name: str, typed: str) -> bool:
-    """Return whether a link may hold what was typed as the parameter `name`; where not, show why."""
+    """Return whether a link may contain what was typed as the parameter `name`; where not, show why."""
     try:
         link.check(name, typed)
     except InvalidInput as error:
@@ -252,7 +252,7 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
 
 
 def _take(name: str, typed: str, *, default: str) -> str:
-    """Return what was typed, and remember it; the default for what no link may hold."""
+    """Return what was typed, and remember it; the default for what no link may contain."""
     if not is_usable(name, typed):
         return default
     _remember(name, typed, default=default)

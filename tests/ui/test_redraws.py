@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.ui import turns
-from gpuexplore.ui.turns import ALL_S, FREE_S, HOLD_S, LONGEST_S, ONE_S, Debts, FewAtOnce
+from gpuexplore.ui.turns import ALL_S, CROWDED_S, FREE_S, LONGEST_S, ONE_S, Debts, FewAtOnce
 from tests.waiting import DEADLINE_S, wait_until
 
 PAGE_S = 0.15
@@ -135,7 +135,7 @@ def test_a_page_that_takes_long_makes_room_for_another_one(pages, clock):
     slow, other = pages(few, order), pages(few, order)
     assert order == [slow]
 
-    clock.now_s += HOLD_S
+    clock.now_s += CROWDED_S
 
     assert other.begun.wait(DEADLINE_S)
     assert not slow.may_end.is_set()

@@ -172,7 +172,7 @@ def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that nothing is known to hold the result against."""
+    """Say that nothing is known to compare the result with."""
     if analyzed.median_s is None or analyzed.default_peak or not analyzed.flop_count:
         return None
     dtype, unit = arithmetic_of(analyzed.result)
@@ -187,7 +187,7 @@ def compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
 
 
 def serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
-    """Return the fraction of what memory, or the cache that holds its data, can deliver to its implementation."""
+    """Return the fraction of what memory, or the cache that its data fit in, can deliver to its implementation."""
     serving = analyzed.limits.serving
     return analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None
 

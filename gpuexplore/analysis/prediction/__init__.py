@@ -90,7 +90,7 @@ class Prediction:
         support: whether the device has units for the dtype.
         reason: why it is emulated, unsupported or unknown; None for a native dtype.
         time_s: the median of what is expected.
-        low_s: lower end of the interval that holds in INTERVAL of the cases.
+        low_s: lower end of the interval that covers INTERVAL of the cases.
         high_s: its upper end.
         bound: the term that decides.
         peak: compute peak of the units that do the arithmetic.
@@ -339,7 +339,7 @@ def _as_queued(queued: UncertainValue, fitted_s: Numbers) -> list[UncertainValue
 
 
 def _in_order(kinds: Sequence[UncertainValue], kind: int) -> UncertainValue:
-    """Return the times of one of the kinds of calls, ordered among theirs; ends move outwards, so that intervals hold.
+    """Return the times of one of the kinds of calls, ordered among theirs; ends move outwards, so that intervals cover.
 
     Args:
         kinds: of one call, with ever more of its launch in its time.

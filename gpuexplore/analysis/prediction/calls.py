@@ -25,7 +25,7 @@ CALLS_WORDS: Mapping[Calls, str] = MappingProxyType(
     {"graph": "calls in a CUDA graph", "queued": "queued calls", "single": "single calls"}
 )
 REPLAYED = Flag("warm", "replayed in a CUDA graph, without a flush")
-OF_OWN_SAMPLES = frozenset({"cold", "launch_bound"})  # flags that do not hold for the replay of a graph
+OF_OWN_SAMPLES = frozenset({"cold", "launch_bound"})  # flags that are not true of the replay of a graph
 
 # The kind of call each way of timing stands for.
 CALLS_OF_TIMING: Mapping[Timing, Calls] = MappingProxyType(

@@ -70,7 +70,7 @@ def _recorded_for(device: Device) -> Mapping[Key, Points]:
 
 @once
 def _recorded() -> dict[Key, Points]:
-    """Return what the recordings of CPUs hold."""
+    """Return what the recordings of CPUs contain."""
     return _points(result for recording in recordings() for result in recording.results if result.case.device == "cpu")
 
 

@@ -46,7 +46,7 @@ class Verdict:
     """What follows from a quantity and what it is compared with.
 
     Attributes:
-        told: which relation holds over the whole interval; None: it cannot be told.
+        told: which relation is true over the whole interval; None: it cannot be told.
         statement: the answer with its certainty, or what is known instead, in words without a full stop.
         certainty: of what is told; None where nothing is.
         would_decide: what a visitor can do to have it told; None where nothing helps, or it is told.

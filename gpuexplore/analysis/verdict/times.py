@@ -57,7 +57,7 @@ class Estimate:
 
     Attributes:
         value: the best guess.
-        low, high: the ends of the interval, which holds `value`; None is unknown, both or neither.
+        low, high: the ends of the interval, which includes `value`; None is unknown, both or neither.
         unit: ``s``, ``times``, ``fraction``, ``FLOP/s``, ...
         basis: what it rests on, in words.
         doubts: what makes the interval wide, the widest part first; empty where that is not known.
@@ -136,7 +136,7 @@ WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
 )
 
 SAMPLES, PROCESSES = "samples", "processes"
-FEWEST_TO_BOUND = 3  # samples: of two, what bounds Student's t holds the median in 80 % and not in 95
+FEWEST_TO_BOUND = 3  # samples: of two, what bounds Student's t covers the median in 80 % and not in 95
 FEW_AT_LEAST = 1.1  # of a handful of samples that happen to agree
 
 
@@ -261,7 +261,7 @@ def _counted(count: int, what: str) -> str:
 #
 # A time that nothing disturbed is known to what its samples and processes vary by; each flag adds an independent
 # uncertainty. One whose size nobody wrote down adds what was found to be enough: over 192 results in eight processes
-# of a shared machine, the intervals of flagged results widened by 30 % held the median of all in 92 %.
+# of a shared machine, the intervals of flagged results widened by 30 % covered the median of all in 92 %.
 
 
 def doubts_of(flags: Sequence[Flag]) -> tuple[Doubt, ...]:

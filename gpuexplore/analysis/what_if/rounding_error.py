@@ -80,7 +80,7 @@ def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
 def with_input_error(accuracy: Accuracy, operation: str, dtype: DType) -> float | None:
     """Return a measured error as one against unrounded inputs: measured is against the inputs an implementation got.
 
-    None when the output held no numbers.
+    None when the output contained no numbers.
     """
     if accuracy.relative_error is None:
         return None

@@ -30,7 +30,7 @@ SAME = 2e-3  # published rates have three or four digits
 
 
 @dataclass(frozen=True, slots=True)
-class UserClaim:
+class EnteredResult:
     """One time relative to every peak that is named for its dtype.
 
     Attributes:
@@ -63,18 +63,22 @@ class UserClaim:
         return self.flop_per_s / self.published.flop_per_s if self.flop_per_s and self.published else None
 
 
-def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[UserClaim, ...]:
-    """Return a claim for each of `rows` whose time was entered or whose dtype has a promised peak."""
+def entered_results(
+    workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]
+) -> tuple[EnteredResult, ...]:
+    """Return one for each of `rows` whose time was entered or whose dtype has a promised peak."""
     return tuple(
-        _claim(workload, row, promised) for row in rows if row.origin is Origin.ENTERED or row.dtype in promised
+        _entered_result(workload, row, promised)
+        for row in rows
+        if row.origin is Origin.ENTERED or row.dtype in promised
     )
 
 
-def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> UserClaim:
+def _entered_result(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> EnteredResult:
     rate = workload.flop_count / row.time.value if row.time else None
     found = best_published(row.device.spec_key, row.dtype)
     same = bool(found and rate and row.origin is Origin.ENTERED and abs(found.flop_per_s / rate - 1) < SAME)
-    return UserClaim(
+    return EnteredResult(
         row,
         rate,
         promised.get(row.dtype),

@@ -54,7 +54,7 @@ TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
 TRIADS = {"triad": triad_code, "ordinary_triad": ordinary_triad_code, "cached_triad": cached_triad_code}
-SCRATCH_BYTES = 256  # two vector registers and room to spare
+SCRATCH_BYTES = 256  # two vector registers and some more
 Arrays = tuple[npt.NDArray[np.float64], ...]
 Functions = Mapping[str, Callable[..., None]]
 

@@ -27,7 +27,7 @@ FASTER = 1.01
 LONGEST_WAIT_S = 0.1  # for a core that somebody else keeps busy
 FIRST_ITERATIONS = 2_000
 CALIBRATIONS = 5
-SCRATCH_BYTES = 256  # two vector registers and room to spare
+SCRATCH_BYTES = 256  # two vector registers and some more
 SCRATCH_FLOATS = SCRATCH_BYTES // 4
 
 

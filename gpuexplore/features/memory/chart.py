@@ -19,7 +19,7 @@ STEP_SHARE = 1 / 25  # of the width, for the optimizer's step
 IN_SIGHT = (0.25, 2.0)  # times the peak: a memory beyond that would flatten the chart, one below is lost in the bars
 HEADROOM = 1.3  # above the peak: its label, and above that the names of the phases
 OVERLAP = 1 / 2000  # of the width, so that no seams show between neighbours
-NARROW_PHASE = 0.12  # of the width: no room for its name
+NARROW_PHASE = 0.12  # of the width: no space for its name
 DRAWN_AS = {"recomputation": "backward"}  # it comes before the backward of each segment
 SERVING_KINDS = tuple("KV cache" if kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY)
 
@@ -132,7 +132,7 @@ def _legend(bars: pd.DataFrame, memory: MemoryTimeline) -> alt.Legend:
 
 
 def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
-    """Return a line where a phase begins, and its name where there is room."""
+    """Return a line where a phase begins, and its name where it fits."""
     names = [_drawn_phase(point) for point in points]
     starts = [start for start, name in enumerate(names) if not start or names[start - 1] != name]
     ends = [*starts[1:], len(points)]

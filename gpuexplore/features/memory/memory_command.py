@@ -179,7 +179,7 @@ def _print(memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit
 
 
 def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
-    """Return what the figures hold for, and the options that change it."""
+    """Return what the figures are valid for, and the options that change it."""
     tokens = setup.tokens or memory.model.tokens
     if isinstance(setup, Serving):
         how, options = (

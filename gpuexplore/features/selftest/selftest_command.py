@@ -123,7 +123,7 @@ def _folder(given: Path | None, started_utc: str) -> Path:
     """Return the folder of the report, which is made where it is not there.
 
     Raises:
-        InvalidInput: it holds a report already, or cannot be made.
+        InvalidInput: a report is in it already, or it cannot be made.
     """
     folder = given or Path(f"selftest-{started_utc[:19].replace(':', '').replace('-', '')}")
     try:
@@ -214,7 +214,7 @@ def _found(check: SelfCheck, bench: Bench) -> tuple[CheckFinding, str]:
     return finding, ""
 
 
-# Leaves out of what a report says whose machine it was: errors of libraries hold paths, and paths hold names.
+# Leaves out of what a report says whose machine it was: errors of libraries contain paths, and paths contain names.
 
 
 def without_names_in(finding: CheckFinding) -> CheckFinding:

@@ -181,7 +181,7 @@ def _named(points: Sequence[RoomPoint]) -> list[str]:
 
 
 def _edges(numbers: Sequence[float]) -> list[float]:
-    """Return the edges of bins that hold all numbers: by a log scale, evenly where one is 0."""
+    """Return the edges of bins that cover all numbers: by a log scale, evenly where one is 0."""
     low, high = min(numbers), max(numbers)
     if low <= 0:
         step = high / 8 or 1.0

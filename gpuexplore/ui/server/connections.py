@@ -114,10 +114,10 @@ class Connections:
             elif not each.answers and each.looks > (IDLE_LOOKS if each.has_asked else FRESH_LOOKS):
                 each.transport.close()
 
-    async def until(self, has_room: Callable[[], bool], patience_s: float = math.inf) -> bool:
-        """Return whether there is room, for which connections give way; the caller goes on before another one does."""
+    async def until(self, has_capacity: Callable[[], bool], patience_s: float = math.inf) -> bool:
+        """Return whether there is capacity; connections give way to it, and the caller goes on before another one does."""
         latest_s = time.monotonic() + patience_s
-        while not has_room():
+        while not has_capacity():
             if time.monotonic() > latest_s:
                 return False
             self.give_way()
@@ -202,7 +202,7 @@ class Watched(asyncio.Protocol):
 
 
 class BoundedServer:
-    """A server that accepts a connection when there is room for it."""
+    """A server that accepts a connection when there is capacity for it."""
 
     def __init__(self, server: asyncio.Server, take: Callable[[socket], None], connections: Connections) -> None:
         self._server, self._take, self._connections = server, take, connections
@@ -251,13 +251,13 @@ _CONNECTION: ContextVar[Watched | None] = ContextVar("connection", default=None)
 def bound_answers(app: ASGIApp) -> ASGIApp:
     """Send a file when it can be opened, end a connection while others wait, and bound the open pages.
 
-    A websocket is passed on when there is room for its page, else its browser tries again.
+    A websocket is passed on when there is capacity for its page, else its browser tries again.
     """
     files = 0
     opening_one = asyncio.Lock()  # so that other requests are answered between two pages that open
 
     async def open_page(scope: Scope, receive: Receive, send: Send) -> None:
-        """Open a page once there is room for it; connections give way to it, other pages do not."""
+        """Open a page once there is capacity for it; connections give way to it, other pages do not."""
         if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > most_descriptors() // SHARE, PATIENCE_S):
             await receive()
             await send({"type": "websocket.close"})

@@ -49,7 +49,7 @@ YEAR_S = 365 * 24 * 3600
 
 
 def trust_proxies(app: ASGIApp) -> ASGIApp:
-    """Take a visitor's address and scheme from a proxy that the settings name; else drop the user one claims to be.
+    """Take a visitor's address and scheme from a proxy that the settings name; else drop the user that it names.
 
     Addresses, schemes and users can be forged by everybody else.
     """
@@ -192,7 +192,7 @@ def bound_uploads(app: ASGIApp) -> ASGIApp:
     kept: dict[tuple[str, str], int] = {}  # bytes by page and file, of those that arrive too
     arriving = set[tuple[str, str]]()
 
-    def has_room(name: tuple[str, str], more: int) -> bool:
+    def has_capacity(name: tuple[str, str], more: int) -> bool:
         for other in list(kept):
             if other not in arriving and not keeps_upload(*other):
                 del kept[other]
@@ -209,7 +209,7 @@ def bound_uploads(app: ASGIApp) -> ASGIApp:
         length = Headers(scope=scope).get("content-length", "")
         if not length.isdecimal():
             await PlainTextResponse(NO_LENGTH, HTTPStatus.LENGTH_REQUIRED)(scope, receive, send)
-        elif name in arriving or not has_room(name, int(length[:20])):
+        elif name in arriving or not has_capacity(name, int(length[:20])):
             await PlainTextResponse(TOO_MUCH, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)(scope, receive, send)
         else:
             kept[name] = int(length[:20])

@@ -28,7 +28,7 @@ MOST_BYTES, LONGEST_S = 4_000_000, 30.0  # of one run, and until it has arrived
 MOST_RESULTS = 1000  # of one participant
 MOST_RESULTS_IN_ROOM = 20_000
 SECRET = re.compile("[A-Za-z0-9_-]{24,64}")
-_TAKEN = asyncio.Semaphore(4)  # of the others nothing is in memory yet but what the network holds
+_TAKEN = asyncio.Semaphore(4)  # of the others nothing is in memory yet but what the network buffers
 _READERS = ThreadPoolExecutor(2, "sent-runs")  # health and pages have the other threads, however much is sent
 _ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
 

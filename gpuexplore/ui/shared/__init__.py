@@ -1,6 +1,6 @@
 """What all visitors share: values that take long to make, made once for the process by whoever comes first.
 
-Not `st.cache_data` and not `st.cache_resource`: any visitor can clear those with a message of the protocol. A key holds
+Not `st.cache_data` and not `st.cache_resource`: any visitor can clear those with a message of the protocol. A key has
 everything that the value depends on, a visitor's own choices too, so that nobody sees what another one chose.
 """
 

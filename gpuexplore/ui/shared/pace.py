@@ -95,14 +95,14 @@ def in_turn() -> Iterator[None]:
     """Inside, no other page redraws itself, and no round of samples was on when it began; or the wait was too long."""
     has_turn = _REDRAWING.acquire(timeout=PATIENCE_S)
     try:
-        hold_back()
+        wait_for_samples()
         yield
     finally:
         if has_turn:
             _REDRAWING.release()
 
 
-def hold_back() -> None:
+def wait_for_samples() -> None:
     """Wait a moment while a round of samples is on."""
     with suppress(InvalidInput, OSError):  # no directory for locks: whoever measures says so
         _rounds().wait_for_end()

@@ -9,11 +9,17 @@ import streamlit as st
 from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.what_if.summary import UserClaim, claims, explain_entered, interval_words, summarize
+from gpuexplore.analysis.what_if.summary import (
+    EnteredResult,
+    entered_results,
+    explain_entered,
+    interval_words,
+    summarize,
+)
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.charts.axes import si_label
-from gpuexplore.charts.user_claims import claim_shares
+from gpuexplore.charts.entered_results import entered_shares
 from gpuexplore.charts.what_if import (
     ComparedQuantity,
     across_devices,
@@ -105,7 +111,7 @@ def show_summary(workload: Workload, rows: Sequence[WhatIf], choice: WhatIfChoic
 def show_figures(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
     """Show the chosen device in full: charts, what was entered, every figure."""
     own = _own(facts.rows, choice)
-    _claims(workload, facts, choice)
+    _show_entered(workload, facts, choice)
     if any(row.time for row in own):
         _charts(facts, own, choice)
     if own:
@@ -162,30 +168,30 @@ def _narrow(own: Sequence[WhatIf]) -> list[str]:
     return [row.dtype for row in own if FORMATS[row.dtype].largest is not None]
 
 
-def _claims(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
+def _show_entered(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
     own = _own(facts.rows, choice)
-    found = claims(workload, own, choice.promised)
+    found = entered_results(workload, own, choice.promised)
     if not found:
         return
     st.markdown("**Your measurements, relative to each peak**")
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        show_chart(lambda: claim_shares(found), facts, key="chart.what_if.claims")
+        show_chart(lambda: entered_shares(found), facts, key="chart.what_if.claims")
     with right:
-        st.markdown("\n".join(f"- {_claim(claim)}" for claim in found))
+        st.markdown("\n".join(f"- {_entered_line(entered)}" for entered in found))
         st.markdown("\n".join(f"- {sentence}" for sentence in explain_entered(own, baseline=choice.baseline)))
 
 
-def _claim(claim: UserClaim) -> str:
-    time = claim.row.time
+def _entered_line(entered: EnteredResult) -> str:
+    time = entered.row.time
     if time is None:
-        return f"**{claim.row.dtype}**: {claim.row.support}, {claim.row.reason}"
-    known = f". Published as {plain(claim.known_as.source)}" if claim.known_as else ""
-    rate = format_flop_per_s(claim.flop_per_s)
-    origin = claim.row.origin.label if claim.row.origin else UNKNOWN
-    device = plain(claim.row.device.title)
-    wrong = f". **Impossible** on a {device}: {claim.row.impossible}" if claim.row.impossible else ""
-    return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}{wrong}"
+        return f"**{entered.row.dtype}**: {entered.row.support}, {entered.row.reason}"
+    known = f". Published as {plain(entered.known_as.source)}" if entered.known_as else ""
+    rate = format_flop_per_s(entered.flop_per_s)
+    origin = entered.row.origin.label if entered.row.origin else UNKNOWN
+    device = plain(entered.row.device.title)
+    wrong = f". **Impossible** on a {device}: {entered.row.impossible}" if entered.row.impossible else ""
+    return f"**{entered.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}{wrong}"
 
 
 def _table_rows(rows: Sequence[WhatIf]) -> list[dict[str, object]]:

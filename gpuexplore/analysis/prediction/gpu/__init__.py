@@ -68,13 +68,13 @@ def of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[CallObservati
 
 def of_published(rows: Sequence[PublishedResult]) -> tuple[CallObservation, ...]:
     """Return the best published products as observations: queued, at the best shape of a search."""
-    found = (_claim("published", row.case, row.time_s, noise=NOISE, url=row.source) for row in rows)
+    found = (_stated("published", row.case, row.time_s, noise=NOISE, url=row.source) for row in rows)
     return tuple(seen for seen in found if seen is not None)
 
 
 def of_noted(rows: Sequence[NotedResult]) -> tuple[CallObservation, ...]:
     """Return the rates that the notes of the table mention."""
-    found = (_claim("noted", row.case, row.time_s, noise=_noise(row), url=_row_url(row.spec_key)) for row in rows)
+    found = (_stated("noted", row.case, row.time_s, noise=_noise(row), url=_row_url(row.spec_key)) for row in rows)
     return tuple(seen for seen in found if seen is not None)
 
 
@@ -95,7 +95,7 @@ def _measured(row: PublishedMeasurement) -> CallObservation | None:
     return CallObservation("measured", case, device, facts, row.time_s, NOISE, searched=False, url=row.url)
 
 
-def _claim(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> CallObservation | None:
+def _stated(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> CallObservation | None:
     device = table_device(case.device)
     units = arithmetic(case, device)
     if not is_of_library(case, device, units):

@@ -85,7 +85,7 @@ class AtlasPoint:
         conditions: how it was timed, for a reader.
         citation: who measured it.
         url: the file it comes from; None for a recording.
-        run_id: of the recorded run that holds it; None for others.
+        run_id: of the recorded run that it is in; None for others.
         cold: whether the caches were cleared between calls.
         peak: of the units that do the arithmetic; None where it is unknown, or the operation is no matrix product.
     """
@@ -161,7 +161,7 @@ class AtlasPoint:
 
     @property
     def bandwidth_utilization(self) -> float | None:
-        """Bytes/s over the memory bandwidth, as a fraction; None where a cache may have held the data."""
+        """Bytes/s over the memory bandwidth, as a fraction; None where a cache may have delivered the data."""
         device = self.device
         in_cache = not self.cold and device.cache_bytes is not None and self.byte_count <= device.cache_bytes
         return None if device.bandwidth is None or in_cache else self.bytes_per_s / device.bandwidth.bytes_per_s

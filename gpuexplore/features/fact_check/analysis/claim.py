@@ -77,7 +77,7 @@ class ClaimCheck:
         expected: a figure, like ``about 9`` or ``>1``.
         operation, shape: what every side computes; those of the claim unless others are given.
         sides: the cases; of a time ratio how many times as long the first takes as the second.
-        data: what the inputs hold while it is timed; errors are always those of random numbers.
+        data: values of the inputs while it is timed; errors are always those of random numbers.
         budget_s: seconds of sampling for one case: more than by default where a call takes long.
     """
 

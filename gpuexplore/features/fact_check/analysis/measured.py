@@ -108,7 +108,7 @@ def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ..
 
 
 def _suits(device: Device | None, side: CheckSide, claim: Claim) -> bool:
-    """Return whether what `device` says holds for the claim: the card that it names, or any of that kind."""
+    """Return whether what `device` says is valid for the claim: the card that it names, or any of that kind."""
     if device is None or device.is_simulated or device.kind != side.device:
         return False
     if side.device == "cpu" or not _is_named(claim):

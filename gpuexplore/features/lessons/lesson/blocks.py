@@ -40,7 +40,7 @@ class Prose:
         """Return `text` with its figures found.
 
         Raises:
-            InvalidInput: it holds HTML, or a figure that is no expression.
+            InvalidInput: it contains HTML, or a figure that is no expression.
         """
         if found := HTML.search(text):
             raise InvalidInput.of("text", found.group(), "Markdown without HTML")

@@ -97,7 +97,7 @@ def exact(value: float, dimension: Dimension = PLAIN, style: Style = "number") -
 
 
 def combined(sign: str, left: LessonFigure, right: LessonFigure) -> LessonFigure:
-    """Return `left` + - * or / `right`; the interval holds every combination of the two.
+    """Return `left` + - * or / `right`; the interval covers every combination of the two.
 
     That of the ratio of two measured times is narrower: they are independent, or were sampled in the same rounds.
 

@@ -56,7 +56,7 @@ class JudgedCheck:
     Attributes:
         truth: the figure or the option that is right; None where it is not known.
         why: what keeps it from being judged, where something does.
-        say: the block that says it; None where none of them holds.
+        say: the block that says it; None where no condition is true.
         said: its text, with the figures.
     """
 
@@ -154,12 +154,12 @@ def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepName
 
 
 def say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
-    """Return the first `say` behind a check whose condition holds and whose figures are known, or None.
+    """Return the first `say` behind a check whose condition is true and whose figures are known, or None.
 
     Args:
         names: with the outcome of the check, and the guesses.
     """
-    return next((say for say in says_of(step, check) if _holds(say, step, names) and say.text.is_known(names)), None)
+    return next((say for say in says_of(step, check) if _applies(say, step, names) and say.text.is_known(names)), None)
 
 
 def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
@@ -188,7 +188,7 @@ def with_outcome(names: StepNames, found: GuessOutcome, why: str = "") -> StepNa
     return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
 
 
-def _holds(say: SayBlock, step: LessonStep, names: StepNames) -> bool:
+def _applies(say: SayBlock, step: LessonStep, names: StepNames) -> bool:
     if not say.when:
         return True
     try:

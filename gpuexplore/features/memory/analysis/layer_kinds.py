@@ -218,7 +218,7 @@ def _fused(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: in
 def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: int) -> Value:
     """Store the scores: a product, a softmax that keeps its output, a product; of operands copied head by head.
 
-    Until it returns, Python's names hold what was copied and the scores before their softmax.
+    Until it returns, Python's names refer to what was copied and the scores before their softmax.
     """
     narrow = [tape.cast(part, "narrow") for part in parts]
     query, key, values = (tape.record([part], part.shape) for part in narrow)
@@ -226,8 +226,8 @@ def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, toke
     scaled = tape.record([scores], scores.shape)  # divided by the root of the head's width, masked
     shares = tape.record([tape.cast(scaled, "full")], scores.shape, How(keeps="output"))
     mixed = tape.record([tape.cast(shares, "narrow"), values], query.shape, How(keeps="inputs"))
-    held = sum(part.element_count for part in narrow) + scores.element_count * shares.itemsize // mixed.itemsize
-    return tape.record([mixed], mixed.shape, How(scratch_elements=held))
+    scratch = sum(part.element_count for part in narrow) + scores.element_count * shares.itemsize // mixed.itemsize
+    return tape.record([mixed], mixed.shape, How(scratch_elements=scratch))
 
 
 def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:

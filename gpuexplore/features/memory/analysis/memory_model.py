@@ -41,7 +41,7 @@ class _Gradient:
     """Memory of a gradient on its way; several buffers may have the same."""
 
     size: Size
-    holders: int = 1
+    references: int = 1
 
 
 def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Moment]:
@@ -91,7 +91,7 @@ class _TrainingStep:
         self._tape = tape
         self._sizes: dict[str, Size] = dict.fromkeys(KINDS_OF_MEMORY, NOTHING)
         self._readers = Counter(buffer for step in tape.steps for buffer in step.inputs)
-        self._holders: Counter[int] = Counter()
+        self._references: Counter[int] = Counter()
         self._gradients: dict[int, _Gradient] = {}
         self._copies: set[int] = set()
         self._has_gradient: set[int] = set(range(len(tape.weights))) if accumulates else set()
@@ -113,7 +113,7 @@ class _TrainingStep:
         """Run every step; of a checkpointed segment only the input stays."""
         for start, stop, is_checkpointed in segments:
             if is_checkpointed:
-                self._hold(self._segment_input(start))
+                self._retain(self._segment_input(start))
             yield from self._run("forward", start, stop, keeps=not is_checkpointed)
         self._forget_copies()  # autocast ends with the forward pass
 
@@ -137,11 +137,11 @@ class _TrainingStep:
         stop = last + is_run
         self._readers.update(buffer for again in self._tape.steps[start:stop] for buffer in again.inputs)
         if not is_run:
-            self._holders.update(step.kept)
+            self._references.update(step.kept)
         yield from self._run("recomputation", start, stop, keeps=True)
         if not is_run and step.copies_weights:
             self._copy(step.weights)
-            self._holders.update(_kept_copies(step))
+            self._references.update(_kept_copies(step))
 
     def _segment_input(self, start: int) -> int:
         return self._tape.steps[start].inputs[0]
@@ -164,15 +164,15 @@ class _TrainingStep:
         return moment
 
     def _is_last_reader(self, buffer: int) -> bool:
-        return self._readers[buffer] + self._holders[buffer] == 1
+        return self._readers[buffer] + self._references[buffer] == 1
 
     def _allocate(self, step: TapeStep, *, keeps: bool) -> None:
         result, *extras = step.outputs
         for buffer in (result, *(extra for extra in extras if keeps and extra in step.kept)):
             self.take("activations", self._tape.buffers[buffer].size)
         if keeps:
-            self._holders.update(step.kept)
-            self._holders.update(_kept_copies(step))
+            self._references.update(step.kept)
+            self._references.update(_kept_copies(step))
 
     def _let_go(self, step: TapeStep, *, keeps: bool) -> Size:
         """Return masks and statistics that a step makes although nothing needs them: they go when it is done."""
@@ -185,15 +185,15 @@ class _TrainingStep:
             self._readers[buffer] -= 1
             self._free_if_unused(buffer)
 
-    def _hold(self, buffer: int) -> None:
-        self._holders[buffer] += 1
+    def _retain(self, buffer: int) -> None:
+        self._references[buffer] += 1
 
     def _release(self, buffer: int) -> None:
-        self._holders[buffer] -= 1
+        self._references[buffer] -= 1
         self._free_if_unused(buffer)
 
     def _free_if_unused(self, buffer: int) -> None:
-        if self._readers[buffer] <= 0 and self._holders[buffer] <= 0 and buffer:  # the batch stays
+        if self._readers[buffer] <= 0 and self._references[buffer] <= 0 and buffer:  # the batch stays
             self._drop("activations", self._tape.buffers[buffer].size)
 
     def _copy(self, weights: Sequence[int]) -> None:
@@ -201,7 +201,7 @@ class _TrainingStep:
         for weight in weights:
             if _copy_of(weight) not in self._copies:
                 self._copies.add(_copy_of(weight))
-                self._hold(_copy_of(weight))
+                self._retain(_copy_of(weight))
                 self.take("weight copies", self._narrow(weight))
 
     def _narrow(self, weight: int) -> Size:
@@ -213,8 +213,8 @@ class _TrainingStep:
         self._copies.clear()
 
     def _release_copy(self, copy: int) -> None:
-        self._holders[copy] -= 1
-        if self._holders[copy] == 0:
+        self._references[copy] -= 1
+        if self._references[copy] == 0:
             self._drop("weight copies", self._narrow(-1 - copy))
 
     def backward(self, start: int, stop: int) -> Iterator[Moment]:
@@ -243,7 +243,7 @@ class _TrainingStep:
             if not self._tape.buffers[buffer].needs_gradient:
                 continue
             if step.passes_gradient and got.size == size:
-                got.holders += 1
+                got.references += 1
                 gradient = got
             else:
                 gradient = _Gradient(size)
@@ -294,8 +294,8 @@ class _TrainingStep:
             self._release_copy(copy)
 
     def _leave(self, gradient: _Gradient) -> None:
-        gradient.holders -= 1
-        if gradient.holders == 0:
+        gradient.references -= 1
+        if gradient.references == 0:
             self._drop("temporary", gradient.size)
 
     def optimize(self, scratch: Size) -> Iterator[Moment]:
@@ -304,7 +304,7 @@ class _TrainingStep:
 
 
 def _copy_of(weight: int) -> int:
-    """Return the key of a weight's copy among the holders: buffers count from 0, copies from -1 down."""
+    """Return the key of a weight's copy among the references: buffers count from 0, copies from -1 down."""
     return -1 - weight
 
 

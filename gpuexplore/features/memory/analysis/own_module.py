@@ -25,7 +25,7 @@ FITS = {True: "fits", False: "does not fit", None: UNKNOWN}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ModuleMemory:
-    """What a training step of a module holds at its peak, in bytes by kind.
+    """Memory of a training step of a module at its peak, in bytes by kind.
 
     Attributes:
         name: of the module's class.
@@ -71,7 +71,7 @@ def memory_of(
     optimizer: str | Callable[[Any], Any] = "sgd",
     gpus: str | Iterable[str] = (),
 ) -> ModuleMemory:
-    """Return what a training step of `module` holds in memory; nothing is allocated and nothing computed.
+    """Return the memory of a training step of `module`; nothing is allocated and nothing computed.
 
     Args:
         module: any `nn.Module`; it is not changed.

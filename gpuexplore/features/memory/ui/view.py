@@ -34,7 +34,7 @@ from gpuexplore.ui.shared.tables import show_table
 
 # Row C4 of the notebooks says AlexNet needs 1.1 GB at batch 128 and VGG-16 about 14: what one may have counted.
 #
-# The notebook does not say what it counted, so no row here is claimed to be its way.
+# The notebook does not say what it counted, so no row here is said to be its way.
 
 
 BATCH = 128
@@ -166,11 +166,11 @@ def _summary(memory: MemoryTimeline, fit: Fit, asked: MemoryChoice) -> None:
     columns[3].metric("Largest batch", largest)
     st.markdown(  # no caption: a link in one is too faint to read
         f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}. "
-        f"{_room(fit, asked)}"
+        f"{_usable_memory(fit, asked)}"
     )
 
 
-def _room(fit: Fit, asked: MemoryChoice) -> str:
+def _usable_memory(fit: Fit, asked: MemoryChoice) -> str:
     if fit.gpu.memory_bytes is None or fit.usable_bytes is None:
         return f"The memory of {fit.gpu.name} is unknown."
     there = format_bytes(fit.gpu.memory_bytes)

@@ -123,7 +123,7 @@ def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
 
 
 def after_calls(subject: Subject) -> Accuracy:
-    """Return the accuracy after ten calls on an output that held zeros."""
+    """Return the accuracy after ten calls on an output of zeros."""
     subject.candidate.out[...] = 0
     for _ in range(ADDED_CALLS):
         subject.candidate.run()

@@ -157,7 +157,7 @@ def with_data(subject: Subject, reference: AnyReference) -> Subject:
 def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
     """Return the observation of two ways whose samples were interleaved.
 
-    Where their factor cannot be told from 1, the mistake is not claimed to have been seen.
+    Where their factor does not differ significantly from 1, the mistake is not reported as seen.
     """
     factor = pairs.factor
     if factor.is_within_noise:

@@ -137,7 +137,7 @@ def probe_flush(device: Device, time: Timekeeper, library: str, flushes: str) ->
         yield {"library": library, "flush": flush or None, "median_s": median(sampling.samples_s)}
 
 
-# The clock that a device holds: read while it multiplies matrices without a pause.
+# The clock that a device sustains: read while it multiplies matrices without a pause.
 
 
 def probe_clock(device: Device, time: Timekeeper, *, library: str, size: str, seconds: str) -> Iterator[dict[str, Any]]:

@@ -136,7 +136,7 @@ def _matched(
 ) -> list[int | None]:
     """Return the call that each kernel's number means.
 
-    A number is unique in its process only, and a trace may hold several: where its process is unknown, as many calls as
+    A number is unique in its process only, and a trace may have several: where its process is unknown, as many calls as
     kernels with that number are matched in the order of the file; else it is the last call before the kernel.
     """
     asked = Counter(zip((kernel.lane for kernel in trace.kernels), numbers, strict=True))

@@ -125,7 +125,7 @@ class ProfilerTrace:
 
 
 def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> ProfilerTrace:
-    """Return what the file of a trace holds.
+    """Return the events in the file of a trace.
 
     Args:
         name: of the file.

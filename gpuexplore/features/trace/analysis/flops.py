@@ -26,7 +26,7 @@ LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
 
 class ConvolutionPositions(NamedTuple):
-    """Positions of the arguments of a convolution; None: it has no such argument, and the default holds.
+    """Positions of the arguments of a convolution; None: it has no such argument, and the default applies.
 
     After the flag that it is transposed stand the padding of the output, and the number of groups.
     """

@@ -19,7 +19,7 @@ class Timing:
     """The median of some times, or the ratio of two such medians, with its 95 % interval and the number of values.
 
     Attributes:
-        ci95: by order statistics, of a ratio by those of the ratios step by step, and it holds the ratio of the
+        ci95: by order statistics, of a ratio by those of the ratios step by step, and it includes the ratio of the
             medians; None under six values.
         by_round: the median of the ratios step by step, where it disagrees with that of the medians; else None.
     """

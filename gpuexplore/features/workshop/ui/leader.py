@@ -45,7 +45,7 @@ MOST_COLUMNS = 8  # the newest things a room did
 MOST_WRONG = 3
 TICK_S = 1.0
 KEYS = "rooms.keys"  # the session's key of the keys of leaders' links, by code: the database has digests alone
-PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could hold the leader's key
+PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could contain the leader's key
 
 
 def _show_progress(facts: RoomFacts) -> None:

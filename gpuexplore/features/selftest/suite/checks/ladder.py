@@ -108,7 +108,7 @@ CHECK = SelfCheck(
 )
 
 
-# The clock that the GPU holds under two seconds of load.
+# The clock that the GPU sustains under two seconds of load.
 
 
 LOAD_S = 2.0
@@ -141,7 +141,7 @@ def run_clock(bench: Bench) -> CheckFinding:
 
 
 def _judged_clock(
-    held_hz: float,
+    sustained_hz: float,
     rated_hz: float | None,
     highest_hz: float | None,
     *,
@@ -154,22 +154,24 @@ def _judged_clock(
         CheckFigure("power", max(powers, default=None), "W", "highest seen"),
         CheckFigure("throttled by", ", ".join(reasons) or "nothing"),
     ]
-    return judged(_clock_problems(held_hz, rated_hz, highest_hz, is_throttled=bool(reasons)), figures)
+    return judged(_clock_problems(sustained_hz, rated_hz, highest_hz, is_throttled=bool(reasons)), figures)
 
 
 def _clock_problems(
-    held_hz: float, rated_hz: float | None, highest_hz: float | None, *, is_throttled: bool
+    sustained_hz: float, rated_hz: float | None, highest_hz: float | None, *, is_throttled: bool
 ) -> list[str]:
     """Return what is wrong with a clock; without the driver's highest no board boosts further above its rated one."""
-    held = f"{format_si(held_hz, 'Hz')} under load"
-    if highest_hz and held_hz > READING * highest_hz:
-        return [f"{held} is above {format_si(highest_hz, 'Hz')}, the highest that the driver allows: of another GPU?"]
+    sustained = f"{format_si(sustained_hz, 'Hz')} under load"
+    if highest_hz and sustained_hz > READING * highest_hz:
+        return [
+            f"{sustained} is above {format_si(highest_hz, 'Hz')}, the highest that the driver allows: of another GPU?"
+        ]
     if not rated_hz:
         return []
-    words = f"{held} is {format_percent(held_hz / rated_hz)} of the rated clock"
-    if not highest_hz and held_hz > FAR_ABOVE * rated_hz:
+    words = f"{sustained} is {format_percent(sustained_hz / rated_hz)} of the rated clock"
+    if not highest_hz and sustained_hz > FAR_ABOVE * rated_hz:
         return [f"{words}: no board boosts so far; the clock of another GPU?"]
-    if held_hz < MIN_SHARE * rated_hz and not is_throttled:
+    if sustained_hz < MIN_SHARE * rated_hz and not is_throttled:
         return [f"{words}, and the driver names no reason"]
     return []
 
