@@ -1,4 +1,4 @@
-"""What a user typed, on whatever route, and the experiment it stands for.
+"""The experiment that a user's text stands for, on whatever route it was typed.
 
 Widgets, URLs, the command line and Python all fill in a `Request`; `resolve` is the only judge of it.
 A bad value is named together with the accepted ones, and every bad value is named at once.

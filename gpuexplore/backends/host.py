@@ -1,4 +1,4 @@
-"""What the libraries that work in host memory share: arrays, poison, flush and the host's clock."""
+"""Common parts of the libraries that work in host memory: arrays, poison, flush and the host's clock."""
 
 import mmap
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How seconds per call are taken: by the host's clock, or by events of a device.
+"""Seconds per call, by the host's clock or by events of a device.
 
 A timer never warms up, decides or drops anything: it runs what it is told and returns every sample.
 """

@@ -1,4 +1,4 @@
-"""Where torch computes: what it calls a device of ours, and how it waits for and times one of each kind."""
+"""The devices torch computes on: their names in torch, and how to wait for and time each kind."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a colour means: an implementation where implementations are compared, a dtype where dtypes are.
+"""Colours: of an implementation where implementations are compared, of a dtype where dtypes are.
 
 Each implementation has one colour on every chart and page, in light and in dark.
 

@@ -1,4 +1,4 @@
-"""What the roofline draws: lines, ridges, labels and points as data frames, and the window they are seen through."""
+"""The data frames of a roofline chart: lines, ridges, labels and points, and the window they are seen through."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What the command line writes, JSON, aligned columns and one line of progress; and spans of time, which it reads."""
+"""Output of the command line: JSON, aligned columns and one line of progress; and spans of time, which it reads."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""How `gpuexplore sass` writes machine code, its mix and its bound, of whatever kernel."""
+"""Text of `gpuexplore sass`: machine code, its mix and its bound, of whatever kernel."""
 
 import argparse
 from collections.abc import Sequence

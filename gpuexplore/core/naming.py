@@ -1,4 +1,4 @@
-"""What a run is called: a title from what it measures, or its owner's own, with a note and tags."""
+"""The name of a run: a title from what it measures, or its owner's own, with a note and tags."""
 
 from collections.abc import Iterable
 

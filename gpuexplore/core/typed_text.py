@@ -1,4 +1,4 @@
-"""What text may be: short enough to be read, of characters that can be stored and shown.
+"""Limits of typed text: short enough to be read, of characters that can be stored and shown.
 
 Everything that people type or put into a link passes here, and whatever is stored of it.
 """

@@ -1,4 +1,4 @@
-"""What people type about rooms: names, titles, lengths of time."""
+"""Typed texts about rooms: names, titles, lengths of time."""
 
 import unicodedata
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What whoever runs the server may set in its environment; docs/deployment.md lists it."""
+"""Environment variables of the server; docs/deployment.md lists them."""
 
 import os
 import socket

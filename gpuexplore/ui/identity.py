@@ -1,4 +1,4 @@
-"""Who is asking: an account that a login or a trusted proxy vouches for, else a browser by its cookie."""
+"""The identity of a visitor: an account of a login or a trusted proxy, else a browser by its cookie."""
 
 import re
 import secrets

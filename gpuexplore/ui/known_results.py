@@ -1,4 +1,4 @@
-"""What was measured on each device before: every result is read once, for all visitors and all pages."""
+"""Earlier results of each device: every result is read once, for all visitors and all pages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What runs where, and who waits: one's own runs stand out, and can be opened and cancelled."""
+"""The queue on a page: one's own runs stand out, and can be opened and cancelled."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

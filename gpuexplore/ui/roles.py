@@ -1,4 +1,4 @@
-"""What a visitor may do, decided here alone: by the account, which settings give a role, or by a leader's key.
+"""The rights of a visitor, decided here alone: by the account, which settings give a role, or by a leader's key.
 
 Without an account everybody is a member, unless a setting lists the members: then whoever is not among them looks on.
 Who has the machine's terminal needs no role.

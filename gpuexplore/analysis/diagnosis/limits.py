@@ -1,4 +1,4 @@
-"""What bounds a result on the roofline, how near it came to that limit, and what would help.
+"""The limit of a result on the roofline, how near it came, and what would help.
 
 A result is bound by a roof from `BOUND_FROM` of it on. Below, the nearest roof is named with what is known to take the
 rest; below `FAR_FROM_A_LIMIT` no roof bounds it. A share that is not well known is printed as a range.

@@ -1,4 +1,4 @@
-"""How long a case would take on a local or hypothetical device: what terms say, corrected by measurements.
+"""Predicted time of a case on a local or hypothetical device: fitted terms, corrected by measurements.
 
 A library's calls on GPUs are predicted by terms fitted to published measurements; all else by its ideal time and what
 was seen of its kind. Every prediction carries a 90 % prediction interval, and names what it rests on.

@@ -1,4 +1,4 @@
-"""What a prediction rests on, in words: the measurements nearest to it, and what would make it better."""
+"""The basis of a prediction in words: the measurements nearest to it, and what would make it better."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

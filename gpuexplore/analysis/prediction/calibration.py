@@ -1,4 +1,4 @@
-"""What predictions are calibrated on: published results, recorded runs and this machine's own, as observations.
+"""Calibration of predictions: published results, recorded runs and this machine's own, as observations.
 
 An observation is the natural logarithm of an efficiency, the ideal time of a case over the time it took, less what
 was expected. `gpuexplore.analysis.prediction.priors` says what is expected and what makes cases alike. Of a library's

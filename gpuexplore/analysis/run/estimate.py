@@ -1,4 +1,4 @@
-"""What an experiment will cost, before anything is queued, and the refusal of what cannot end well.
+"""The cost of an experiment, before anything is queued, and the refusal of what cannot end well.
 
 A run takes the sum of its terms: the start of a worker that is not warm; for each case what its preparation and checks
 take, and a few calls; beyond that sampling, until the budgets of all cases together are spent. So a case whose call

@@ -1,4 +1,4 @@
-"""What a room guessed and measured, drawn for a projector: few marks, one thing a chart."""
+"""Charts of a room's guesses and measurements for a projector: few marks, one thing a chart."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What programs ask of the server: whether it is ready, and what it is at. Nobody's runs and names are in it."""
+"""The API for programs: readiness and state of the server. Names and runs of users are not in it."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse

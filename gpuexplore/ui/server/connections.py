@@ -115,7 +115,7 @@ class Connections:
                 each.transport.close()
 
     async def until(self, has_capacity: Callable[[], bool], patience_s: float = math.inf) -> bool:
-        """Return whether there is capacity; connections give way to it, and the caller goes on before another one does."""
+        """Return whether there is capacity; connections give way, and the caller goes on before another one does."""
         latest_s = time.monotonic() + patience_s
         while not has_capacity():
             if time.monotonic() > latest_s:

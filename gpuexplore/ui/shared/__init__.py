@@ -1,4 +1,4 @@
-"""What all visitors share: values that take long to make, made once for the process by whoever comes first.
+"""Values that all visitors share: slow to make, made once for the process by whoever comes first.
 
 Not `st.cache_data` and not `st.cache_resource`: any visitor can clear those with a message of the protocol. A key has
 everything that the value depends on, a visitor's own choices too, so that nobody sees what another one chose.

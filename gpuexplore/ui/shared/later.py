@@ -1,4 +1,4 @@
-"""What takes seconds to make is made after the page was drawn, which is shown again once it is there.
+"""Slow values, made after the page was drawn, which is drawn again once they are there.
 
 One thing is made after the other in a thread of its own, for whoever still has its page open.
 """

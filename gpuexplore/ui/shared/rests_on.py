@@ -1,4 +1,4 @@
-"""What predictions rest on, on a page: the measurements nearest to each, with their sources, and what would help."""
+"""The basis of predictions on a page: the measurements nearest to each, with their sources, and what would help."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Where, in which formats and against what: the choices of the page of what-ifs, each in the URL."""
+"""The choices of the page of what-ifs: devices, formats and baseline, each in the URL."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the page of what-ifs knows apart from the table: results measured here or recorded, and a button for more."""
+"""Facts on the page of what-ifs apart from the table: results measured here or recorded, and a button for more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

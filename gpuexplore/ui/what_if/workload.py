@@ -1,4 +1,4 @@
-"""What is computed, on the page of what-ifs: an operation, a list of layers, a transformer block or a run."""
+"""The workload on the page of what-ifs: an operation, a list of layers, a transformer block or a run."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""What a GPU and a call of a library are like, as the numbers that its time follows from: one call, or many."""
+"""The facts of a GPU and of library calls, as the numbers that their times follow from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

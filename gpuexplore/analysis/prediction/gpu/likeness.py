@@ -1,4 +1,4 @@
-"""What calls on GPUs have in common beyond the terms: a correction learned on published measurements near a call.
+"""Similarity of calls on GPUs beyond the terms: a correction learned on published measurements near a call.
 
 A Gaussian process over what measured times are longer than the terms say, in natural logarithms, for each family of
 kernels in each kind of units.

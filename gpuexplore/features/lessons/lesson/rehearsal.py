@@ -1,4 +1,4 @@
-"""Whether every expression of a step means something: tried on made-up figures, before anything is measured."""
+"""A check of every expression of a step on made-up figures, before anything is measured."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What a step knows of a training: times, losses, phases and shares of each mode, and what several processes bring.
+"""The figures of a training in a step: times, losses, phases and shares of each mode, and of several processes.
 
 Every row has `of`, the block's id. Of a mode, `source` is its name (of several
 processes, `processes`; in further modes `bf16 processes`), and has

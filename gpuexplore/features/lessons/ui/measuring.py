@@ -1,4 +1,4 @@
-"""What a step measures: queued on a click, or taken from what was measured here alike within the hour."""
+"""The measurements of a step: queued on a click, or taken from what was measured here alike within the hour."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What stands between square brackets: each item takes an axis, shortens it, or adds one. Nothing is ever copied."""
+"""Indexing by square brackets: each item takes an axis, shortens it, or adds one. Nothing is ever copied."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType

@@ -1,4 +1,4 @@
-"""Which strides a change of shape needs: torch's rules, from its ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp."""
+"""Strides after a change of shape: torch's rules, from its ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

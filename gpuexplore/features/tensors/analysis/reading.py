@@ -1,4 +1,4 @@
-"""What reading a tensor in row order fetches: memory moves whole lines, however little of them is used.
+"""Memory traffic of reading a tensor in row order: whole lines move, however little of them is used.
 
 Consecutive elements are read together: on a CPU as many as fill a cache line of 64 bytes, on a GPU those of a warp,
 whose loads fetch sectors of 32 bytes (NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory":

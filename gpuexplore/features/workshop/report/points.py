@@ -1,4 +1,4 @@
-"""What a room measured for one thing, as points: whose they are, what bounds them, and which cannot be true."""
+"""A room's measurements of one thing, as points: whose they are, what bounds them, and which cannot be true."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""How far everybody in a room is with each thing, and what is right: from guesses, answers and runs alone."""
+"""Progress of everybody in a room, and what is right: from guesses, answers and runs alone."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What the pages of a room know of it: one look at the database serves everybody in it."""
+"""A room as its pages know it: one look at the database serves everybody in it."""
 
 from collections.abc import Callable
 from threading import Lock

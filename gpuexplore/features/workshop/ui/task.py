@@ -1,4 +1,4 @@
-"""What somebody in a room is asked to do: the sentence, a guess where one is wanted, and how far they are."""
+"""The task of somebody in a room: the sentence, a guess where one is wanted, and their progress."""
 
 from collections import OrderedDict
 from threading import Lock
