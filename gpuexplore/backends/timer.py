@@ -1,6 +1,6 @@
 """Seconds per call, by the host's clock or by events of a device.
 
-A timer never warms up, decides or drops anything: it runs what it is told and returns every sample.
+A timer never warms up, decides or drops anything: it runs what it is given and returns every sample.
 """
 
 from collections.abc import Callable

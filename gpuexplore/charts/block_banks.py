@@ -86,11 +86,11 @@ def described(access: Access, title: str) -> str:
     """Return the alternative text: words, wavefronts, and the first bank of which several words are wanted."""
     wanted = wanted_words(access)
     taken, fewest = passes_of(access)
-    told = f"{title}: {len(wanted)} words in {taken} wavefronts, of {fewest} at least"
+    summary = f"{title}: {len(wanted)} words in {taken} wavefronts, of {fewest} at least"
     if not collisions(wanted):
-        return f"{told}; no two lanes want different words of one bank at once"
+        return f"{summary}; no two lanes want different words of one bank at once"
     bank, lanes = collisions(wanted)[0]
-    return f"{told}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
+    return f"{summary}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
 
 
 def _box(word: Word, row: int) -> dict[str, object]:

@@ -58,8 +58,8 @@ TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "
 
 def describe_ladder(rungs: Sequence[Rung]) -> str:
     """Return the alternative text of a ladder."""
-    told = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
-    return f"Share of the library's speed: {', '.join(told) or 'nothing is measured'}"
+    shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
+    return f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
 
 
 def _frame(rungs: Sequence[Rung]) -> pd.DataFrame:
@@ -121,8 +121,8 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
 
 def describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
     """Return the alternative text."""
-    told = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
-    return f"Upper bound by the machine code: {', '.join(told) or 'nothing is known'}"
+    rates = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
+    return f"Upper bound by the machine code: {', '.join(rates) or 'nothing is known'}"
 
 
 def _known(bounds: Mapping[str, InstructionBound]) -> dict[str, InstructionBound]:

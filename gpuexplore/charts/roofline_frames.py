@@ -98,7 +98,7 @@ def flat_roofs(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
 def ridge_marks(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
     """Return the ridge points in the window, those with memory larger and with their intensity next to them."""
     rows: list[FrameRow] = []
-    told: set[str] = set()
+    labelled: set[str] = set()
     for (compute, bandwidth), intensity in ridges(roofs).items():
         if not seen.intensity_low <= intensity <= seen.intensity_high:
             continue
@@ -109,12 +109,12 @@ def ridge_marks(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
                 "intensity": intensity,
                 "rate": compute.rate,
                 "size": 60 if memory else 18,
-                "text": said.split(" ")[0] if memory and said not in told else "",
+                "text": said.split(" ")[0] if memory and said not in labelled else "",
                 "label": f"{compute.label} and {bandwidth.label}",
                 "said": said,
             }
         )
-        told |= {said} if memory else set()
+        labelled |= {said} if memory else set()
     return _frame(rows, ("intensity", "rate", "size", "text", "label", "said"))
 
 

@@ -238,7 +238,7 @@ def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], UncertainValue |
 
 
 def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, object]:
-    told = words(span.value) if span else "unknown"
+    value_text = words(span.value) if span else "unknown"
     origin = row.origin.label if row.origin else "unknown"
     return {
         "row": row.dtype,
@@ -249,24 +249,24 @@ def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, 
         "high": span.high if span else None,
         "error": row.error,
         "origin": origin,
-        "said": _said(row, told if span else None),
-        "told": told,
+        "said": _said(row, value_text if span else None),
+        "told": value_text,
         "interval": format_interval((span.low, span.high), words) if span and span.low < span.high else "none",
         "basis": "; ".join((row.basis or row.reason or "", *row.notes)),
     }
 
 
-def _said(row: WhatIf, told: str | None) -> str:
+def _said(row: WhatIf, value_text: str | None) -> str:
     """Return the label of a row: its figure, where that comes from, and whether the format is emulated."""
-    if told is None and row.impossible:
+    if value_text is None and row.impossible:
         return "not compared: impossible"
-    if told is None:
+    if value_text is None:
         return row.support if row.support == "unsupported" else "unknown"
     return ", ".join(
         filter(
             None,
             (
-                told,
+                value_text,
                 row.origin and row.origin.label,
                 row.support if row.support != "native" else None,
                 row.impossible and "impossible",

@@ -143,7 +143,7 @@ class ProgressLine:
 
     def _write(self, line: str, *, last: bool = False) -> None:
         end = "\n" if last or not self._is_terminal else ""
-        with suppress(OSError):  # nobody can be told; the measurement goes on
+        with suppress(OSError):  # no one reads it; the measurement goes on
             print(f"\r\x1b[K{line}" if self._is_terminal else line, end=end, file=sys.stderr, flush=True)
 
 

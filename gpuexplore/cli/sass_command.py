@@ -95,12 +95,12 @@ def execute(arguments: argparse.Namespace) -> int:
             "main_loop": loop_json(mix) if loop else None,
             "other_toolkits": _elsewhere(target) if block == geometry.blocks[0] else None,
         }
-        told = {
+        further = {
             "most_live_registers": most_live(lines),
             "instructions": lines_json(lines, None if arguments.all else loop),
             "readings": list(readings([arguments.gpu])),
         }
-        print_json({**about, **of_loop, **_facts(made, bound, full), **told})
+        print_json({**about, **of_loop, **_facts(made, bound, full), **further})
         return EXIT_OK
     print(f"{name} in {dtype} for {gpu.name}, blocks of {' x '.join(map(str, block))}, CUDA {made.toolkit}")
     live = f" (at most {most_live(lines)} live)" if most_live(lines) else ""

@@ -58,12 +58,12 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
     loop = main_loop(code.code)
     mix = mix_of(loop if loop else code.code)
     if arguments.json:
-        told = {
+        further = {
             "instructions": lines_json(code.lines, None if arguments.all else loop),
             "readings": list(readings([arguments.gpu])),
         }
         about = {"kernel": code.kernel, "file": arguments.kernel, "gpu": gpu.name}
-        print_json({**about, "main_loop": loop_json(mix) if loop else None, **_facts(code, found), **told})
+        print_json({**about, "main_loop": loop_json(mix) if loop else None, **_facts(code, found), **further})
         return EXIT_OK
     _print_head(code, found, Path(arguments.kernel).name, gpu)
     print_code(code.lines, None if arguments.all else loop)

@@ -190,8 +190,8 @@ def _as_json(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[st
 
 def _print(report: LaunchReport, given: tuple[KernelArgument, ...], lengths: tuple[Block, Block]) -> None:
     grid, block = (" x ".join(map(str, each)) for each in lengths)
-    told = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
-    print(f"grid of {grid}, blocks of {block} threads: {told}")
+    counted = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
+    print(f"grid of {grid}, blocks of {block} threads: {counted}")
     for name, values in _arrays(report, given).items():
         shown = ", ".join(f"{value:.6g}" for value in values[:SHOWN].tolist())
         print(f"{name} ({values.size}): {shown}{', ...' if values.size > SHOWN else ''}")

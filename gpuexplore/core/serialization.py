@@ -34,7 +34,7 @@ def encode(value: Any) -> Any:
 
 @cache
 def _encoded_members(kind: Any) -> tuple[tuple[str, Any], ...] | None:
-    """Return the fields of a dataclass, each with the value that is told by leaving it out, or else MISSING."""
+    """Return the fields of a dataclass, each with the value that its absence means, or else MISSING."""
     if not is_dataclass(kind):
         return None
     return tuple((field.name, field.default if "omit_default" in field.metadata else MISSING) for field in fields(kind))

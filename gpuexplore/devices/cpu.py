@@ -268,7 +268,7 @@ def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
 
 
 def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> MachineKind:
-    """Return the kind of machine; what cannot be told is shared.
+    """Return the kind of machine; an unknown one is shared.
 
     Args:
         probes_flop_per_s: what the clock probe gave in earlier and later measurements.

@@ -165,13 +165,13 @@ def device_from(index: int, facts: GpuFacts) -> Device:
     return with_row(_plain(index, facts, doubt), row)
 
 
-def _plain(index: int, facts: GpuFacts, told: str | None = None) -> Device:
+def _plain(index: int, facts: GpuFacts, doubt: str | None = None) -> Device:
     """Return the device with what the driver states, without peaks.
 
     Args:
         index: CUDA's.
         facts: of the driver.
-        told: a note on how its row was told.
+        doubt: a note on how its row was found.
     """
     return Device(
         id=f"cuda:{index}",
@@ -185,7 +185,7 @@ def _plain(index: int, facts: GpuFacts, told: str | None = None) -> Device:
         uuid=facts.uuid,
         native=native_since(facts.compute_capability),
         identity=_identity(facts),
-        notes=() if told is None else (f"{told}.",),
+        notes=() if doubt is None else (f"{doubt}.",),
     )
 
 

@@ -106,7 +106,7 @@ _ROWS = (
     # torch.cuda._sleep counts another clock on each generation: 100 MHz on gfx11, the shader's on others
     # (https://github.com/pytorch/pytorch/pull/197541), so what fills the queue on NVIDIA's would take seconds
     TorchKind("rocm", "AMD ROCm", "cuda", "hip", _kfd, "events", _BY_EVENTS, compiled_by_triton=True),
-    # an event of MPS has the time at which the host was told of it (aten/src/ATen/mps/MPSEvent.mm)
+    # an event of MPS has the time at which the host was notified (aten/src/ATen/mps/MPSEvent.mm)
     TorchKind(
         name="mps",
         title="Apple MPS",
@@ -224,7 +224,7 @@ def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answ
     """Return what torch says of a kind, from a file where it was asked before under the same circumstances."""
     try:
         path = cache_directory() / f"torch-{kind.name}-{_circumstances(torch, hints)}.json"
-    except InvalidInput:  # a directory that cannot be used is told elsewhere
+    except InvalidInput:  # a directory that cannot be used is reported elsewhere
         return ask(kind.name) or ()
     saved = _saved(path)
     if saved is None:
@@ -236,7 +236,7 @@ def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answ
 def _circumstances(torch: Build, hints: Sequence[str]) -> str:
     """Return a short text that changes with torch, this Python, the driver's nodes and what is to be visible."""
     loaded = [_changed(Path(hint)) for hint in hints]
-    told = (
+    installed = (
         VERSION,
         torch.get("__version__", ""),
         sys.prefix,
@@ -244,7 +244,7 @@ def _circumstances(torch: Build, hints: Sequence[str]) -> str:
         *loaded,
         *(os.environ.get(name) for name in VISIBLE),
     )
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(installed).encode()).hexdigest()[:16]
 
 
 def _changed(node: Path) -> float | None:

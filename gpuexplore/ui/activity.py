@@ -44,7 +44,7 @@ def start_activity(activity: Activity) -> None:
 
 
 def started_activity(*kinds: str) -> ActivityRun | None:
-    """Return the activity the URL names; None where it names none of `kinds`, of which the page is told."""
+    """Return the activity the URL names; None where it names none of `kinds`, which the page is shown."""
     run_id = st.query_params.get(PARAMETER, "")
     if not run_id:
         return None

@@ -323,7 +323,7 @@ def offer(device: Device) -> None:
 def show_progress() -> None:
     """Show the runs that measure roofs, until they have ended."""
     for run in started():
-        show_run(run.id, _told)
+        show_run(run.id, _show_result_count)
 
 
 def _help(device: Device) -> str:
@@ -334,7 +334,7 @@ def _help(device: Device) -> str:
     return f"Runs {titles} with the default implementations: the best results become roofs. Usually a minute or two."
 
 
-def _told(run: Run) -> None:
+def _show_result_count(run: Run) -> None:
     if not run.active:
         title = operation_named(run.experiment.operation).title
         st.caption(f":material/check: {title}: measured. Its best result is the dotted roof on the chart.")

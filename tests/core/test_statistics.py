@@ -127,7 +127,7 @@ def test_values_of_turns_are_paired_within_their_turn():
     assert paired_ratios(slow, fast[:9], (1, 4)) == (10, 10)  # a turn that was cut off has none
 
 
-@pytest.mark.parametrize("per_turn", [1, 5])
+@pytest.mark.parametrize("per_round", [1, 5])
 def test_as_many_values_of_each_turn_are_paired_one_by_one(per_round):
     assert paired_ratios([2.0, 4.0, 6.0], [1.0, 1.0], (per_round, per_round)) == (2, 4)
 

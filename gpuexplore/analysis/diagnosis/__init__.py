@@ -161,7 +161,7 @@ def _by_flag(analyzed: AnalyzedResult, name: Disturbance, means: str) -> Diagnos
     return Diagnosis(name, sentence, f"{flag.evidence}; from {time.basis}", "doubt")
 
 
-# What is told of implementations of users: that one is wrong elsewhere, or uses more than it was given.
+# Diagnoses of implementations of users: that one is wrong elsewhere, or uses more than it was given.
 
 
 def fragile(analyzed: AnalyzedResult) -> Diagnosis | None:

@@ -12,7 +12,7 @@ from gpuexplore.core.units import format_flop_per_s, format_percent, format_rati
 
 MUCH_FASTER = 1.4
 WORTH_A_SENTENCE = 1.2
-SURELY_KNOWN = 1.1  # ends of an interval that are nearer to each other are told as one figure
+SURELY_KNOWN = 1.1  # ends of an interval that are nearer to each other are shown as one figure
 
 CLOSE_TO_A_LIMIT = 0.75
 
@@ -54,7 +54,7 @@ def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
         analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None,
     )
     known = [share for share in shares if share]
-    far = all(compare(share, CLOSE_TO_A_LIMIT).told == "below" for share in known)
+    far = all(compare(share, CLOSE_TO_A_LIMIT).relation == "below" for share in known)
     return analyzed.bound != "overhead" and bool(known) and far
 
 
@@ -64,7 +64,7 @@ def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | No
     None when it surely takes not much longer, or nothing native was measured with it.
     """
     worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
-    if worst is None or worst[0].value < WORTH_A_SENTENCE or compare(worst[0], 1.0).told != "above":
+    if worst is None or worst[0].value < WORTH_A_SENTENCE or compare(worst[0], 1.0).relation != "above":
         return None
     return worst
 
@@ -72,9 +72,9 @@ def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | No
 def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
     """Return how it compares with the fastest native one of its kind where it is no slower; None where it may be."""
     worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
-    if worst is None or compare(worst[0], WORTH_A_SENTENCE).told != "below":
+    if worst is None or compare(worst[0], WORTH_A_SENTENCE).relation != "below":
         return None
-    if compare(worst[0], 1.0).told == "below":
+    if compare(worst[0], 1.0).relation == "below":
         return f", yet {format_ratio(1 / worst[0].value)} as fast as in {worst[1].case.dtype}"
     return f", yet about as fast as in {worst[1].case.dtype}"
 
@@ -179,7 +179,7 @@ def faster_in_group(analyzed: AnalyzedResult) -> tuple[str, Result] | None:
     group = [other for other in analyzed.siblings if other.case.group == analyzed.case.group]
     ratios = [(found, other) for other in group if (found := ratio_of(analyzed.result, other))]
     best = max(ratios, key=lambda pair: pair[0].value, default=None)
-    if best is None or compare(best[0], MUCH_FASTER).told != "above":
+    if best is None or compare(best[0], MUCH_FASTER).relation != "above":
         return None
     return format_ratio(best[0].value), best[1]
 
@@ -206,7 +206,7 @@ def narrower_dtype(analyzed: AnalyzedResult) -> str | None:
         for found, other in in_other_dtypes(analyzed)
         if _is_narrower(dtype_named(other.case.dtype), own)
     }
-    faster = {name: found for name, found in measured.items() if compare(found, WORTH_A_SENTENCE).told == "above"}
+    faster = {name: found for name, found in measured.items() if compare(found, WORTH_A_SENTENCE).relation == "above"}
     if faster:
         name = max(faster, key=lambda name: faster[name].value)
         return f"{name} is {format_ratio(faster[name].value)} as fast here"

@@ -107,7 +107,7 @@ def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
         return None
     moved = analyzed.byte_count
     transfer_s = moved / row.pcie_bytes_per_s
-    if compare(analyzed.time, transfer_s).told != "below":
+    if compare(analyzed.time, transfer_s).relation != "below":
         return None
     return Diagnosis(
         "transfer_dominates",
@@ -134,7 +134,7 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     if (analyzed.median_s or 0.0) < LONG_S:
         return None
     reached = analyzed.share_of(analyzed.flop_count, peak.flop_per_s)
-    if environment.device.kind != CPU or compare(reached, SLOW_BELOW).told != "below":
+    if environment.device.kind != CPU or compare(reached, SLOW_BELOW).relation != "below":
         return None  # a library whose threads wait for others is not to blame
     library = load_backend(analyzed.implementation.backend)
     cause = library.slow_product(dtype_named(analyzed.result.case.dtype), environment)

@@ -94,7 +94,7 @@ def _columns(components: Sequence[Component], cases: Sequence[Features]) -> Colu
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What the process expects of a case: mean and standard deviation, and how much each observation told of it."""
+    """What the process expects of a case: mean and standard deviation, and how much each observation contributed."""
 
     mean: float
     deviation: float

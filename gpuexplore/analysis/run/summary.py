@@ -146,7 +146,7 @@ def quality_of(results: Sequence[Result]) -> tuple[Quality | None, str | None]:
 
 
 def is_memory_bound(analysis: RunAnalysis) -> bool:
-    """Return whether what was reached is better told in bytes per second than in FLOP/s."""
+    """Return whether what was reached is better stated in bytes per second than in FLOP/s."""
     fastest = analysis.fastest
     if fastest is None or fastest.bound == "compute":
         return False

@@ -139,7 +139,7 @@ def gain(analysis: RunAnalysis) -> str | None:
     if analysis.comparison.baseline in DTYPES:
         return f"{name} is {_times(found)} as fast in {dtype} as in {found.baseline}."
     where = f" on {best.device_label}" if not found.paired else ""
-    if found.verdict.told is None:
+    if found.verdict.relation is None:
         return f"In {dtype}, {name}{where} cannot be separated from {found.baseline}: {_times(found)} as fast."
     return f"In {dtype}, {name}{where} is {_times(found)} as fast as {found.baseline}."
 
@@ -162,7 +162,7 @@ def undecided(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
 
 
 def not_separated(analysis: RunAnalysis) -> str | None:
-    """Say of which results that look slower than the fastest it cannot be told, and what would tell it."""
+    """Say which results that look slower than the fastest are inconclusive, and what would decide."""
     fastest, doubtful = analysis.fastest, undecided(analysis)
     if fastest is None or not doubtful:
         return None
@@ -191,7 +191,7 @@ def narrow_dtype(analysis: RunAnalysis) -> str | None:
     if widest is None:
         return None
     found = speedup(fastest.result, widest.result, name=widest.case.dtype)
-    if found.ratio < WORTH_A_SENTENCE or found.verdict.told != "above":
+    if found.ratio < WORTH_A_SENTENCE or found.verdict.relation != "above":
         return None
     name, narrow = fastest.case.implementation, fastest.case.dtype
     return f"{name} is {_times(found)} as fast in {narrow} as in {widest.case.dtype}."

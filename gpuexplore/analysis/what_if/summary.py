@@ -180,8 +180,8 @@ def _times(ratio: UncertainValue) -> str:
 def _range(ratio: UncertainValue) -> str:
     if ratio.low == ratio.high:
         return ""
-    told = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).told
-    undecided = "" if told else "; which is faster cannot be told"
+    relation = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).relation
+    undecided = "" if relation else "; which is faster cannot be told"
     return f" ({format_interval((ratio.low, ratio.high), format_multiple)}{undecided})"
 
 

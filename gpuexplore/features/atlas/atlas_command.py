@@ -218,8 +218,8 @@ def _print_citations(found: Iterable[AtlasPoint]) -> None:
 
 def citation_words(citation: Citation) -> str:
     """Return what is printed of a collection: what to cite, its licence, where it is and how it was measured."""
-    told = (citation.text, citation.licence, citation.url)
-    return f"{citation.name}: {'; '.join(filter(None, told))} ({citation.how})"
+    details = (citation.text, citation.licence, citation.url)
+    return f"{citation.name}: {'; '.join(filter(None, details))} ({citation.how})"
 
 
 def _print_choices(found: Ranking) -> None:

@@ -120,12 +120,19 @@ def atlas(
 
 def point_id(point: AtlasPoint) -> str:
     """Return what a link calls a point: the same as long as its row is."""
-    told = (point.spec_key, point.operation, point.dtype, str(point.shape), point.url or point.run_id, point.conditions)
-    return sha256("|".join(map(str, (*told, point.time_s))).encode()).hexdigest()[:10]
+    identity = (
+        point.spec_key,
+        point.operation,
+        point.dtype,
+        str(point.shape),
+        point.url or point.run_id,
+        point.conditions,
+    )
+    return sha256("|".join(map(str, (*identity, point.time_s))).encode()).hexdigest()[:10]
 
 
 def source_label(point: AtlasPoint) -> str:
-    """Return who measured a point, as a reader is told: ``published by NeuSight``, ``recorded by gpuexplore``."""
+    """Return who measured a point, for a reader: ``published by NeuSight``, ``recorded by gpuexplore``."""
     return f"{point.origin} by {point.citation.name}"
 
 

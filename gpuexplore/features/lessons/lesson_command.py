@@ -92,15 +92,15 @@ def _check(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     lesson = catalog().lesson(arguments.name)
     steps = [lesson.step(arguments.step)] if arguments.step else lesson.steps
-    told = []
+    reports = []
     with _warm_engine() as (engine, devices):
         for judged, seconds in _judged(steps, engine, devices):
-            told.append(_json(judged, seconds))
+            reports.append(_json(judged, seconds))
             if not arguments.json:
-                _print_step(told[-1])
+                _print_step(reports[-1])
     if arguments.json:
-        print_json({"lesson": _about(lesson), "steps": told})
-    guessed = [check for step in told for check in step["checks"] if check["guess"]]
+        print_json({"lesson": _about(lesson), "steps": reports})
+    guessed = [check for step in reports for check in step["checks"] if check["guess"]]
     return EXIT_FAILED if any(check["outcome"] == GuessOutcome.NOT_MEASURED for check in guessed) else EXIT_OK
 
 
@@ -171,9 +171,9 @@ def _json(done: JudgedStep, seconds: float) -> dict[str, Any]:
     }
 
 
-def _print_step(told: dict[str, Any]) -> None:
-    print(f"\n{told['step']}  {told['title']}  ({told['seconds']:.1f} s)")
-    for check in told["checks"]:
+def _print_step(report: dict[str, Any]) -> None:
+    print(f"\n{report['step']}  {report['title']}  ({report['seconds']:.1f} s)")
+    for check in report["checks"]:
         print(f"   {check['ask']}: {check['answer'] or check['why'] or check['outcome']}")
         if check["said"]:
             print(f"   {check['said']}")

@@ -112,8 +112,8 @@ def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple
         below, total = 0, format_gigabytes(point.total_bytes)
         for kind, size in point.bytes_by_kind.items():
             if size:
-                told = (point.moment, format_gigabytes(size), total)
-                rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *told))
+                shown = (point.moment, format_gigabytes(size), total)
+                rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *shown))
             below += size
     return rows
 

@@ -127,8 +127,8 @@ def _of_own_module(arguments: argparse.Namespace) -> int:
     module, inputs = _own_module(arguments.module)
     memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
     if arguments.json:
-        told = {"peak_bytes": memory.peak_bytes, "readings": list(readings(split(arguments.gpu)))}
-        print_json({**asdict(memory), **told})
+        further = {"peak_bytes": memory.peak_bytes, "readings": list(readings(split(arguments.gpu)))}
+        print_json({**asdict(memory), **further})
     else:
         say_readings(split(arguments.gpu))
         print(memory)
@@ -145,11 +145,11 @@ def _own_module(source: str) -> tuple[Any, Any]:
     if path.suffix != ".py" or not path.is_file():
         raise InvalidInput.of("module", source, f"{FORM}, a file that is there")
     name = function or "model"
-    with _told(f"module {source!r}: the file failed"):
+    with _failing_as(f"module {source!r}: the file failed"):
         file = module_of(path.resolve())
     if not callable(making := getattr(file, name, None)):
         raise InvalidInput.of("module", source, f"{FORM}, and it has no function {name}")
-    with _told(f"module {source!r}: its function {name} failed"):
+    with _failing_as(f"module {source!r}: its function {name} failed"):
         made = making()
     if not isinstance(made, tuple) or len(made) != 2:
         raise InvalidInput.of(f"what {name} of {source} returns", type(made).__name__, "a module and its inputs")
@@ -157,7 +157,7 @@ def _own_module(source: str) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _failing_as(what: str) -> Iterator[None]:
     """Raise what a user's code raises as a refusal."""
     try:
         yield

@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
     mistake = mistake_named(arguments.name)
     observation = run_here(mistake.name, arguments.device)
     if arguments.json:
-        print_json(_told(mistake) | _seen(observation))
+        print_json(_description(mistake) | _seen(observation))
     else:
         _print(mistake, observation)
     return EXIT_OK
@@ -63,13 +63,13 @@ def run_here(name: str, device_id: str) -> MistakeObservation:
 
 def _list(mistakes: Any, *, as_json: bool) -> None:
     if as_json:
-        print_json({"mistakes": [_told(mistake) for mistake in mistakes]})
+        print_json({"mistakes": [_description(mistake) for mistake in mistakes]})
         return
     rows = [(mistake.name, " ".join(mistake.rows), str(mistake.gives_away or "nothing")) for mistake in mistakes]
     print_columns([("mistake", "rows", "given away by"), *rows])
 
 
-def _told(mistake: Mistake) -> dict[str, Any]:
+def _description(mistake: Mistake) -> dict[str, Any]:
     """Return what is written of a mistake; the ways are apart from the values of an observation."""
     texts = {name: encode(getattr(mistake, name)) for name in TEXTS}
     ways = {"wrong_way": texts.pop("wrong"), "right_way": texts.pop("right")}
@@ -82,7 +82,7 @@ def _seen(observation: MistakeObservation) -> dict[str, Any]:
     verdict = difference(observation)
     return {
         **{name: found[name] for name in ("what", "wrong", "right", "factor", "rounds", "note", "source")},
-        "within_noise": verdict.told is None if verdict else None,
+        "within_noise": verdict.relation is None if verdict else None,
         "verdict": verdict and verdict.statement,
         "detected": observation.detection.found,
         "evidence": observation.detection.evidence,
@@ -101,8 +101,8 @@ def _print(mistake: Mistake, observation: MistakeObservation) -> None:
     print_columns([("", mistake.quantity, "95 % interval", "how"), *rows])
     if observation.factor:
         verdict = difference(observation)
-        told = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
-        print(f"\nthe wrong value over the right one: {told}")
+        shown = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
+        print(f"\nthe wrong value over the right one: {shown}")
     found = FOUND[observation.detection.found] if mistake.gives_away else NO_SIGN
     print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):

@@ -140,8 +140,8 @@ def _sign(mistake: Mistake) -> str:
     if mistake.gives_away is None:
         return f"**Nothing gives it away.** {plain(mistake.why_none or '')}."
     name = mistake.gives_away.name
-    told = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
-    return f"**Given away by** the {mistake.gives_away.kind} {told}."
+    sign = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
+    return f"**Given away by** the {mistake.gives_away.kind} {sign}."
 
 
 def _device_for(mistake: Mistake, devices: Sequence[Device]) -> Device:

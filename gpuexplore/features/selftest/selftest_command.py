@@ -227,8 +227,8 @@ def without_names(text: str) -> str:
 
     Elsewhere a user's name stays: it may be a word of the text.
     """
-    for pattern, told in _patterns():
-        text = pattern.sub(told, text)
+    for pattern, instead in _patterns():
+        text = pattern.sub(instead, text)
     return text
 
 

@@ -197,7 +197,7 @@ def measure_strided_read(
         "threads": 1,
         "cache": "warm" if samplings[0].candidate.flush is None else "cold",
         "readings": {
-            name: _told(measurement, layout) | {"flags": encode(condition_flags(measurement, environment, loss))}
+            name: _reported(measurement, layout) | {"flags": encode(condition_flags(measurement, environment, loss))}
             for name, measurement in measured.items()
         },
         "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},
@@ -205,7 +205,7 @@ def measure_strided_read(
     }
 
 
-def _told(measurement: Measurement, layout: TensorView) -> dict[str, Any]:
+def _reported(measurement: Measurement, layout: TensorView) -> dict[str, Any]:
     return {
         "median_s": measurement.median_s,
         "ci95_s": encode(measurement.ci95_s),

@@ -193,12 +193,12 @@ def _show_conditions(report: TrainingReport) -> None:
     peaks = dict.fromkeys(f"{mode.name.partition(' ')[0]}: {mode.peak or 'no known peak'}" for mode in report.modes)
     libraries = report.environment.libraries if report.environment else {}
     threads = "one thread for each process" if report.processes else f"{report.threads} threads"
-    told = ", ".join(f"{name} {version}" for name, version in libraries.items())
+    versions = ", ".join(f"{name} {version}" for name, version in libraries.items())
     st.caption(
         plain(
             f"{report.model}: {report.parameters:,} parameters, {report.flop_count:,} FLOPs a step at batch "
             f"{report.batch:,}, {report.optimizer} with learning rate {report.learning_rate:g}, seed {report.seed}, "
-            f"{threads}, {told}. Medians leave out the first step and those that warm up. "
+            f"{threads}, {versions}. Medians leave out the first step and those that warm up. "
             f"MFU relative to {'; '.join(peaks)}."
         )
     )

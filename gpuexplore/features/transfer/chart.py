@@ -56,9 +56,9 @@ def describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
     """Return the alternative text: the rates at the largest size, and the peaks."""
     known = [reading for reading in readings if reading.bytes_per_s]
     largest = max((reading.byte_count for reading in known), default=0)
-    told = [f"{each.name} {format_bytes_per_s(each.bytes_per_s)}" for each in known if each.byte_count == largest]
+    rates = [f"{each.name} {format_bytes_per_s(each.bytes_per_s)}" for each in known if each.byte_count == largest]
     lines = "".join(f"; {label}" for label in peaks)
-    return f"{title} against size; at {format_bytes(largest)}: {', '.join(told)}{lines}."
+    return f"{title} against size; at {format_bytes(largest)}: {', '.join(rates)}{lines}."
 
 
 Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and what it is, and its time
@@ -66,7 +66,7 @@ Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and w
 
 def first_use(parts: Parts) -> alt.LayerChart:
     """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
-    rows = [(where, part, span.time_s, _told(span)) for (where, part), span in parts.items() if span]
+    rows = [(where, part, span.time_s, _span_text(span)) for (where, part), span in parts.items() if span]
     frame = pd.DataFrame(rows, columns=["where", "part", "seconds", "shown"])
     frame["order"] = frame["part"].map({name: index for index, name in enumerate(PARTS)})
     axis = alt.Axis(labelExpr=si_label("s"), tickCount=5, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
@@ -98,8 +98,8 @@ def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
 
 def describe_first_use(parts: Parts) -> str:
     """Return the alternative text: every part with its time, or that it is unknown."""
-    told = [f"{where} {part} {_told(span) if span else 'unknown'}" for (where, part), span in parts.items()]
-    return f"Time of the first use, stacked: {', '.join(told)}."
+    spans = [f"{where} {part} {_span_text(span) if span else 'unknown'}" for (where, part), span in parts.items()]
+    return f"Time of the first use, stacked: {', '.join(spans)}."
 
 
 def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_title: str) -> alt.LayerChart:
@@ -135,7 +135,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
 def describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
     """Return the alternative text: the times at the largest size and the break-even."""
     last = points[-1]
-    at = f"at size {last.size:,}: CPU {_told(last.cpu)}, GPU with transfers {_told(last.gpu)}"
+    at = f"at size {last.size:,}: CPU {_span_text(last.cpu)}, GPU with transfers {_span_text(last.gpu)}"
     wins = f"the GPU wins {break_even_words(found)}" if found else "from which size the GPU wins is unknown"
     return f"Time of one use against size; {at}; {wins}."
 
@@ -164,7 +164,7 @@ def _times(points: Sequence[SizePoint]) -> Iterator[tuple[object, ...]]:
     for point in points:
         for series, span in ((CPU, point.cpu), (GPU, point.gpu), (KERNEL, point.kernel)):
             if span is not None:
-                yield series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _told(span)
+                yield series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _span_text(span)
 
 
 def _rate_row(reading: TransferReading) -> tuple[object, ...]:
@@ -174,7 +174,7 @@ def _rate_row(reading: TransferReading) -> tuple[object, ...]:
     return reading.name, reading.byte_count, *rates, shown, format_bytes(reading.byte_count)
 
 
-def _told(span: TimeSpan | None) -> str:
+def _span_text(span: TimeSpan | None) -> str:
     if span is None:
         return "unknown"
     between = f" ({format_seconds(span.low_s)} to {format_seconds(span.high_s)})" if span.low_s < span.high_s else ""

@@ -147,8 +147,8 @@ def results(
     if wrong:
         layers += _crosses(wrong, top, x=x, y=y, tooltip=tooltip)
     said = f"{title} of {len(believed)} results of {len(set(named))}; the line joins the medians of the room"
-    told = f"; {len(wrong)} results {WRONG} are crosses at the upper edge" if wrong else ""
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said + told)
+    left_out = f"; {len(wrong)} results {WRONG} are crosses at the upper edge" if wrong else ""
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said + left_out)
 
 
 def _crosses(

@@ -1,4 +1,4 @@
-"""`gpuexplore room`: rooms opened, asked, told something, shown, exported, closed and deleted from a terminal."""
+"""`gpuexplore room`: rooms opened, asked, messaged, shown, exported, closed and deleted from a terminal."""
 
 import argparse
 from collections.abc import Callable

@@ -86,7 +86,7 @@ def add_headers(app: ASGIApp) -> ASGIApp:
 
 
 def frame_headers() -> dict[str, str]:
-    """Return what browsers are told about pages that show this one in a frame: its own, for Streamlit's components.
+    """Return the headers about pages that show this one in a frame: its own, for Streamlit's components.
 
     The same header says that pictures and fonts come from this server only.
 

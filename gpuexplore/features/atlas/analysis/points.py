@@ -60,8 +60,8 @@ def of_product(published: PublishedResult) -> Citation:
 
 def of_recording(recording: Recording) -> Citation:
     """Return the citation of a recording that comes with gpuexplore."""
-    told = recording.provenance
-    return Citation(HERE, None, "Apache-2.0", f"{told.recorded_by}: {recording.title}", told.method)
+    recorded = recording.provenance
+    return Citation(HERE, None, "Apache-2.0", f"{recorded.recorded_by}: {recording.title}", recorded.method)
 
 
 PointOrigin = Literal["published", "recorded"]

@@ -242,7 +242,7 @@ def show_picked() -> None:
     with st.container(border=True):
         _head(point)
         _figures(point)
-        st.markdown(small(_told(point)))
+        st.markdown(small(_citation(point)))
         _ways(point)
 
 
@@ -309,7 +309,7 @@ def _predicted(point: AtlasPoint) -> Prediction:
     return PREDICTIONS.get((case, point.call), lambda: predict(case, point.device, calibration(), point.call))
 
 
-def _told(point: AtlasPoint) -> str:
+def _citation(point: AtlasPoint) -> str:
     """Return who measured it, how and under which licence, as Markdown."""
     cited = point.citation
     whose = (

@@ -49,10 +49,10 @@ class Node:
 
 
 class NodeCrashed(GpuExploreError):
-    """The node ended without having been told to, killed, frozen or cut off: what it measured may be why."""
+    """The node ended unasked: killed, frozen or cut off: what it measured may be why."""
 
 
-Departure = DeviceLost | NodeCrashed  # a node that was told to leave is lost as a device is
+Departure = DeviceLost | NodeCrashed  # a node that was asked to leave is lost as a device is
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ class Cluster:
         while not self._subscribed.wait(ECHO_S):  # until this comes back, announcements may be missed
             client.log_event(self.topic, {})
         there = client.scheduler_info(n_workers=-1)["workers"]
-        told = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
-        self._add(*{node.address: node for node in told if node.address not in self._nodes}.values())
+        announced = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
+        self._add(*{node.address: node for node in announced if node.address not in self._nodes}.values())
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None

@@ -83,13 +83,13 @@ def outcome(check: ClaimCheck, claim: Claim, results: Sequence[Result]) -> tuple
     expected, subject = interval_of(check.expected), _subject(check)
     if value is None or expected is None:
         return None, f"Not measured here: {subject}{_on_card(claim, check)}"
-    told = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
+    relation = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
     verdict = compare(value, expected.low, expected.high, WORDS)
-    if verdict.told is None:
+    if verdict.relation is None:
         helps = f"; {verdict.would_decide}" if verdict.would_decide else ""
-        return None, f"{told}; the interval does not decide{helps}"
-    certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.told)}" if value.low != value.high else ""
-    return AGREES[verdict.told], f"{told}{certainty}"
+        return None, f"{relation}; the interval does not decide{helps}"
+    certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.relation)}" if value.low != value.high else ""
+    return AGREES[verdict.relation], f"{relation}{certainty}"
 
 
 def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:

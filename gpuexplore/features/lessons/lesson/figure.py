@@ -191,8 +191,8 @@ def is_less(left: LessonFigure, right: LessonFigure) -> bool | None:
     """
     if left.dimension != right.dimension:
         raise InvalidInput(f"{format_figure(left)} < {format_figure(right)}: the units differ")
-    told = compare(_quotient(left, right), 1.0).told if min(left.low, right.low) > 0 else _by_ends(left, right)
-    return None if told is None else told == "below"
+    relation = compare(_quotient(left, right), 1.0).relation if min(left.low, right.low) > 0 else _by_ends(left, right)
+    return None if relation is None else relation == "below"
 
 
 def _quotient(left: LessonFigure, right: LessonFigure) -> Estimate:

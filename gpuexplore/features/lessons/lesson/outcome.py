@@ -100,15 +100,15 @@ def judged_by(step: LessonStep, names: StepNames, answers: Answers, own: Sequenc
     return JudgedStep(
         step,
         names,
-        tuple(_told(check, step, every if check.reach else names, answers) for check in step.of(CheckBlock)),
+        tuple(_judged_check(check, step, every if check.reach else names, answers) for check in step.of(CheckBlock)),
     )
 
 
-def _told(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
+def _judged_check(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
     judged = judge(check, step, answers, known)
-    told = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
-    say = say_after(check, step, told)
-    return replace(judged, say=say, said=say.text.said(told) if say else "")
+    with_result = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
+    say = say_after(check, step, with_result)
+    return replace(judged, say=say, said=say.text.said(with_result) if say else "")
 
 
 def read_guess(guess: GuessBlock, typed: str) -> str | None:

@@ -177,9 +177,9 @@ def _show_verdict(step: LessonStep, answer: Answer, found: JudgedCheck) -> None:
     words = [f"{ICONS[outcome]} **{word or outcome.value.capitalize()}.**"]
     if guess is not None and found.answer:
         verb = "it came out as" if outcome is GuessOutcome.UNCLEAR else "it is"
-        told = f"{verb} **{plain(found.answer)}**."
+        truth = f"{verb} **{plain(found.answer)}**."
         is_guessed = answer.guesses.get(guess.id) is not None
-        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {told}" if is_guessed else _opened(told))
+        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {truth}" if is_guessed else _opened(truth))
     if found.why:
         words.append(f"{plain(_opened(found.why))}.")
     st.markdown(" ".join(words))

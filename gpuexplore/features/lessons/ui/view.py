@@ -131,7 +131,7 @@ def _take_key() -> None:
 
 
 def _view() -> str:
-    """Return the view that is shown; who may not see the instructor's is told so where the link asks for it."""
+    """Return the view that is shown; says so where the link asks for the instructor's, which is not allowed."""
     if may(Right.INSTRUCT):
         return segments("View", "view", VIEWS, shown=str.capitalize)
     if link.parameters().get("view") == "instructor":

@@ -52,7 +52,7 @@ class Sign:
 
     Attributes:
         kind: a flag of a result, a diagnosis of one, its status, or a check that no result carries.
-        name: e.g. `over_peak`, `too_few_threads` or `incorrect`; a check is told in words.
+        name: e.g. `over_peak`, `too_few_threads` or `incorrect`; a check is put in words.
     """
 
     kind: SignKind
@@ -86,7 +86,7 @@ class Factor:
 
     @property
     def is_within_noise(self) -> bool:
-        """Whether the two ways cannot be told apart at 95 %."""
+        """Whether the two ways do not differ significantly at 95 %."""
         return self.ci95 is not None and self.ci95[0] <= 1 <= self.ci95[1]
 
 

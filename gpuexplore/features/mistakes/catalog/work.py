@@ -161,7 +161,7 @@ TINY_SIZE = Mistake(
 )
 
 
-# A rate from the caches is told as the memory's.
+# A rate from the caches is reported as the memory's.
 CACHED_LENGTHS = {"cpu": 100_000, "cuda": 1_000_000}  # the notebook's on a CPU
 
 

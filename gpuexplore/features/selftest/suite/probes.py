@@ -35,10 +35,10 @@ def probe_environment(device: Device, _time: Timekeeper) -> Iterator[dict[str, A
         "is_cut": device.uuid is not None and is_cut_into_instances(device.uuid),
     }
     for name in able:
-        yield _told(name, device)
+        yield _identity(name, device)
 
 
-def _told(name: str, device: Device) -> dict[str, Any]:
+def _identity(name: str, device: Device) -> dict[str, Any]:
     backend = load_backend(name)
     if not backend.is_available():
         return {"library": name, "install": backend.INSTALL}
@@ -141,7 +141,7 @@ def probe_flush(device: Device, time: Timekeeper, library: str, flushes: str) ->
 
 
 def probe_clock(device: Device, time: Timekeeper, *, library: str, size: str, seconds: str) -> Iterator[dict[str, Any]]:
-    """Yield what the device told of itself: before, and under so many seconds of products of `size`."""
+    """Yield what the device reported: before, and under so many seconds of products of `size`."""
     operation, dtype = operation_named("matmul"), dtype_named("fp32")
     (name,) = (row.name for row in operation.usual if row.backend == library)
     shape = operation.shape_of_size(read_whole(size) or 1)

@@ -111,7 +111,7 @@ class ProfilerTrace:
     """What was read of a file.
 
     Attributes:
-        gpus: those that something ran on, each with its number, as far as they are told apart.
+        gpus: those that something ran on, each with its number, as far as they are distinguished.
         has_shapes: whether arguments were recorded, with `record_shapes=True`.
         left_out: events that have no name or no time.
     """

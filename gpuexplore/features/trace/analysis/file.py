@@ -19,7 +19,7 @@ def open_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> dict[
     """Return the object in a file, its events under `traceEvents`.
 
     Args:
-        name: of the file, for messages; whether it is packed is told by its first bytes.
+        name: of the file, for messages; its first bytes say whether it is packed.
         content: of it.
         most_bytes: that it may have, unpacked.
 

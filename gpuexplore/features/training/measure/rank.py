@@ -144,9 +144,9 @@ class RankTeam:
     def _verdict(self, took_s: float) -> int:
         """Return what rank 0 decides for all: 0 to go on, 1 that the time is up, 2 that it was cancelled."""
         word = 2 if (self._directory / STOP).exists() else int(took_s > MOST_SECONDS)
-        told = torch.tensor(word, device=self._torch_device)
-        dist.broadcast(told, 0)
-        return int(told.item())
+        decision = torch.tensor(word, device=self._torch_device)
+        dist.broadcast(decision, 0)
+        return int(decision.item())
 
     def _all_reduce_s(self) -> list[float]:
         """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing else running."""

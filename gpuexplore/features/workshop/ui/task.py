@@ -157,5 +157,5 @@ def _show_standing(column: Column, standing: Standing) -> None:
         words.append(f"Your best: {plain(standing.said)}.")
     elif standing.state is State.BEGUN and not standing.guess:
         words.append("You have begun.")
-    if told := " ".join(filter(None, words)):
-        st.markdown(told)
+    if text := " ".join(filter(None, words)):
+        st.markdown(text)

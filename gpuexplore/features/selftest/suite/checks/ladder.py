@@ -1,4 +1,4 @@
-"""The share of the vendor's library that each rung of the ladder of products reaches: goals are told, not required."""
+"""The share of the vendor's library that each rung of the ladder of products reaches: goals, not requirements."""
 
 from collections.abc import Iterator, Sequence
 
