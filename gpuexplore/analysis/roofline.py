@@ -87,7 +87,9 @@ def point_of(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None
         bound=analyzed.bound,
         compute=compute,
         serving=serving,
-        attainable=attainable(analyzed.intensity, compute, serving, _memory_roof(analyzed, roofs)),
+        attainable=attainable(
+            analyzed.intensity, compute, serving, None if analyzed.limits.one_thread else memory_roof(roofs)
+        ),
     )
 
 
@@ -99,10 +101,6 @@ def _compute_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | Non
         return compute_roof(roofs, dtype, unit)
     label = f"{dtype}, {unit} units, {ONE_THREAD}"
     return Roof("compute", label, peak.flop_per_s, peak.kind, peak.source, dtype=dtype, unit=unit) if peak else None
-
-
-def _memory_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
-    return None if analyzed.limits.one_thread else memory_roof(roofs)
 
 
 def serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:

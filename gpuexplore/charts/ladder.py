@@ -95,7 +95,17 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
     It is in FLOP/s, for rungs use units of different peaks.
     """
     frame = pd.DataFrame(
-        [_bound_row(name, bound) for name, bound in _known(bounds).items()], columns=["rate", *BOUND_TOOLTIPS]
+        [
+            {
+                "rate": bound.flop_per_s,
+                "rung": name,
+                "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
+                "percent": format_percent(bound.share_of_peak),
+                "evidence": bound.evidence,
+            }
+            for name, bound in _known(bounds).items()
+        ],
+        columns=["rate", *BOUND_TOOLTIPS],
     )
     names = list(frame["rung"])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
@@ -127,13 +137,3 @@ def describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
 
 def _known(bounds: Mapping[str, InstructionBound]) -> dict[str, InstructionBound]:
     return {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
-
-
-def _bound_row(name: str, bound: InstructionBound) -> dict[str, object]:
-    return {
-        "rate": bound.flop_per_s,
-        "rung": name,
-        "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
-        "percent": format_percent(bound.share_of_peak),
-        "evidence": bound.evidence,
-    }

@@ -173,7 +173,7 @@ def _ratio_sentence(prediction: Prediction, found: Sequence[Prediction]) -> str 
 
 
 def _columns(prediction: Prediction) -> tuple[str, ...]:
-    bytes_per_s = _bytes_per_s(prediction)
+    bytes_per_s = _bytes(prediction) / prediction.time_s if prediction.time_s else None
     return (
         prediction.device.title,
         shape_label(prediction.case.shape),
@@ -185,10 +185,6 @@ def _columns(prediction: Prediction) -> tuple[str, ...]:
         prediction.bound or UNKNOWN,
         prediction.support,
     )
-
-
-def _bytes_per_s(prediction: Prediction) -> float | None:
-    return _bytes(prediction) / prediction.time_s if prediction.time_s else None
 
 
 def _bytes(prediction: Prediction) -> int:

@@ -282,7 +282,10 @@ def peaks_json(query: str) -> dict[str, Any]:
         "query": query,
         "key": row.key if row else None,
         "kind": _kind(peaks),
-        "peaks": {peak.dtype: _peak_json(peak) for peak in peaks},
+        "peaks": {
+            peak.dtype: {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "kind": peak.kind, "source": peak.source}
+            for peak in peaks
+        },
         "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
         "bandwidth_kind": bandwidth.kind if bandwidth else None,
         "bandwidth_source": bandwidth.source if bandwidth else None,
@@ -308,7 +311,3 @@ def _kind(peaks: list[Peak]) -> str | None:
 def _matrix_first(peaks: tuple[Peak, ...]) -> list[Peak]:
     matrix = {peak.dtype for peak in peaks if peak.unit == "matrix"}
     return [peak for peak in peaks if peak.unit == "matrix" or peak.dtype not in matrix]
-
-
-def _peak_json(peak: Peak) -> dict[str, Any]:
-    return {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "kind": peak.kind, "source": peak.source}

@@ -180,10 +180,10 @@ def torch_devices(
     if torch is None:
         return ()
     return tuple(
-        device
+        _device(kind, index, facts)
         for kind, hints in hinted
         if kind.build is None or kind.build in torch
-        for device in _devices(kind, _kept(kind, torch, hints, ask or ask_torch))
+        for index, facts in enumerate(_kept(kind, torch, hints, ask or ask_torch))
     )
 
 
@@ -271,10 +271,6 @@ def _save(path: Path, answer: Answer) -> None:
         draft.replace(path)
     except OSError as error:
         LOG.warning("What torch said of its devices could not be saved: %s", error)
-
-
-def _devices(kind: TorchKind, answer: Answer) -> list[Device]:
-    return [_device(kind, index, facts) for index, facts in enumerate(answer)]
 
 
 def _device(kind: TorchKind, index: int, said: Mapping[str, Any]) -> Device:

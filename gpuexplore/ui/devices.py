@@ -52,7 +52,11 @@ def show_device(device: Device) -> None:
         columns = st.columns(len(HEADLINES) + 1)
         for column, dtype in zip(columns, HEADLINES, strict=False):
             peak = device.peak(dtype, "matrix")
-            column.metric(f"{dtype} matmul", format_flop_per_s(peak.flop_per_s if peak else None), help=_source(peak))
+            column.metric(
+                f"{dtype} matmul",
+                format_flop_per_s(peak.flop_per_s if peak else None),
+                help=f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype",
+            )
         bandwidth = device.bandwidth
         columns[-1].metric(
             "Memory",
@@ -91,10 +95,6 @@ def _generation(device: Device) -> str:
 
 def _kind_words(kind: PeakKind) -> str:
     return PEAK_SOURCES[kind].label
-
-
-def _source(peak: Peak | None) -> str:
-    return f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype"
 
 
 def _peak(peak: Peak) -> dict[str, object]:

@@ -137,7 +137,7 @@ def _show_waiting(queue: _Queue) -> None:
         return
     for run in queue.waiting:
         if _may_cancel(run.owner):
-            with _with_controls(run.id, run.owner, _page_of(run.kind)):
+            with _with_controls(run.id, run.owner, kinds()[run.kind].page if run.kind in kinds() else ""):
                 whose = "Your run" if run.owner == owner() else "A visitor's run"
                 st.markdown(f"**{whose} is number {run.position}** · {_start(run)}")
     table_of([_row(run) for run in queue.waiting], {"Expected start": "s", "Expected time": "s"}).show(
@@ -204,10 +204,6 @@ def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None
             _cancel_button(run_id)
         with facts:
             yield
-
-
-def _page_of(kind: str) -> str:
-    return kinds()[kind].page if kind in kinds() else ""
 
 
 def _cancel_button(run_id: str) -> None:

@@ -63,10 +63,14 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
     known = {device.id: device for device in devices}
     with st.container(border=True):
         problems = st.container()  # the columns are too narrow for sentences
-        point_of, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
-        with point_of:
+        device_column, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
+        with device_column:
             name = url_widgets.select(
-                "Device", "device", [*known, *TABLE], shown=lambda key: _label(key, known), problems=problems
+                "Device",
+                "device",
+                [*known, *TABLE],
+                shown=lambda key: f"{known[key].title} (this machine, {key})" if key in known else TABLE[key].name,
+                problems=problems,
             )
         device = known[name] if name in known else as_device(TABLE[name])
         with dtypes:
@@ -88,10 +92,6 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
         recorded=recorded == "on",
         operation=None if operation == ALL else operation,
     )
-
-
-def _label(name: str, known: dict[str, Device]) -> str:
-    return f"{known[name].title} (this machine, {name})" if name in known else TABLE[name].name
 
 
 Found = tuple[tuple[str, Result], ...]

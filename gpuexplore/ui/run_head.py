@@ -229,7 +229,12 @@ def show_recent_runs() -> None:
 
 
 def _link(run_id: str, title: str, icon: str) -> None:
-    st.page_link(file_of("benchmark"), label=plain(_short(title)), icon=icon, query_params={"run": run_id})
+    st.page_link(
+        file_of("benchmark"),
+        label=plain(title if len(title) <= LONGEST else f"{title[: LONGEST - 2]} …"),
+        icon=icon,
+        query_params={"run": run_id},
+    )
 
 
 def _title_of_another(run_id: str) -> str | None:
@@ -252,10 +257,6 @@ def offer_to_go_on() -> None:
 
 def _open(run_id: str) -> None:
     st.query_params["run"] = run_id
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= LONGEST else f"{title[: LONGEST - 2]} …"
 
 
 def _ago(when_utc: str) -> str:

@@ -25,7 +25,7 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.core.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.core.units import format_percent, format_si
-from gpuexplore.devices import Accelerator, formula_peaks, row_of
+from gpuexplore.devices import formula_peaks, row_of
 from gpuexplore.devices.accelerators import PEAK_FIELDS
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
@@ -332,7 +332,7 @@ def rated_clock_hz(device: Device, peak: Peak) -> float | None:
     row = row_of(device)
     if row is None:
         return device.clock_hz * tensor_clock_share(device.compute_capability, device.name, field)
-    return _of_row(row, field)
+    return row.tensor_clock_hz or row.boost_clock_hz if field in SLOWED_FIELDS else row.boost_clock_hz
 
 
 def measured_over_rated(result: Result, peak: Peak) -> float | None:
@@ -340,7 +340,3 @@ def measured_over_rated(result: Result, peak: Peak) -> float | None:
     device, measured_hz = device_of(result), measured_clock_hz(result)
     rated_hz = rated_clock_hz(device, peak) if device else None
     return measured_hz / rated_hz if measured_hz and rated_hz else None
-
-
-def _of_row(row: Accelerator, field: str) -> float | None:
-    return row.tensor_clock_hz or row.boost_clock_hz if field in SLOWED_FIELDS else row.boost_clock_hz

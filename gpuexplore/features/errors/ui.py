@@ -7,7 +7,7 @@ import streamlit as st
 from gpuexplore.activity import ActivityRun, of_kind
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode
-from gpuexplore.features.errors.measure import ERRORS, CommonError, Message, Provoked
+from gpuexplore.features.errors.measure import ERRORS, CommonError, Provoked
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
@@ -50,11 +50,7 @@ def _draw(run: ActivityRun) -> None:
     for payload in run.payloads:
         found = decode(Provoked, dict(payload))
         for said in found.said:
-            st.code(_words(said), language=None, wrap_lines=True)
+            st.code(f"{said.type}: {said.message}", language=None, wrap_lines=True)
         if found.reason:
             st.info(f"Not provoked: {plain(found.reason)}.", icon=":material/info:")
         st.caption(f"torch {plain(found.torch)} on {plain(found.device)}, provoked on this server.")
-
-
-def _words(said: Message) -> str:
-    return f"{said.type}: {said.message}"

@@ -42,7 +42,7 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
     base = alt.Chart(bars).encode(
         x=alt.X(
             "x:Q",
-            title=_axis_title(memory),
+            title="Tokens of each sequence" if memory.cache_bytes else "Moments of a step, layer by layer",
             scale=x_scale,
             axis=alt.Axis(labels=False, ticks=False, grid=False),
         ),
@@ -116,10 +116,6 @@ def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple
                 rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *shown))
             below += size
     return rows
-
-
-def _axis_title(memory: MemoryTimeline) -> str:
-    return "Tokens of each sequence" if memory.cache_bytes else "Moments of a step, layer by layer"
 
 
 def _kinds(memory: MemoryTimeline) -> list[str]:

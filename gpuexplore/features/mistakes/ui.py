@@ -64,7 +64,7 @@ def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
     notes = [
         observation.note,
         observation.source and f"Source: {observation.source}",
-        _rounds(observation),
+        f"{observation.rounds} rounds in turns; medians with 95 % intervals." if observation.rounds else None,
         _elsewhere(observation, mistake),
     ]
     st.caption("  \n".join(plain(note) for note in notes if note))
@@ -80,10 +80,6 @@ def _factor(observation: MistakeObservation) -> str:
     if verdict is None:
         return f"The wrong value is **{format_multiple(factor.ratio)} times** the right one."
     return f"The wrong value over the right one: **{verdict.statement}**."
-
-
-def _rounds(observation: MistakeObservation) -> str | None:
-    return f"{observation.rounds} rounds in turns; medians with 95 % intervals." if observation.rounds else None
 
 
 def _elsewhere(observation: MistakeObservation, mistake: Mistake) -> str | None:

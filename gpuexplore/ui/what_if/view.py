@@ -116,7 +116,13 @@ def show_figures(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -
         _charts(facts, own, choice)
     if own:
         st.markdown("**Results**")
-        show_table(lambda: _table_rows(own), facts, UNITS, alt=_alt(own), config=_columns())
+        show_table(
+            lambda: _table_rows(own),
+            facts,
+            UNITS,
+            alt=f"Table of {len(own)} dtypes on {own[0].device.title} with time, speedup, MFU, memory and error",
+            config=_columns(),
+        )
     if predictions := [row.rests_on for row in own if row.rests_on]:
         largest = " of the layer with the most FLOPs" if len(workload.layers) > 1 else ""
         with st.expander(f"What the predictions{largest} rest on", icon=":material/fact_check:"):
@@ -213,7 +219,11 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
         "From": row.origin.label if row.origin else None,
         "Calls": row.calls,
         "Speedup": speedup.value if speedup else None,
-        "Speedup interval": _speedup_interval(speedup),
+        "Speedup interval": (
+            f"{format_ratio(speedup.low)} – {format_ratio(speedup.high)}"
+            if speedup and speedup.low < speedup.high
+            else None
+        ),
         "MFU": row.mfu,
         "Error": row.error,
         "Error is": row.error_origin,
@@ -227,10 +237,6 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
     }
 
 
-def _speedup_interval(span: UncertainValue | None) -> str | None:
-    return f"{format_ratio(span.low)} – {format_ratio(span.high)}" if span and span.low < span.high else None
-
-
 def _columns() -> dict[str, Any]:
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     return {
@@ -242,10 +248,6 @@ def _columns() -> dict[str, Any]:
         "Calls": text(help="How calls follow one another; on a CPU a time stands for every kind"),
         "Basis": text(width="large"),
     }
-
-
-def _alt(rows: Sequence[WhatIf]) -> str:
-    return f"Table of {len(rows)} dtypes on {rows[0].device.title} with time, speedup, MFU, memory and error"
 
 
 def show_devices(facts: WhatIfFacts, choice: WhatIfChoice) -> None:

@@ -13,7 +13,7 @@ def times(value, low=None, high=None, *doubts):
 
 
 @pytest.mark.parametrize(
-    ("estimate", "bounds", "told", "certainty"),
+    ("estimate", "bounds", "relation", "certainty"),
     [
         (times(51.3, 48.4, 53.9), (10,), "above", "almost certainly"),
         (times(1.2, 1.05, 1.4), (1,), "above", "very likely"),

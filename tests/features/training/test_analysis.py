@@ -16,7 +16,7 @@ def trained(ratio, *, lost=0.0, speedup=None):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "lost", "told", "words"),
+    ("ratio", "lost", "relation", "words"),
     [
         (FASTER, 0.0, "above", "bf16 faster than fp32"),
         (SLOWER, 0.0, "below", "almost certainly bf16 slower than fp32"),

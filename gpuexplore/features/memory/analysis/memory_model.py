@@ -51,7 +51,7 @@ def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Mo
     running = Size(tape.running_count * max(FULL_BYTES, tape.itemsize))
     step.take("parameters", weights + running)
     step.take("optimizer state", _times(weights, optimizer.state_count))
-    step.take("batch", tape.buffers[0].size + _labels(tape))
+    step.take("batch", tape.buffers[0].size + Size(0, tape.label_count * LABEL_BYTES))
     if setup.accumulation > 1:  # of the micro-batches before
         step.take("gradients", weights)
     segments = _segments(tape, setup.checkpoints)
@@ -65,11 +65,6 @@ def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Mo
 
 def _times(size: Size, count: int) -> Size:
     return Size(size.fixed * count, size.per_sample * count)
-
-
-def _labels(tape: Tape) -> Size:
-    """Return the labels: one for each row of the logits."""
-    return Size(0, tape.label_count * LABEL_BYTES)
 
 
 def _segments(tape: Tape, count: int) -> list[tuple[int, int, bool]]:

@@ -11,7 +11,7 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import UNKNOWN, format_gigabytes
 from gpuexplore.devices import readings
-from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, Gpu, gpus_named
+from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, gpus_named
 from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Optimizer
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
@@ -114,12 +114,13 @@ def memory_of(
         phase=phase,
         tracked=tracked,
         arithmetic=arithmetic,
-        fits={gpu.name: _fits(gpu, peak_bytes) for gpu in wanted},
+        fits={
+            gpu.name: (
+                None if gpu.memory_bytes is None else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes)
+            )
+            for gpu in wanted
+        },
     )
-
-
-def _fits(gpu: Gpu, peak_bytes: int) -> bool | None:
-    return None if gpu.memory_bytes is None else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes)
 
 
 def _check(module: Any, inputs: object, loss: object, tracker: Any) -> None:

@@ -65,7 +65,7 @@ def choose() -> MemoryChoice:
             "batch",
             "",
             help="Samples of a training step, or sequences served at once.",
-            placeholder=_usual_batch(name),
+            placeholder=str(models()[name].batch if name in models() else USUAL_BATCHES[name]),
         )
     with top[2]:
         gpu = url_widgets.select("GPU", "gpu", _gpu_keys(), shown=_gpu_title)
@@ -91,10 +91,6 @@ def _title(name: str) -> str:
     return TITLES.get(name) or models()[name].title
 
 
-def _usual_batch(name: str) -> str:
-    return str(models()[name].batch if name in models() else USUAL_BATCHES[name])
-
-
 _GPU_NAMES = {row.key: row.name for row in ACCELERATORS}
 
 
@@ -113,12 +109,15 @@ def _model(name: str) -> LayeredModel:
     if name == WIDTHS:
         return model_named(url_widgets.text("Widths", "widths", DEFAULT_WIDTHS, help="Like `784-512-10`."))
     if name == LAYERS:
-        return model_of_text(url_widgets.lines("Layers", "layers", DEFAULT_LAYERS, help=_layers_help()))
+        return model_of_text(
+            url_widgets.lines(
+                "Layers",
+                "layers",
+                DEFAULT_LAYERS,
+                help="One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below.",
+            )
+        )
     return models()[name]
-
-
-def _layers_help() -> str:
-    return "One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below."
 
 
 def _serves(model: LayeredModel) -> bool:

@@ -53,7 +53,7 @@ def countings() -> dict[str, dict[str, int]]:
         f"peak of a training step with {OPTIMIZERS[optimizer].title}, as PyTorch allocates": _peaks(optimizer)
         for optimizer in ("sgd", "momentum", "adamw")
     }
-    return peaks | {words: _by_model(rule) for words, rule in RULES.items()}
+    return peaks | {words: {name: rule(*_terms(model_named(name))) for name in MODELS} for words, rule in RULES.items()}
 
 
 def _peaks(optimizer: str) -> dict[str, int]:
@@ -91,10 +91,6 @@ RULES: Mapping[str, Rule] = {
         lambda parameters, outputs, _, __: 2 * outputs + 2 * parameters
     ),
 }
-
-
-def _by_model(rule: Rule) -> dict[str, int]:
-    return {name: rule(*_terms(model_named(name))) for name in MODELS}
 
 
 # The layers of a model one by one: what each makes, how many parameters it has, and what stays of it.

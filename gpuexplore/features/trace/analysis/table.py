@@ -225,7 +225,11 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
         spent_s = sum(self_ns[index] for index in indices) * NS
         gpu_s = _total_s(of_row) if kernels else None
         rows.append(_row(row_work, on, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s))
-    rows += [_of_kernels(name, own) for name, own in launched.items() if isinstance(name, str)]
+    rows += [
+        TraceRow(name, None, None, (), len(own), 0.0, _total_s(own), None)
+        for name, own in launched.items()
+        if isinstance(name, str)
+    ]
     events: list[Call | Kernel] = [*trace.calls, *kernels]
     return TraceTable(
         name=trace.name,
@@ -291,11 +295,6 @@ def _row(work: _RowWork, on: TracedOn, *, calls: int, self_cpu_s: float, gpu_s: 
         counterpart=work.counterpart,
         may_be_masked=work.may_be_masked,
     )
-
-
-def _of_kernels(name: str, kernels: Sequence[Kernel]) -> TraceRow:
-    """Return the row of the kernels of one name that no operation of torch launched."""
-    return TraceRow(name, None, None, (), len(kernels), 0.0, _total_s(kernels), None)
 
 
 def _shared(rows: Sequence[TraceRow], total_s: float) -> tuple[TraceRow, ...]:

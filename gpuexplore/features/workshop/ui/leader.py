@@ -62,10 +62,14 @@ def _show_progress(facts: RoomFacts) -> None:
     states = {column.key: known.standings_of(facts, column) for column in columns}
     rows = []
     for each in people:
-        row: dict[str, object] = {"Name": each.name, "Joined (UTC)": each.joined_utc[11:16], "Here": _seen(each.seen_s)}
+        row: dict[str, object] = {
+            "Name": each.name,
+            "Joined (UTC)": each.joined_utc[11:16],
+            "Here": "yes" if each.seen_s < HERE_S else f"away for {format_whole_seconds(each.seen_s)}",
+        }
         for task_number, column in enumerate(columns, start=len(facts.columns) - len(columns) + 1):
             standing = states[column.key].get(each.number)
-            row[f"{task_number}. {column.title}"] = "" if standing is None else _said(standing.state, standing.outcome)
+            row[f"{task_number}. {column.title}"] = "" if standing is None else standing.outcome or standing.state.value
         rows.append(row)
     table_of(rows, {}).show(alt=f"Table of {len(people)} participants, with how far each is")
 
@@ -81,14 +85,6 @@ def _show_current(facts: RoomFacts, column: Column) -> None:
     if names:
         said.append(f"No answer for a while: {', '.join(map(plain, names))}.")
     st.markdown(" ".join(said))
-
-
-def _said(state: State, outcome: str) -> str:
-    return outcome or state.value
-
-
-def _seen(seen_s: float) -> str:
-    return "yes" if seen_s < HERE_S else f"away for {format_whole_seconds(seen_s)}"
 
 
 def _offer_export(room: Room) -> None:

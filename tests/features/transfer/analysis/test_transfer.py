@@ -72,7 +72,7 @@ def test_a_gpu_that_wins_everywhere_wins_from_the_smallest_size():
 
 
 @pytest.mark.parametrize(
-    ("cpu", "spread", "told", "statement"),
+    ("cpu", "spread", "relation", "statement"),
     [
         (40.0, 1.1, "above", "almost certainly faster on T4"),
         (10.0, 1.1, "below", "faster on this CPU than on T4"),

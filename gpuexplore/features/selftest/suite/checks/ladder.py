@@ -43,7 +43,11 @@ def run(bench: Bench) -> CheckFinding:
         return skipped("no library that our kernels need runs here")
     results = bench.measure(cases)
     figures = [figure for dtype in GOALS for figure in _figures(results, vendor, dtype, operation)]
-    problems = [_failed(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
+    problems = [
+        f"{result.case.implementation} in {result.case.dtype} ended {result.status}: {result.reason}"
+        for result in results
+        if result.status not in (Status.OK, Status.SKIPPED)
+    ]
     late = [case for case in cases if case not in {result.case for result in results}]
     dtypes = ", ".join(dict.fromkeys(case.dtype for case in late))
     return judged(
@@ -76,10 +80,6 @@ def _notes(cases: Sequence[Case], results: Sequence[Result], vendor: str, size: 
     ]
     if slow:
         yield f"Too slow to be timed, and not checked: {', '.join(slow)}."
-
-
-def _failed(result: Result) -> str:
-    return f"{result.case.implementation} in {result.case.dtype} ended {result.status}: {result.reason}"
 
 
 def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Operation) -> Iterator[CheckFigure]:
