@@ -72,7 +72,7 @@ def point_of(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None
     """Return where a result stands below `roofs`; None without a measurement, or without FLOPs."""
     if analyzed.median_s is None or not analyzed.flop_per_s:
         return None
-    compute, serving = _compute_roof(analyzed, roofs), serving_roof(analyzed, roofs)
+    compute, serving = _compute_roof(analyzed, roofs), _serving_roof(analyzed, roofs)
     layout = analyzed.case.options.layout
     return Point(
         origin=analyzed.origin,
@@ -103,7 +103,7 @@ def _compute_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | Non
     return Roof("compute", label, peak.flop_per_s, peak.kind, peak.source, dtype=dtype, unit=unit) if peak else None
 
 
-def serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
+def _serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
     """Return the roof of what delivers its data: the smallest cache that keeps them, where one does, else memory.
 
     That of one core where it uses no more.

@@ -50,10 +50,10 @@ def comparison(found: RunComparison) -> alt.LayerChart:
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"
     height = AROUND + ROW * max(1, len(order))
-    return alt.LayerChart(layer=layers, width="container", height=height, description=describe_comparison(found))
+    return alt.LayerChart(layer=layers, width="container", height=height, description=_describe_comparison(found))
 
 
-def describe_comparison(found: RunComparison) -> str:
+def _describe_comparison(found: RunComparison) -> str:
     """Return the alternative text of the chart."""
     return f"Ratio of times of {found.after.title} over {found.before.title}, with 95 % intervals. {found.headline}"
 

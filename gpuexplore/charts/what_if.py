@@ -114,7 +114,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     )
     y = _ratio_y(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
     base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
-    unbeaten = frontier(frame)
+    unbeaten = _frontier(frame)
     line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text=alt.Text("dtype:N"))
@@ -160,7 +160,7 @@ def _of_calls(title: str, rows: Sequence[WhatIf]) -> str:
     return f"{title}, {CALLS_WORDS[kinds.pop()]}" if len(kinds) == 1 else title
 
 
-def frontier(frame: pd.DataFrame) -> pd.DataFrame:
+def _frontier(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that no other beats in both error and speed, from the most accurate to the fastest."""
     kept, best = [], 0.0
     for row in frame.sort_values(["error", "value"], ascending=[True, False]).to_dict("records"):

@@ -100,7 +100,7 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
         "support": prediction.support,
         "reason": prediction.reason,
         "basis": prediction.basis,
-        "nearest": [nearest_json(nearest) for nearest in prediction.nearest],
+        "nearest": [_nearest_json(nearest) for nearest in prediction.nearest],
         "better": prediction.better,
         "speedup": ratio
         and {"baseline": ratio[0], "ratio": ratio[1].value, "low": ratio[1].low, "high": ratio[1].high},
@@ -108,7 +108,7 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
     }
 
 
-def nearest_json(nearest: Nearest) -> dict[str, Any]:
+def _nearest_json(nearest: Nearest) -> dict[str, Any]:
     """Return one of the measurements that a prediction rests on, as `gpuexplore predict --json` prints it."""
     return {
         "gpu": nearest.device,

@@ -81,7 +81,7 @@ def discover() -> tuple[Device, ...]:
 
     This process loads no CUDA library and opens no context.
     """
-    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
+    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=_cpu_with_ceiling())
     return (*real, *torch_devices(), *simulated_devices())
 
 
@@ -114,7 +114,7 @@ def _with_notes(device: Device, notes: Iterable[str]) -> Device:
     return replace(device, notes=(*device.notes, *notes))
 
 
-def cpu_with_ceiling() -> Device:
+def _cpu_with_ceiling() -> Device:
     """Return the CPU with the ceilings measured earlier for one thread per core, if there are any."""
     cpu = cpu_device()
     ceiling = load_ceiling(cpu, cpu.cores or 1)

@@ -75,7 +75,7 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
     return as_device(gpu_named(wanted, f"; devices of this machine: {ids}"))
 
 
-def near_rows(query: str) -> tuple[Accelerator, ...]:
+def _near_rows(query: str) -> tuple[Accelerator, ...]:
     """Return a few rows that may be meant by a name that none of them has.
 
     Its number counts most: that of a model, else those of the same series nearest to it, as M4 is to M5.
@@ -94,7 +94,7 @@ def near_names(query: str, among: Collection[str] | None = None) -> str:
         query: as a person typed it.
         among: keys of the rows that may be chosen; None is all.
     """
-    near = ", ".join(row.name for row in near_rows(query) if among is None or row.key in among)
+    near = ", ".join(row.name for row in _near_rows(query) if among is None or row.key in among)
     return f", near: {near}" if near else ""
 
 

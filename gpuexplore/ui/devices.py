@@ -172,7 +172,7 @@ def edit_own_peaks(devices: Sequence[Device]) -> None:
             _memory_row(device, own.bandwidth)
 
 
-def parse_tflop_per_s(text: str) -> float:
+def _parse_tflop_per_s(text: str) -> float:
     """Return FLOP/s from what was typed as TFLOP/s.
 
     Raises:
@@ -181,7 +181,7 @@ def parse_tflop_per_s(text: str) -> float:
     return _parse(text, "peak", "TFLOP/s") * TERA
 
 
-def parse_gb_per_s(text: str) -> float:
+def _parse_gb_per_s(text: str) -> float:
     """Return bytes/s from what was typed as GB/s, 1e9 bytes each.
 
     Raises:
@@ -213,7 +213,7 @@ def _compute_form(devices: Sequence[Device]) -> None:
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
             _save(
-                lambda: _save_peak(device, Peak(format_name, unit, parse_tflop_per_s(text), "own", _said_in(said_by)))
+                lambda: _save_peak(device, Peak(format_name, unit, _parse_tflop_per_s(text), "own", _said_in(said_by)))
             )
 
 
@@ -250,7 +250,7 @@ def _save_peak(device: Device, peak: Peak) -> str:
 
 
 def _save_bandwidth(device: Device, text: str, source: str) -> str:
-    bytes_per_s = parse_gb_per_s(text)
+    bytes_per_s = _parse_gb_per_s(text)
     store().set_own_bandwidth(owner(), device, bandwidth=Bandwidth(bytes_per_s, "own", source))
     return f"{format_bytes_per_s(bytes_per_s)} of memory for {device.title}"
 

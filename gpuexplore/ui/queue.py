@@ -70,12 +70,12 @@ def _draw() -> None:
     except GpuExploreError as error:
         show_problem(error)
         return
-    show_health(queue.supervisors)
+    _show_health(queue.supervisors)
     for held in queue.holds:
         st.info(f"{plain(str(held))}. {HELD[held.kind]}", icon=":material/pause_circle:")
     _show_running(queue)
     _show_waiting(queue)
-    show_hosts(queue.supervisors)
+    _show_hosts(queue.supervisors)
 
 
 def _look() -> _Queue:
@@ -212,7 +212,7 @@ def _cancel_button(run_id: str) -> None:
         st.rerun()
 
 
-def show_health(supervisors: Sequence[Supervisor]) -> None:
+def _show_health(supervisors: Sequence[Supervisor]) -> None:
     """Say in a sentence what keeps runs from being measured as they should; nothing when all is well."""
     alive = [supervisor for supervisor in supervisors if supervisor.alive]
     if not alive:
@@ -222,7 +222,7 @@ def show_health(supervisors: Sequence[Supervisor]) -> None:
         st.warning(f"Another version than this server's {gpuexplore.__version__} measures on {listed}.")
 
 
-def show_hosts(supervisors: Sequence[Supervisor]) -> None:
+def _show_hosts(supervisors: Sequence[Supervisor]) -> None:
     """Show who measures on what; who was replaced by another one of its host is left out."""
     served = {supervisor.host for supervisor in supervisors if supervisor.alive}
     shown = [supervisor for supervisor in supervisors if supervisor.alive or supervisor.host not in served]

@@ -197,7 +197,7 @@ def show_roofline(view: RooflineView, choice: RooflineChoice) -> None:
     if run := run_of(event):
         st.session_state[LEFT] = run, st.query_params.to_dict()
         st.switch_page(file_of("benchmark"), query_params={"run": run})
-    st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
+    st.caption(" ".join((READING, *_how_to_read(view.points), *left_out(view))))
     if sentences := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     _show_points(view)
@@ -237,7 +237,7 @@ def no_run_shown(hidden: bool) -> str:
     return "Runs are hidden." if hidden else "None of your runs is on this roofline yet."
 
 
-def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
+def _how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     """Return what there is to know about the points that are drawn, a sentence each."""
     opens = "A click on a point opens its run." if any(point.run for point in points) else None
     elsewhere = any(point.origin is not Origin.LIVE for point in points)

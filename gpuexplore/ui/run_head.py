@@ -205,7 +205,7 @@ def _save(run_id: str) -> None:
     changed()
 
 
-def recent_runs() -> Sequence[ListedRun]:
+def _recent_runs() -> Sequence[ListedRun]:
     """Return the visitor's newest runs; none while the database is away."""
     name = owner()
     try:
@@ -216,7 +216,7 @@ def recent_runs() -> Sequence[ListedRun]:
 
 def show_recent_runs() -> None:
     """Draw links to the visitor's last runs in the sidebar, the one that is shown marked."""
-    runs, shown = recent_runs(), st.query_params.get("run", "")
+    runs, shown = _recent_runs(), st.query_params.get("run", "")
     with st.sidebar, st.container(key="recent-runs"):
         st.html(UNMARKED)
         if shown and shown not in [run.id for run in runs] and (title := _title_of_another(shown)):
@@ -246,7 +246,7 @@ def _title_of_another(run_id: str) -> str | None:
 
 def offer_to_go_on() -> None:
     """Offer the visitor's newest run, on a page that shows none."""
-    runs = recent_runs()
+    runs = _recent_runs()
     if not runs:
         return
     newest = runs[0]

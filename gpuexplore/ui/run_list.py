@@ -85,7 +85,7 @@ def show_runs() -> None:
     """Show the list of runs with its search, and what can be done with the ticked ones."""
     wanted = _choose_runs()
     before = _before(st.query_params.get(BEFORE))
-    offer_import()
+    _offer_import()
     _offer_undo()
     runs = listed_with_summaries(store(), wanted, before=before, limit=PER_PAGE)
     if not runs and wanted == Wanted() and before is None:
@@ -290,7 +290,7 @@ def _show_paging(runs: Sequence[ListedRun], before: int | None) -> None:
             st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)
 
 
-def offer_import() -> None:
+def _offer_import() -> None:
     """Draw a field for files, keep the runs in those that are new, and name what is refused."""
     with st.expander("Import runs of other machines", icon=":material/upload_file:"):
         files = st.file_uploader(

@@ -82,7 +82,7 @@ def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
 def _against_native(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
     if not _is_emulated(analyzed.result):
         return ()
-    return [pair for pair in in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
+    return [pair for pair in _in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
 
 
 def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -184,7 +184,7 @@ def faster_in_group(analyzed: AnalyzedResult) -> tuple[str, Result] | None:
     return format_ratio(best[0].value), best[1]
 
 
-def in_other_dtypes(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
+def _in_other_dtypes(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
     """Return the same work of its implementation in other dtypes, and how many times as long this one takes."""
     others = [other for other in analyzed.siblings if replace(analyzed.case, dtype=other.case.dtype) == other.case]
     return [
@@ -203,7 +203,7 @@ def narrower_dtype(analyzed: AnalyzedResult) -> str | None:
     own = dtype_named(analyzed.case.dtype)
     measured = {
         other.case.dtype: found
-        for found, other in in_other_dtypes(analyzed)
+        for found, other in _in_other_dtypes(analyzed)
         if _is_narrower(dtype_named(other.case.dtype), own)
     }
     faster = {name: found for name, found in measured.items() if compare(found, WORTH_A_SENTENCE).relation == "above"}

@@ -50,7 +50,7 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that arithmetic limits it, and how near it is to the peak."""
-    peak, fraction = analyzed.limits.peak, compute_fraction(analyzed)
+    peak, fraction = analyzed.limits.peak, _compute_fraction(analyzed)
     if analyzed.bound != "compute" or peak is None or (analyzed.default_mfu or 0.0) > 1:
         return None
     if fraction is None or not _is_bound(fraction):
@@ -67,7 +67,7 @@ def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that memory limits it, and how near it is to the bandwidth."""
-    memory, fraction = analyzed.limits.memory, serving_fraction(analyzed)
+    memory, fraction = analyzed.limits.memory, _serving_fraction(analyzed)
     if analyzed.bound != "memory" or memory is None or (analyzed.default_bandwidth_utilization or 0.0) > 1:
         return None
     if fraction is None or not _is_bound(fraction):
@@ -82,7 +82,7 @@ def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     if analyzed.bound != "cache":
         return None
     rate, most, resident = analyzed.bytes_per_s, analyzed.limits.serving, analyzed.cache_resident_reason
-    fraction = serving_fraction(analyzed)
+    fraction = _serving_fraction(analyzed)
     if fraction is None or most is None:
         sentence = f"{analyzed.label} is served by caches: {resident}."
         return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_on_roofline(analyzed)}")
@@ -115,10 +115,10 @@ def _nearest(analyzed: AnalyzedResult) -> tuple[Estimate, str, str] | None:
     counts, found = _counts_flops(analyzed), list[tuple[Estimate, str, str]]()
     if (counts and peak is None) or (analyzed.bound == "cache" and serving is None):
         return None
-    if counts and peak and (fraction := compute_fraction(analyzed)):
+    if counts and peak and (fraction := _compute_fraction(analyzed)):
         rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
         found.append((fraction, _peak_label(analyzed), rates))
-    if serving and (fraction := serving_fraction(analyzed)):
+    if serving and (fraction := _serving_fraction(analyzed)):
         rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(serving.bytes_per_s)}"
         found.append((fraction, _serving_label(analyzed), rates))
     return max(found, key=lambda roof: roof[0].value, default=None)
@@ -180,13 +180,13 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("no_peak", sentence, f"its arithmetic is in {dtype} on {unit} units")
 
 
-def compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
+def _compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     """Return the fraction of the peak that its implementation can reach; None where one of both is unknown."""
     peak = analyzed.limits.peak
     return analyzed.share_of(analyzed.flop_count, peak.flop_per_s) if peak else None
 
 
-def serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
+def _serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     """Return the fraction of what memory, or the cache that its data fit in, can deliver to its implementation."""
     serving = analyzed.limits.serving
     return analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None

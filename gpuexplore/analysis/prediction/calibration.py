@@ -217,7 +217,7 @@ def observation(
     return ObservedEfficiency(regime, device, origin, features, value, noise)
 
 
-def of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficiency | None:
+def _of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficiency | None:
     """Return how much faster a library's call was than it is fitted to be; None where it is no such call."""
     case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
     units = arithmetic(case, device)
@@ -279,7 +279,7 @@ def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> Observed
     known = observation(result.case, device, result.measurement.median_s, noise=noise, origin=origin)
     if known is not None or device.kind == "cpu":
         return known
-    known = of_library(result, device, gpus)
+    known = _of_library(result, device, gpus)
     return known and replace(known, origin=origin, noise=noise)
 
 

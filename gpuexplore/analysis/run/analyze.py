@@ -123,7 +123,7 @@ def _analyzed(
             speedup=ratios.get(case),
             siblings=groups[_group(case)],
             elsewhere=tuple(other for other in anywhere[_anywhere(case)] if other.case.device != case.device),
-            flags=flags_to_show(result, notes.get(case.device)),
+            flags=_flags_to_show(result, notes.get(case.device)),
         )
         found.append(replace(together, diagnoses=diagnose(together)))
     return tuple(found)
@@ -217,7 +217,7 @@ def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tu
     return tuple(note for note in found if note)
 
 
-def flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, ...]:
+def _flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, ...]:
     """Return the flags of a result that the rest of its run does not carry alike."""
     usual = machine.usual if machine else {}
     return tuple(flag for flag in result.flags if flag.name not in usual or _is_worse(flag, usual[flag.name]))

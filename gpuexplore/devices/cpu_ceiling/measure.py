@@ -77,7 +77,7 @@ def host_features() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
-def compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
+def _compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
     """Return the loops and the triads as machine code for this host."""
     modules = parsed_loops(loops, features)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
@@ -120,7 +120,7 @@ def measure_ceiling(threads: int) -> Ceiling:
     features = host_features()
     before = read_cpu_times()
     loops = loops_for(features)
-    functions = compile_loops(loops, features)
+    functions = _compile_loops(loops, features)
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
         arrays = _stream_arrays(functions["triad"], ThreadTeam(used, pool))

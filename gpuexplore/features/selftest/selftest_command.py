@@ -185,7 +185,7 @@ def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iter
         else:
             bench.allow(min(left_s, check.share * limit_s))
             finding, stopped = _found(check, bench)
-        finding, lasted_s = without_names_in(finding), time.monotonic() - check_began_s
+        finding, lasted_s = _without_names_in(finding), time.monotonic() - check_began_s
         yield CheckOutcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
 
 
@@ -217,7 +217,7 @@ def _found(check: SelfCheck, bench: Bench) -> tuple[CheckFinding, str]:
 # Leaves out of what a report says whose machine it was: errors of libraries contain paths, and paths contain names.
 
 
-def without_names_in(finding: CheckFinding) -> CheckFinding:
+def _without_names_in(finding: CheckFinding) -> CheckFinding:
     """Return what a check found as it can be sent: see `without_names`."""
     return replace(finding, said=tuple(map(without_names, finding.said)), figures=tuple(map(_figure, finding.figures)))
 

@@ -144,7 +144,7 @@ def perform(
         Cancelled: the user asked to stop.
         IncorrectOutput: a candidate read something else.
     """
-    report(measure_strided_read(layout_of(arguments), device, cancelled=cancelled, time=time))
+    report(_measure_strided_read(layout_of(arguments), device, cancelled=cancelled, time=time))
 
 
 def layout_of(arguments: Mapping[str, str]) -> TensorView:
@@ -168,7 +168,7 @@ def layout_of(arguments: Mapping[str, str]) -> TensorView:
     return layout
 
 
-def measure_strided_read(
+def _measure_strided_read(
     layout: TensorView, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
 ) -> dict[str, Any]:
     """Return what reading `layout` takes on `device`, and the same elements contiguous.

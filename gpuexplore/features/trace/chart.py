@@ -55,12 +55,12 @@ def time_by_operation(table: TraceTable) -> alt.LayerChart:
     )
     labels = base.mark_text(align="left", dx=5, fontSize=13, color=NEUTRAL).encode(text=alt.Text("label:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[drawn, labels]).properties(
-        width="container", height=BAR_HEIGHT * len(bars) + AROUND, description=describe_trace(table)
+        width="container", height=BAR_HEIGHT * len(bars) + AROUND, description=_describe_trace(table)
     )
     return chart
 
 
-def describe_trace(table: TraceTable) -> str:
+def _describe_trace(table: TraceTable) -> str:
     """Return the alternative text: the share of each operation that has a bar."""
     figures = ", ".join(f"{bar.operation} {format_percent(bar.share)}" for bar in bars_of(table))
     return f"{_title(table)} by operation, of {format_seconds(table.total_s)}: {figures or 'nothing took any'}."

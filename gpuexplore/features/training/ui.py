@@ -58,7 +58,7 @@ def show_training() -> None:
     given = choose(devices)
     chosen = device(devices)
     try:
-        asked = activity_of(given, chosen, gpu_count_of(devices))
+        asked = activity_of(given, chosen, _gpu_count_of(devices))
     except GpuExploreError as error:
         show_problem(error)
         st.button("Train", type="primary", icon=TRAIN_ICON, disabled=True)
@@ -250,13 +250,13 @@ def _more(devices: Sequence[Device]) -> dict[str, str]:
         with columns[1]:
             rate = text("Learning rate", "rate", "", help="Of the optimizer.", placeholder=f"{OPTIMIZERS[optimizer]:g}")
         with columns[2]:
-            most = max(most_processes(device, gpu_count_of(devices)) for device in devices)
+            most = max(most_processes(device, _gpu_count_of(devices)) for device in devices)
             count = text("Processes", "processes", DEFAULTS["processes"], help=f"1 to {most}, by torch's launcher.")
         with columns[3]:
             seed = text("Seed", "seed", DEFAULTS["seed"], help="Of the weights and the batches.")
     return {"optimizer": optimizer, "learning_rate": rate, "processes": count, "seed": seed}
 
 
-def gpu_count_of(devices: Sequence[Device]) -> int:
+def _gpu_count_of(devices: Sequence[Device]) -> int:
     """Return how many GPUs this server has."""
     return sum(device.kind == "cuda" for device in devices)

@@ -49,10 +49,10 @@ def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
         drawn.mark_point(filled=True, size=55, opacity=1),
         *(layer for label, value in peaks.items() for layer in labelled_rule(value, label)),
     ]
-    return _sized(layers, HEIGHT, describe_rates(readings, peaks, title))
+    return _sized(layers, HEIGHT, _describe_rates(readings, peaks, title))
 
 
-def describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
+def _describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
     """Return the alternative text: the rates at the largest size, and the peaks."""
     known = [reading for reading in readings if reading.bytes_per_s]
     largest = max((reading.byte_count for reading in known), default=0)
@@ -82,7 +82,7 @@ def first_use(parts: Parts) -> alt.LayerChart:
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("where", "part", "shown")],
         )
     )
-    return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, describe_first_use(parts))
+    return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, _describe_first_use(parts))
 
 
 def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
@@ -96,7 +96,7 @@ def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
     return list(with_halo(text.encode(x=x_value(0), y=y, text=alt.Text("label:N")))) if rows else []
 
 
-def describe_first_use(parts: Parts) -> str:
+def _describe_first_use(parts: Parts) -> str:
     """Return the alternative text: every part with its time, or that it is unknown."""
     spans = [f"{where} {part} {_span_text(span) if span else 'unknown'}" for (where, part), span in parts.items()]
     return f"Time of the first use, stacked: {', '.join(spans)}."
@@ -129,10 +129,10 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         .mark_point(size=40)
         .encode(y=y, fill=fill, tooltip=tooltip),
     ]
-    return _sized(layers, HEIGHT + 20, describe_break_even(points, found))
+    return _sized(layers, HEIGHT + 20, _describe_break_even(points, found))
 
 
-def describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
+def _describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
     """Return the alternative text: the times at the largest size and the break-even."""
     last = points[-1]
     at = f"at size {last.size:,}: CPU {_span_text(last.cpu)}, GPU with transfers {_span_text(last.gpu)}"

@@ -70,7 +70,7 @@ def trust_proxies(app: ASGIApp) -> ASGIApp:
 
 def add_headers(app: ASGIApp) -> ASGIApp:
     """Add the headers that every answer carries, and answer for Streamlit's metrics that there are none."""
-    headers = {**HEADERS, **frame_headers()}
+    headers = {**HEADERS, **_frame_headers()}
 
     async def adding(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
@@ -85,7 +85,7 @@ def add_headers(app: ASGIApp) -> ASGIApp:
     return adding
 
 
-def frame_headers() -> dict[str, str]:
+def _frame_headers() -> dict[str, str]:
     """Return the headers about pages that show this one in a frame: its own, for Streamlit's components.
 
     The same header says that pictures and fonts come from this server only.

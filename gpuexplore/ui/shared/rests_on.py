@@ -15,13 +15,13 @@ MOST_NAMED = 3
 def show_rests_on(predictions: Iterable[Prediction]) -> None:
     """Show a line for each prediction, and once what would make the first of them better that can be."""
     listed = tuple(predictions)
-    st.markdown("\n".join(f"- {basis_text(prediction)}" for prediction in listed))
+    st.markdown("\n".join(f"- {_basis_text(prediction)}" for prediction in listed))
     better = next((prediction.better for prediction in listed if prediction.better), None)
     if better:
         st.caption(f"To make predictions better: {better}.")
 
 
-def basis_text(prediction: Prediction) -> str:
+def _basis_text(prediction: Prediction) -> str:
     """Return the basis of one prediction, as Markdown."""
     name = f"**{plain(prediction.device.name)}**, {prediction.case.dtype}"
     if prediction.time_s is None:

@@ -58,10 +58,10 @@ class CallObservation:
 @once
 def observations() -> tuple[CallObservation, ...]:
     """Return everything of others that ships."""
-    return (*of_measurements(published_measurements()), *of_published(PUBLISHED), *of_noted(NOTED))
+    return (*_of_measurements(published_measurements()), *of_published(PUBLISHED), *_of_noted(NOTED))
 
 
-def of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[CallObservation, ...]:
+def _of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[CallObservation, ...]:
     """Return published measurements as observations."""
     return tuple(seen for row in rows if (seen := _measured(row)) is not None)
 
@@ -72,7 +72,7 @@ def of_published(rows: Sequence[PublishedResult]) -> tuple[CallObservation, ...]
     return tuple(seen for seen in found if seen is not None)
 
 
-def of_noted(rows: Sequence[NotedResult]) -> tuple[CallObservation, ...]:
+def _of_noted(rows: Sequence[NotedResult]) -> tuple[CallObservation, ...]:
     """Return the rates that the notes of the table mention."""
     found = (_stated("noted", row.case, row.time_s, noise=_noise(row), url=_row_url(row.spec_key)) for row in rows)
     return tuple(seen for seen in found if seen is not None)

@@ -58,7 +58,7 @@ def of_product(published: PublishedResult) -> Citation:
     return of_source(next(source for source in sources() if published.source.startswith(f"{source.url}/")))
 
 
-def of_recording(recording: Recording) -> Citation:
+def _of_recording(recording: Recording) -> Citation:
     """Return the citation of a recording that comes with gpuexplore."""
     recorded = recording.provenance
     return Citation(HERE, None, "Apache-2.0", f"{recorded.recorded_by}: {recording.title}", recorded.method)
@@ -293,7 +293,7 @@ def _recorded(recording: Recording, result: Result) -> AtlasPoint:
         call=Conditions(weight_sets=1, quantises=False),
         implementation=case.implementation,
         conditions=f"{case.implementation}, {mode}, the median{flags}",
-        citation=of_recording(recording),
+        citation=_of_recording(recording),
         url=None,
         run_id=run_id(recording, result),
         cold=mode == "cold",

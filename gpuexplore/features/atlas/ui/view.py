@@ -193,7 +193,7 @@ def show_which(choice: AtlasChoice) -> None:
     key = (choice.operation, choice.shape, choice.dtypes[0], choice.calls, tuple(prices.items()), known)
     found = GPUS.get(key, lambda: _gpus_for(choice, prices, known))
     order = ranked(found, by)
-    st.markdown(best_words(found))
+    st.markdown(_best_words(found))
     show_table(
         lambda: [_choice_row(each) for each in order],
         ("which", key, by),
@@ -244,7 +244,7 @@ def _recorded() -> Mapping[Shape, Sequence[Result]]:
     return found
 
 
-def best_words(choices: tuple[GpuChoice, ...]) -> str:
+def _best_words(choices: tuple[GpuChoice, ...]) -> str:
     """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out."""
     said = []
     for by, what in (("time", "Fastest"), ("energy", "Least energy"), ("price", "Cheapest")):

@@ -99,7 +99,7 @@ class ClaimCheck:
         return Options(data=self.data, budget_s=self.budget_s)
 
 
-def check_of(row: Mapping[str, Any]) -> ClaimCheck:
+def _check_of(row: Mapping[str, Any]) -> ClaimCheck:
     """Return the check that a table of `claims.toml` describes."""
     sides = tuple(CheckSide(**side) for side in row["sides"])
     return ClaimCheck(**{**row, "shape": Shape.of(**row["shape"]), "sides": sides})
@@ -194,7 +194,7 @@ def _claim(row: Mapping[str, Any]) -> Claim:
     figures = tuple(ClaimFigure(**figure) for figure in row.get("figures", ()))
     try:
         work = {name: row[name] for name in ("operation", "shape") if name in row}
-        checks = tuple(check_of(work | check) for check in row.get("checks", ()))
+        checks = tuple(_check_of(work | check) for check in row.get("checks", ()))
         return Claim(**{**row, "shape": shape, "figures": figures, "checks": checks})
     except TypeError as error:
         raise InvalidInput(f"claims.toml, {row.get('id')}: {error}") from error

@@ -175,7 +175,7 @@ def _result_rows(block: RunBlock, results: Sequence[Result]) -> Iterable[Quantit
     return [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results]
 
 
-def mistake_rows(block: MistakeBlock, payload: Payload) -> Iterator[QuantityRow]:
+def _mistake_rows(block: MistakeBlock, payload: Payload) -> Iterator[QuantityRow]:
     """Yield the wrong and the right figure of a mistake, and their ratio, which was taken round by round."""
     seen = decode(MistakeObservation, payload)
     name, dimension = QUANTITY_OF[seen.quantity]
@@ -232,7 +232,7 @@ def _is_of_gpu(result: Result) -> bool:
 Rows = Callable[[Any, Any], Iterable[QuantityRow]]
 OF_MEASURED: Mapping[type, Rows] = {
     RunBlock: _result_rows,
-    MistakeBlock: mistake_rows,
+    MistakeBlock: _mistake_rows,
     TrainBlock: training_rows,
     TensorBlock: read_rows,
 }

@@ -107,7 +107,7 @@ def judged_by(step: LessonStep, names: StepNames, answers: Answers, own: Sequenc
 def _judged_check(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
     judged = judge(check, step, answers, known)
     with_result = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
-    say = say_after(check, step, with_result)
+    say = _say_after(check, step, with_result)
     return replace(judged, say=say, said=say.text.said(with_result) if say else "")
 
 
@@ -153,7 +153,7 @@ def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepName
         return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why=str(error))
 
 
-def say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
+def _say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
     """Return the first `say` behind a check whose condition is true and whose figures are known, or None.
 
     Args:

@@ -36,7 +36,7 @@ QUEUE_OF_ONE = "A queue of one thread stands in for the GPU's stream: the clock 
 Submit = Callable[[Call], Call]  # starts the work, and returns what waits for it
 
 
-def demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
+def _demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
     """Time a product at its submission and at its end."""
     size = QUEUED_SIZES[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
@@ -92,7 +92,7 @@ NO_SYNCHRONISE = Mistake(
     quantity="compute rate",
     gives_away=Sign("flag", "over_peak"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_no_synchronise,
+    demonstrate=_demonstrate_no_synchronise,
 )
 
 
@@ -100,7 +100,7 @@ NO_SYNCHRONISE = Mistake(
 COMPILED_LENGTH = 1_000_000
 
 
-def demonstrate_first_call(stage: Stage) -> MistakeObservation:
+def _demonstrate_first_call(stage: Stage) -> MistakeObservation:
     """Time the first call of a function that Numba compiles anew each time, and later calls."""
     subject = open_subject(stage, "vector_add", Shape.of(n=COMPILED_LENGTH))
     a, b = subject.group.timed_reference.inputs
@@ -173,7 +173,7 @@ FIRST_CALL = Mistake(
     ),
     live_on=("cpu",),
     elsewhere="CUDA kernels compile in the same way; what is measured there is told as first_call_s of every result.",
-    demonstrate=demonstrate_first_call,
+    demonstrate=_demonstrate_first_call,
 )
 
 
@@ -182,7 +182,7 @@ FEW = 5
 MANY = 25
 
 
-def demonstrate_mean_of_five(stage: Stage) -> MistakeObservation:
+def _demonstrate_mean_of_five(stage: Stage) -> MistakeObservation:
     """Take the mean of five calls and the median of 25, again and again."""
     size = SIZES[stage.device.kind]
     return observe_mean_of_five(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
@@ -227,7 +227,7 @@ MEAN_OF_FIVE = Mistake(
     quantity="time",
     gives_away=Sign("check", "fewer than six samples: no 95 % interval exists"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_mean_of_five,
+    demonstrate=_demonstrate_mean_of_five,
 )
 
 
@@ -235,7 +235,7 @@ MEAN_OF_FIVE = Mistake(
 CALLS_OF_MINIMUM = 20
 
 
-def demonstrate_minimum(stage: Stage) -> MistakeObservation:
+def _demonstrate_minimum(stage: Stage) -> MistakeObservation:
     """Take minimum and median of 20 calls of a product, again and again."""
     size = SIZES[stage.device.kind]
     return observe_minimum(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
@@ -270,7 +270,7 @@ MINIMUM = Mistake(
     quantity="time",
     gives_away=Sign("flag", "noisy"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_minimum,
+    demonstrate=_demonstrate_minimum,
 )
 
 
@@ -278,7 +278,7 @@ MINIMUM = Mistake(
 CALLS_OF_BLOCK = 12
 
 
-def demonstrate_not_interleaved(stage: Stage) -> MistakeObservation:
+def _demonstrate_not_interleaved(stage: Stage) -> MistakeObservation:
     """Compare a product with itself: whatever differs from 1 is the method's own."""
     size = SIZES[stage.device.kind]
     return observe_not_interleaved(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
@@ -328,7 +328,7 @@ NOT_INTERLEAVED = Mistake(
         "and no result holds a ratio"
     ),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_not_interleaved,
+    demonstrate=_demonstrate_not_interleaved,
 )
 
 
@@ -339,7 +339,7 @@ Pause = Callable[[], object]
 ON_A_CPU = "no flag looks at a CPU's clock, which turns up within a call; its threads, which sleep, cost more"
 
 
-def demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
+def _demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
     """Time one call of a product after a pause, and calls that follow each other."""
     size, pause_s = WOKEN_SIZES[stage.device.kind], PAUSES_S[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
@@ -385,7 +385,7 @@ IDLE_CLOCKS = Mistake(
     quantity="time",
     gives_away=Sign("flag", "throttled"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_idle_clocks,
+    demonstrate=_demonstrate_idle_clocks,
 )
 
 

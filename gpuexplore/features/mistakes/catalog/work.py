@@ -82,7 +82,7 @@ TRANSFER_COUNTED = Mistake(
 ALLOCATED_LENGTH = 12_000_000  # 48 MB: above 32 MiB the C library asks the system for fresh pages each time
 
 
-def demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
+def _demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
     """Time NumPy's addition into a new array and into one that is there."""
     subject = open_subject(stage, "vector_add", Shape.of(n=ALLOCATED_LENGTH))
     a, b = subject.group.timed_reference.inputs
@@ -115,7 +115,7 @@ RESULT_ALLOCATED = Mistake(
     ),
     live_on=("cpu",),
     elsewhere="torch keeps what was freed on a GPU and hands it out again, so only its first calls would pay.",
-    demonstrate=demonstrate_result_allocated,
+    demonstrate=_demonstrate_result_allocated,
 )
 
 
@@ -124,7 +124,7 @@ TINY = 8
 LARGE_SIZES = {"cpu": 512, "cuda": 4096}
 
 
-def demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
+def _demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
     """Extrapolate a product by its FLOPs from one of 8 × 8, and measure it."""
     size = LARGE_SIZES[stage.device.kind]
     tiny = open_subject(stage, "matmul", Shape.of(m=TINY, k=TINY, n=TINY))
@@ -157,7 +157,7 @@ TINY_SIZE = Mistake(
     quantity="time",
     gives_away=Sign("flag", "launch_bound"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_tiny_size,
+    demonstrate=_demonstrate_tiny_size,
 )
 
 
@@ -165,7 +165,7 @@ TINY_SIZE = Mistake(
 CACHED_LENGTHS = {"cpu": 100_000, "cuda": 1_000_000}  # the notebook's on a CPU
 
 
-def demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
+def _demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
     """Time a vector addition with its operands in the caches and in memory."""
     shape = Shape.of(n=CACHED_LENGTHS[stage.device.kind])
     warm, cold = (open_subject(stage, "vector_add", shape, options=Options(cache=cache)) for cache in ("warm", "cold"))
@@ -193,7 +193,7 @@ WARM_CACHE = Mistake(
     quantity="memory rate",
     gives_away=Sign("flag", "warm"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_warm_cache,
+    demonstrate=_demonstrate_warm_cache,
 )
 
 
@@ -201,7 +201,7 @@ WARM_CACHE = Mistake(
 BASELINE_SIZE = 512
 
 
-def demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
+def _demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
     """Time NumPy's product on one core and on all of them."""
     shape = Shape.of(m=BASELINE_SIZE, k=BASELINE_SIZE, n=BASELINE_SIZE)
     one_core, all_cores = (
@@ -262,7 +262,7 @@ ONE_THREAD_BASELINE = Mistake(
     gives_away=Sign("diagnosis", "too_few_threads"),
     live_on=("cpu",),
     elsewhere="it is the CPU of a comparison that has too few threads.",
-    demonstrate=demonstrate_one_thread_baseline,
+    demonstrate=_demonstrate_one_thread_baseline,
 )
 
 
@@ -270,7 +270,7 @@ ONE_THREAD_BASELINE = Mistake(
 SUMMED_LENGTH = 10_000_000
 
 
-def demonstrate_unused_result(stage: Stage) -> MistakeObservation:
+def _demonstrate_unused_result(stage: Stage) -> MistakeObservation:
     """Time a sum that Numba compiles with and without somewhere to put it."""
     subject = open_subject(stage, "reduce_sum", Shape.of(m=1, n=SUMMED_LENGTH))
     (x,) = subject.group.timed_reference.inputs
@@ -339,7 +339,7 @@ UNUSED_RESULT = Mistake(
     gives_away=Sign("flag", "over_peak"),
     live_on=("cpu",),
     elsewhere="NVVM removes such loops from CUDA kernels in the same way.",
-    demonstrate=demonstrate_unused_result,
+    demonstrate=_demonstrate_unused_result,
 )
 
 

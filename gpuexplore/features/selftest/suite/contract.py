@@ -181,7 +181,7 @@ def report_html(report: SelftestReport) -> str:
 
 def report_text(report: SelftestReport) -> str:
     """Return the report as lines for a terminal."""
-    lines = [report.headline, *(f"  {note}" for note in report_notes(report))]
+    lines = [report.headline, *(f"  {note}" for note in _report_notes(report))]
     for outcome in report.outcomes:
         lines += ["", outcome_line(outcome), *(f"  {sentence}" for sentence in outcome.said)]
         width = max((len(figure.name) for figure in outcome.figures), default=0)
@@ -198,6 +198,6 @@ def outcome_line(outcome: CheckOutcome) -> str:
     return f"{outcome.verdict.upper():7}  {outcome.title}{took}"
 
 
-def report_notes(report: SelftestReport) -> tuple[str, ...]:
+def _report_notes(report: SelftestReport) -> tuple[str, ...]:
     """Return what a reader has to know before any figure."""
     return tuple(filter(None, (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)))

@@ -92,7 +92,7 @@ def refused(position: int, value: object, accepted: str) -> InvalidInput:
     return InvalidInput.of(f"expression, character {position}:", value, accepted)
 
 
-def tokens_of(expression: str) -> list[Token]:
+def _tokens_of(expression: str) -> list[Token]:
     """Return the words of `expression` and an end.
 
     Raises:
@@ -146,7 +146,7 @@ class _ExpressionReader:
     def __init__(self, expression: str, methods: Collection[str]) -> None:
         self._expression = expression
         self._methods = methods
-        self._tokens = tokens_of(expression)
+        self._tokens = _tokens_of(expression)
         self._next = 0
 
     @property

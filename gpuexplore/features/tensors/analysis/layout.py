@@ -89,7 +89,7 @@ def kept_strides(view: TensorView) -> tuple[int, ...]:
 
     A transposed tensor stays transposed. Axes of stride 0 say nothing about order, and stay where they are.
     """
-    if is_dense(view):
+    if _is_dense(view):
         return view.strides
     order = _sorted(view)
     strides, step = [0] * view.axes, 1
@@ -99,7 +99,7 @@ def kept_strides(view: TensorView) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def is_dense(view: TensorView) -> bool:
+def _is_dense(view: TensorView) -> bool:
     """Return whether its elements fill a stretch of cells, each once, in whatever order of axes."""
     if view.is_contiguous:
         return True

@@ -28,7 +28,7 @@ class Work(NamedTuple):
 UNKNOWN = Work(None, None)
 
 
-def counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[Work]:
+def _counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[Work]:
     """Return the work of each call.
 
     An operation whose work is known again within it counts nothing itself. Products of one whose time went to calls of
@@ -215,7 +215,7 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     self_cpu_s = sum(self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
     own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else self_ns
-    work = counted_once(trace.calls, parents, own_ns)
+    work = _counted_once(trace.calls, parents, own_ns)
     groups: dict[_RowWork, list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)

@@ -32,7 +32,7 @@ class ReportFormat:
     write: Callable[[RoomFacts, Mapping[int, str]], bytes]
 
 
-def rows_of(facts: RoomFacts, names: Mapping[int, str]) -> list[dict[str, str]]:
+def _rows_of(facts: RoomFacts, names: Mapping[int, str]) -> list[dict[str, str]]:
     """Return a row of COLUMNS for each person and each thing that they did something for."""
     rows = []
     for task_number, column in enumerate(facts.columns, start=1):
@@ -78,14 +78,14 @@ def _csv(facts: RoomFacts, names: Mapping[int, str]) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
-    for row in rows_of(facts, names):
+    for row in _rows_of(facts, names):
         writer.writerow({name: spreadsheet_safe(value) for name, value in row.items()})
     return text.getvalue().encode()
 
 
 def _html(facts: RoomFacts, names: Mapping[int, str]) -> bytes:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    rows = rows_of(facts, names)
+    rows = _rows_of(facts, names)
     tasks = [
         {
             "place": task_number,

@@ -76,7 +76,7 @@ def latest_answers(facts: RoomFacts, column: Column) -> Mapping[int, Answer]:
     return found
 
 
-def best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
+def _best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
     """Return the best that everybody measured for a goal since it was set, by participant; None is the leaders'."""
     found = dict[int | None, Best]()
     for run in facts.runs:
@@ -92,11 +92,11 @@ def best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
 
 def truth_of(facts: RoomFacts, column: Column) -> float | None:
     """Return the median of what the room measured for a goal, in seconds where it is guessed; None is unknown."""
-    values = [best.judged.value for best in best_runs(facts, column).values()]
+    values = [best.judged.value for best in _best_runs(facts, column).values()]
     return median(values) if values else None
 
 
-def outcome_of(guess: float, truth: float | None) -> str:
+def _outcome_of(guess: float, truth: float | None) -> str:
     """Return what becomes of a guessed time; empty as long as nothing was measured."""
     if truth is None:
         return ""
@@ -113,7 +113,7 @@ def wrong_guesses(facts: RoomFacts, column: Column) -> list[tuple[str, int]]:
         off = [
             guess.guess
             for guess in facts.guesses_at(column.task).values()
-            if outcome_of(guess.guess, truth) == GuessOutcome.OFF
+            if _outcome_of(guess.guess, truth) == GuessOutcome.OFF
         ]
         return Counter(f"about {format_seconds(round_significant(guess, 1))}" for guess in off).most_common()
     checks = column.step.of(CheckBlock) if column.step else ()
@@ -135,7 +135,7 @@ def stuck(facts: RoomFacts, column: Column, now_utc: str, here_s: float) -> list
 
 
 def _of_goal(facts: RoomFacts, column: Column) -> Iterator[tuple[int, Standing]]:
-    guesses, best = facts.guesses_at(column.task), best_runs(facts, column)
+    guesses, best = facts.guesses_at(column.task), _best_runs(facts, column)
     truth = truth_of(facts, column) if column.goal and column.goal.kind.is_guessed else None
     for person in facts.people:
         guess, measured = guesses.get(person.number), best.get(person.number)
@@ -144,7 +144,7 @@ def _of_goal(facts: RoomFacts, column: Column) -> Iterator[tuple[int, Standing]]
         judged = measured.judged if measured else None
         passed = judged is not None and judged.passed
         if column.goal and column.goal.kind.is_guessed:
-            outcome = outcome_of(guess.guess, truth) if guess else ""
+            outcome = _outcome_of(guess.guess, truth) if guess else ""
             passed = guess is not None and measured is not None
         else:
             outcome = "reached" if passed else ""

@@ -63,7 +63,7 @@ def _draw(room: Room) -> None:
     st.markdown(f"You are **{plain(me.name)}**. {count} {'person is' if count == 1 else 'people are'} in this room.")
     if now.state in OVER:
         st.info(OVER[now.state], icon=":material/door_front:")
-    show_message(now)
+    _show_message(now)
     show_task(now, me)
 
 
@@ -74,7 +74,7 @@ def leave_deleted(room: Room) -> NoReturn:
     st.rerun()
 
 
-def show_message(room: Room) -> None:
+def _show_message(room: Room) -> None:
     """Show what the leader says, and the page it is about."""
     if not (room.message or room.link):
         if not known.tasks_of(room):

@@ -126,7 +126,7 @@ def show_leader(room: Room, address: str) -> None:
     st.fragment(_draw, run_every=TICK_S)(room)
     if room.state is RoomState.OPEN:
         with st.expander("Ask for something", icon=":material/flag:", expanded=not known.tasks_of(room)):
-            offer_next(room)
+            _offer_next(room)
         with st.expander("Say something", icon=":material/campaign:"):
             _say(room)
     with st.expander("Results as a file", icon=":material/download:"):
@@ -295,7 +295,7 @@ def _offer_steps(room: Room, column: Column, task: RoomTask) -> None:
             _give(room, LESSON, {"lesson": lesson.name, "step": ALL_STEPS})
 
 
-def offer_next(room: Room) -> None:
+def _offer_next(room: Room) -> None:
     """Offer what a room can be asked for next."""
     kind = st.selectbox("What", TITLES, format_func=lambda name: TITLES[name], key="rooms.kind")
     with st.form(f"rooms.give.{kind}", border=False):

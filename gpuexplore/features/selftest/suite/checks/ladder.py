@@ -20,7 +20,7 @@ LARGEST, SMALLEST = 4096, 32
 PRODUCT_S = 10e-3  # at the peak of fp32: slow rungs take a hundred times as long
 
 
-def product_size(bench: Bench) -> int:
+def _product_size(bench: Bench) -> int:
     """Return the largest power of two whose product in fp32 takes at most 10 ms at the device's peak."""
     peak = bench.device.peak("fp32", "vector")
     size = LARGEST // 2 if bench.is_quick or peak is None else LARGEST
@@ -31,7 +31,7 @@ def product_size(bench: Bench) -> int:
 
 def run(bench: Bench) -> CheckFinding:
     """Return the shares of all rungs, of one size."""
-    operation, size = operation_named("matmul"), product_size(bench)
+    operation, size = operation_named("matmul"), _product_size(bench)
     shape = operation.shape_of_size(size)
     cases = [
         Case(operation.name, shape, dtype, row.name, bench.device.id)
@@ -122,7 +122,7 @@ def run_clock(bench: Bench) -> CheckFinding:
     library = next((name for name in ("torch", "numba_cuda") if name in libraries), None)
     if library is None:
         return skipped("no library that multiplies matrices runs here")
-    size = str(product_size(bench))
+    size = str(_product_size(bench))
     payloads = bench.probe("clock", library=library, size=size, seconds=f"{LOAD_S:g}")
     if not payloads:
         return skipped(bench.no_answer())
