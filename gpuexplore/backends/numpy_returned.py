@@ -45,7 +45,7 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> ReturnedArray:
 
 
 def poison(array: ReturnedArray) -> None:
-    """Fill what was returned last with NaN, in place: whoever still writes there is seen."""
+    """Fill what was returned last with NaN, in place: a late write there is seen."""
     if not array.array.flags.writeable:
         array.array = np.empty_like(array.array)
     array.array.fill(np.nan)

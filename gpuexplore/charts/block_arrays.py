@@ -1,6 +1,6 @@
 """An array as its rows and columns: what a warp requests at a step, the sectors it lies in, what was touched before.
 
-Whole sectors are moved: what of them nobody requested has a colour of its own, so that waste is seen as area.
+Whole sectors are moved: what of them was not requested has a colour of its own, so that waste is seen as area.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

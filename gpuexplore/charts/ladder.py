@@ -22,7 +22,7 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     """Return a bar for each measured rung, in order, and the library itself as a line.
 
     Args:
-        published: what somebody else's kernels of that kind reached, by implementation; drawn as ticks.
+        published: what other authors' kernels of that kind reached, by implementation; drawn as ticks.
     """
     frame, other = _frame(rungs), _published(rungs, published or {})
     names = [rung.implementation.name for rung in rungs]

@@ -65,7 +65,7 @@ def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
 
 
 def _of_a_user(implementation: str) -> tuple[str, str]:
-    """Return one of few colours, by the name: nobody knows them before they are measured."""
+    """Return one of few colours, by the name: they are unknown before they are measured."""
     return OF_USERS[crc32(implementation.encode()) % len(OF_USERS)]
 
 

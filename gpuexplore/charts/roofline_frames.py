@@ -228,7 +228,7 @@ def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
 
 
 def _far_below(roof: Roof, roofs: Iterable[Roof]) -> bool:
-    """Return whether the best result so far is too far below its limit to tell anybody what can be reached."""
+    """Return whether the best result so far is too far below its limit to show what can be reached."""
     limits = [each.rate for each in roofs if not each.reached and (each.dtype, each.unit) == (roof.dtype, roof.unit)]
     return roof.reached and bool(limits) and roof.rate < NEAR_LIMIT * max(limits)
 

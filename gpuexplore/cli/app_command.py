@@ -102,7 +102,7 @@ def _check_address(address: str, port: int) -> None:
 
 
 def _offer(files: Sequence[str], address: str, proxy: str) -> None:
-    """Have the form offer files of users, which whoever opens the app can run.
+    """Have the form offer files of users, which every visitor of the app can run.
 
     Args:
         files: with what they define, as the command line names them.

@@ -1,4 +1,4 @@
-"""`gpuexplore backup FILE`: what cannot be made again, in one file, while everybody goes on."""
+"""`gpuexplore backup FILE`: what cannot be made again, in one file, while the server runs."""
 
 import argparse
 from dataclasses import asdict

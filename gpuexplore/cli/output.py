@@ -158,7 +158,7 @@ def _outcome(result: Result) -> str:
 
 
 def read_age(what: str, text: str) -> timedelta:
-    """Return the span of time that somebody typed: `90d`, `12h`, `30m`.
+    """Return a typed span of time: `90d`, `12h`, `30m`.
 
     Raises:
         InvalidInput: it is none; names `what`, and what is accepted.

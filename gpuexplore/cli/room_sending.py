@@ -1,6 +1,6 @@
 """Sends what was measured here to a room of a server elsewhere: `gpuexplore run ... --room URL`.
 
-A secret in the home directory, one for each room, makes whoever sends again the same participant.
+A secret in the home directory, one for each room, makes a sender the same participant again.
 """
 
 import json

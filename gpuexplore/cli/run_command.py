@@ -135,7 +135,7 @@ def _carried_out(
         if arguments.is_shown:
             run_report.show(experiment, analysis, as_json=arguments.json)
         sys.stdout.flush()  # before the run is kept: should the database fail now, the results are printed,
-    finally:  # and should nobody read what is printed, they are kept
+    finally:  # and where the output is not read, they are kept
         if not arguments.no_save:
             save(experiment, results)
     return results, analysis

@@ -133,7 +133,7 @@ def print_bound(bound: InstructionBound, full: Occupancy) -> None:
         print(f"no bound{' of its arithmetic' if bound.evidence else ''} follows: {bound.no_rate}")
 
 
-# `gpuexplore sass FILE --run`: PTX of anybody run by the interpreter, and the arrays afterwards; nothing is timed.
+# `gpuexplore sass FILE --run`: PTX of any origin run by the interpreter, and the arrays afterwards; nothing is timed.
 
 
 def print_run(arguments: argparse.Namespace, file: KernelFile, capability: ComputeCapability) -> int:

@@ -13,7 +13,7 @@ MOST_TAGS = 10
 
 
 def default_title(experiment: Experiment) -> str:
-    """Return what a run is called that nobody named, e.g. ``matmul 64 to 384, fp32 bf16 fp16``."""
+    """Return the title of a run without one, e.g. ``matmul 64 to 384, fp32 bf16 fp16``."""
     words = f"{experiment.operation} {_sizes(experiment.shapes)}, {' '.join(experiment.dtypes)}"
     title = ", ".join((words, *said_of_arrays(experiment.options.layout, experiment.options.align)))
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 2]} …"

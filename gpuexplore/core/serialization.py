@@ -50,7 +50,7 @@ def decode(kind: type[T], data: Any) -> T:
 
 
 def decode_strictly(kind: type[T], data: Any) -> T:
-    """Return what `decode` does, of data that anybody may have written: no text is a number, no number a truth value.
+    """Return what `decode` does, of untrusted data: no text is a number, no number a truth value.
 
     Raises:
         ValueError, InvalidInput: the data are not of that type; the text names the field and what is accepted.

@@ -36,7 +36,7 @@ def check_text(what: str, text: str, separators: str = "", *, most: int | None =
     Args:
         what: the name of the field or parameter, for the message.
         separators: the characters that separate the values of a list; none: `text` is one value.
-        most: values of a list; None where whoever reads them counts.
+        most: values of a list; None where the caller counts.
 
     Raises:
         InvalidInput: too long, too many, or of characters that cannot be shown; says which, and what is accepted.

@@ -127,7 +127,7 @@ def format_seconds(seconds: float | None) -> str:
 
 
 def format_whole_seconds(seconds: float) -> str:
-    """Return a duration nobody wants to know more closely, from a second up, e.g. ``12 s``."""
+    """Return a rounded duration, from a second up, e.g. ``12 s``."""
     whole = max(1, round(seconds))
     return f"{whole} s" if whole < 60 else format_seconds(whole)
 
@@ -195,7 +195,7 @@ def format_multiple(factor: float) -> str:
 
 
 def format_money(amount: float | None) -> str:
-    """Return an amount of money, in the currency of whoever entered it, e.g. ``12.30``."""
+    """Return an amount of money, in the currency in which it was entered, e.g. ``12.30``."""
     if amount is None:
         return UNKNOWN
     return f"{amount:,.2f}" if amount >= 0.01 or amount == 0 else f"{amount:.1e}"

@@ -209,11 +209,11 @@ def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:
     return replace(device, peaks=peaks, bandwidth=bandwidth, notes=(note,))
 
 
-# The number formats of whoever asks for none.
+# The default number formats.
 
 
 def first_dtypes(devices: Iterable[Device], chosen_ids: str = "") -> str:
-    """Return the dtypes of whoever asks for none: what `devices` compute natively, and bf16, even if emulated.
+    """Return the default dtypes: what `devices` compute natively, and bf16, even if emulated.
 
     Args:
         devices: of this machine.

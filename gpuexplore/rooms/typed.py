@@ -20,7 +20,7 @@ def read_name(text: str) -> str:
     """Return a display name, its spaces tidied.
 
     Raises:
-        InvalidInput: it is empty, too long, or of characters that nobody sees.
+        InvalidInput: it is empty, too long, or of invisible characters.
     """
     check_characters("name", text)
     name = " ".join(text.split())
@@ -46,7 +46,7 @@ def read_title(text: str) -> str:
 
 
 def read_message(text: str) -> str:
-    """Return what a leader says to everybody in a room, which may be empty.
+    """Return a leader's message to a room, which may be empty.
 
     Raises:
         InvalidInput: it is too long or cannot be shown.
@@ -57,7 +57,7 @@ def read_message(text: str) -> str:
 def read_link(text: str, pages: Iterable[str], first_page: str) -> str:
     """Return the page and the parameters of an address of this app, such as `lessons?lesson=dtypes`, or empty text.
 
-    Of an address only that is kept: a room sends nobody to another server.
+    Of an address only that is kept: a room never links to another server.
 
     Args:
         text: an address as the browser shows it, or what follows the server's name.

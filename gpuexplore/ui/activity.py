@@ -26,7 +26,7 @@ LOOKS = 3
 NEWEST: Shared[ActivityRun | None] = Shared(500)
 
 PARAMETER = "activity"  # the URL's, which names the one that was started here
-TICK_S = 0.5  # for whoever started it, until there is something to see
+TICK_S = 0.5  # for the visitor who started it, until there is something to see
 Draw = Callable[[ActivityRun], None]
 
 
@@ -175,7 +175,7 @@ def offer(asked: Activity, run: ActivityRun | None, label: str, *, icon: str) ->
 
 
 def newest_done(activity: Activity, within: timedelta) -> ActivityRun | None:
-    """Return the newest activity that was done as `activity` asks for it, everybody's; None where there is none.
+    """Return the newest activity that was done as `activity` asks for it, by any visitor; None where there is none.
 
     What another machine did on a device of the same id or name does not count: a home or a database may be shared.
 

@@ -26,7 +26,7 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def admins() -> frozenset[str]:
-    """Return the names of the accounts that may change and cancel anybody's runs, in small letters."""
+    """Return the names of the accounts that may change and cancel all runs, in small letters."""
     return frozenset(name.casefold() for name in listed(ADMINS))
 
 
@@ -36,7 +36,7 @@ def leaders() -> frozenset[str]:
 
 
 def members() -> tuple[str, ...]:
-    """Return the accounts that may measure, in small letters, as patterns: `*@example.org`; none: everybody may."""
+    """Return the accounts that may measure, in small letters, as patterns: `*@example.org`; none: every account may."""
     return tuple(name.casefold() for name in listed(MEMBERS))
 
 
@@ -47,7 +47,7 @@ def leader_key() -> str | None:
 
 
 def trusted_proxies() -> tuple[str, ...]:
-    """Return the addresses and networks whose word counts on whom they forward; by default nobody's."""
+    """Return the addresses and networks that are trusted on whom they forward; by default none."""
     return listed(TRUSTED_PROXIES)
 
 

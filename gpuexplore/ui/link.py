@@ -1,4 +1,4 @@
-"""The parameters of a link: which each page reads, their longer names, and a word on those that nobody reads."""
+"""The parameters of a link: which each page reads, their longer names, and a word on those that no page reads."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -79,7 +79,7 @@ def check(name: str, text: str) -> None:
 
 
 def _drop_unusable(page: str) -> None:
-    """Take what nobody may use out of the URL, and name it until another page is opened: the URL has forgotten it."""
+    """Take what must not be used out of the URL, and name it until another page is opened: the URL has forgotten it."""
     problems = {name: problem for name, text in st.query_params.to_dict().items() if (problem := _problem(name, text))}
     for name in problems:
         del st.query_params[name]

@@ -59,7 +59,7 @@ LOOK: Shared[_Queue] = Shared(1)
 
 
 def show_queue() -> None:
-    """Show the queue; it redraws itself, for somebody else may queue a run at any moment."""
+    """Show the queue; it redraws itself, for runs may be queued at any moment."""
     st.fragment(_draw, run_every=TICK_S)()
 
 

@@ -221,7 +221,7 @@ def run_of(event: Any) -> str | None:
 
 
 def nothing_here(name: str, points: Sequence[Point]) -> str:
-    """Return what is shown of a device that nobody measured on this server."""
+    """Return what is shown of a device without measurements on this server."""
     labels = {Origin.RECORDED: "recorded elsewhere by gpuexplore", Origin.PUBLISHED: "published by others"}
     origins = [words for origin, words in labels.items() if any(point.origin == origin for point in points)]
     shown = (

@@ -238,7 +238,7 @@ def _link(run_id: str, title: str, icon: str) -> None:
 
 
 def _title_of_another(run_id: str) -> str | None:
-    """Return the title of a run of the store that is somebody else's; None of what is not there."""
+    """Return the title of another owner's run of the store; None of what is not there."""
     with suppress(NotFound, StoreUnavailable):
         return OTHERS.get((run_id, moment(RECENT_LOOKS)), lambda: store().listed_run(run_id).title)
     return None

@@ -1,4 +1,4 @@
-"""The services every page uses, for whoever is asking."""
+"""The services every page uses, for its visitor."""
 
 import time
 from collections.abc import Callable
@@ -74,7 +74,7 @@ def why_silent() -> StoreUnavailable | None:
 
 
 def _trouble_with(attempt: Callable[[], None]) -> StoreUnavailable | None:
-    """Return why an attempt to write fails, as it did a moment ago for anybody: each waits for a lock for a while."""
+    """Return why an attempt to write fails, as it did a moment ago for all: each waits for a lock for a while."""
     for until_s, error in _TROUBLES:
         if time.monotonic() < until_s:
             return error

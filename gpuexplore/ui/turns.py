@@ -1,6 +1,6 @@
 """Turns between visitors: of work that takes seconds, one piece at a time, and of whole pages, a few at a time.
 
-Whoever asks for work that another one waits for waits for that. What nobody waits for any more is not begun.
+A request for work that is already awaited joins it. Work that is no longer awaited is not begun.
 
 Streamlit draws a page anew with every change of a choice, which takes up to half a second of a core. A visitor owes the
 CPU seconds of what was drawn for them, which are forgiven with time; while something is measured, they wait so long.
@@ -24,7 +24,7 @@ from gpuexplore.ui.session import live_supervisor
 FREE_S = 0.6  # CPU seconds that a visitor may owe and not wait
 ONE_S = 0.06  # forgiven in a second, so that one who never stops takes no more of a core than this,
 ALL_S = 0.2  # and all together no more than this
-LONGEST_S = 5.0  # nobody waits longer
+LONGEST_S = 5.0  # no visitor waits longer
 MOST_DEBTORS = 5000
 STEP_S = 0.25
 MOST_DRAWN = 3  # pages at a time,
@@ -117,7 +117,7 @@ DEBTS, FEW = Debts(), FewAtOnce()
 
 @contextmanager
 def drawn_in_turn() -> Iterator[None]:
-    """Inside, a whole page is drawn; while something is measured, whoever drew much lately waits a moment before."""
+    """Inside, a whole page is drawn; while something is measured, who drew much lately waits a moment before."""
     visitor, began_s = owner(), time.thread_time()
     if _is_measuring():
         _wait(visitor)
@@ -136,7 +136,7 @@ def _is_measuring() -> bool:
 
 
 def _wait(visitor: str) -> None:
-    """Wait, and say so; whoever chooses anew meanwhile is not drawn what they chose before."""
+    """Wait, and say so; after a new choice meanwhile the earlier one is not drawn."""
     left_s = DEBTS.wait_s(visitor)
     if left_s <= 0:
         return

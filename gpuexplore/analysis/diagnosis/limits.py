@@ -78,7 +78,7 @@ def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
+    """Say that a cache delivers its data, and how near it is to what that cache can, where that was measured."""
     if analyzed.bound != "cache":
         return None
     rate, most, resident = analyzed.bytes_per_s, analyzed.limits.serving, analyzed.cache_resident_reason

@@ -180,6 +180,6 @@ def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
 
 
 def _rival(analyzed: AnalyzedResult) -> str:
-    """Return who is much faster in the same rounds, as proof that the hardware can; empty when nobody is."""
+    """Return what is much faster in the same rounds, as proof that the hardware can; empty when nothing is."""
     found = faster_in_group(analyzed)
     return f"; {found[1].case.implementation} is {found[0]} as fast in the same rounds" if found else ""

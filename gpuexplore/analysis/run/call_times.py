@@ -18,7 +18,7 @@ from gpuexplore.recorded import recordings
 Key = tuple[str, str, str, str]  # operation, implementation, dtype of the arrays and of the arithmetic
 Points = tuple[tuple[float, float], ...]  # work and seconds, ascending
 
-SHARE_OF_PEAK = 0.1  # of code that nobody measured
+SHARE_OF_PEAK = 0.1  # of code without a measurement
 FLOP_PER_S = 1e10  # of a CPU without measured peaks, and
 GPU_FLOP_PER_S = 1e12  # of a GPU
 LEAST_CALL_S = 2e-6

@@ -1,6 +1,6 @@
 """Every kind of peak that a result can be compared with, one row each: what it is called, how it is found, its limits.
 
-MFU is a fraction, and whoever reads one must know its denominator. The default one is the device's own peak; the others
+MFU is a fraction, and its reader must know its denominator. The default one is the device's own peak; the others
 answer other questions: what the measured clock allowed, what was ever reached here, what others reached.
 """
 
@@ -39,7 +39,7 @@ NOTED_SIZE = 8192  # of products whose shape they do not state
 
 @dataclass(frozen=True, slots=True)
 class PublishedResult:
-    """One product somebody measured and published; not measured by gpuexplore.
+    """One published measurement of a product; not by gpuexplore.
 
     Attributes:
         gpu: the device as its author calls it.

@@ -260,7 +260,7 @@ def _counted(count: int, what: str) -> str:
 # How far a flag widens the interval of a time: by what it is evidence of, as far as it says how much.
 #
 # A time that nothing disturbed is known to what its samples and processes vary by; each flag adds an independent
-# uncertainty. One whose size nobody wrote down adds what was found to be enough: over 192 results in eight processes
+# uncertainty. One of unknown size adds what was found to be enough: over 192 results in eight processes
 # of a shared machine, the intervals of flagged results widened by 30 % covered the median of all in 92 %.
 
 

@@ -37,7 +37,7 @@ class EnteredResult:
         row: the time, and the peak of the arithmetic that ran.
         flop_per_s: what it amounts to.
         promised: the peak the visitor entered, FLOP/s.
-        published: the best result anybody published on this device in this dtype; None where it is this very time.
+        published: the best result published on this device in this dtype; None where it is this very time.
         known_as: that published result where it is this very time, with its conditions.
     """
 

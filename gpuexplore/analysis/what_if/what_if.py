@@ -1,6 +1,6 @@
 """Dtype what-if: one workload in every format on every device, measured where it is known, else predicted.
 
-A figure comes from results measured here, else from recorded ones, else from a prediction; a time somebody entered
+A figure comes from results measured here, else from recorded ones, else from a prediction; an entered time
 replaces them, and is compared with nothing where no such device can have reached it. The times of layers add up, and so
 do the ends of their intervals: layers on one device are mispredicted alike, so their errors do not cancel. A ratio's
 interval is the widest that both intervals allow.
@@ -77,7 +77,7 @@ class WhatIf:
         mfu: fraction of `peak` reached at that time, 0 to 1.
         peak: the peak of the arithmetic of the layer with the most FLOPs.
         memory_bytes: every array of every layer at once: an upper bound.
-        fits: whether that fits the device's memory; None where only the largest layer does, or nobody knows.
+        fits: whether that fits the device's memory; None where only the largest layer does, or that is unknown.
         error: relative to fp64 on unrounded inputs, of the least accurate layer.
         error_origin: whether the error was measured, or is what rounding is expected to cost.
         energy_j: joules at the board's power limit: an upper bound.
@@ -184,7 +184,7 @@ def format_in(layer: WorkloadLayer, dtype: DType) -> DType:
 def fastest(
     results: Sequence[Result], device: Device, layer: WorkloadLayer, dtype: str, *, calls: Calls = USUAL_CALLS
 ) -> Result | None:
-    """Return the fastest result of this call on such a device; None when nobody measured it.
+    """Return the fastest result of this call on such a device; None without a measurement.
 
     Args:
         calls: the kind that counts where the call was measured in it; else every other kind does.

@@ -101,7 +101,7 @@ def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, An
 
 
 def _as_if_picked(channel: Any) -> Any:
-    """Return a channel as it is where nobody clicked a legend: in a picture nobody can."""
+    """Return a channel as it is without a click on a legend: a picture has none."""
     conditions = channel.get("condition") if isinstance(channel, dict) else None
     of_legend = [each for each in conditions if '"param"' in json.dumps(each)] if isinstance(conditions, list) else []
     return {"value": of_legend[0]["value"]} if of_legend else channel

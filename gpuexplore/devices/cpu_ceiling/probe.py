@@ -24,7 +24,7 @@ STEADY_TRIALS = 6
 FEWEST_TRIALS = 20
 MOST_TRIALS = 60
 FASTER = 1.01
-LONGEST_WAIT_S = 0.1  # for a core that somebody else keeps busy
+LONGEST_WAIT_S = 0.1  # for a core that another process keeps busy
 FIRST_ITERATIONS = 2_000
 CALIBRATIONS = 5
 SCRATCH_BYTES = 256  # two vector registers and some more
@@ -100,7 +100,7 @@ def _calibrated() -> Callable[[], float] | None:
 
 
 def _compiled() -> Callable[[], float]:
-    """Compile nothing but this loop, for its first call comes before somebody's samples."""
+    """Compile nothing but this loop, for its first call comes before samples."""
     import llvmlite.binding as llvm
 
     loop = loops_for(dict(llvm.get_host_cpu_features()))[DTYPE]

@@ -15,7 +15,7 @@ from gpuexplore.ui.url_widgets import device, select
 
 KIND = "provoke"
 EXPECTED_S = 1.0
-KNOWN_FOR = timedelta(days=30)  # after that somebody provokes it again
+KNOWN_FOR = timedelta(days=30)  # after that it is provoked again
 
 
 def show_errors() -> None:

@@ -47,7 +47,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
     }
 )
 DEFAULT = next(iter(EXAMPLES.values()))
-KNOWN_FOR = timedelta(hours=1)  # after that somebody measures it again
+KNOWN_FOR = timedelta(hours=1)  # after that it is measured again
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",

@@ -26,7 +26,7 @@ from gpuexplore.ui.shared.tables import Row as Cells
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import select, show_problem
 
-MOST_BYTES = 40_000_000  # unpacked: whoever reads more stalls all other visitors; the command takes more
+MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
 KEY = "trace.file"
 AS_IT_SAYS = ""
 GPUS = {accelerator.key: accelerator.name for accelerator in ACCELERATORS}

@@ -49,7 +49,7 @@ WHY_NOT = (
 )
 
 TRAIN_ICON = ":material/model_training:"
-KNOWN_FOR = timedelta(days=30)  # after that somebody trains it again
+KNOWN_FOR = timedelta(days=30)  # after that it is trained again
 
 
 def show_training() -> None:

@@ -86,7 +86,7 @@ def first_use(parts: Parts) -> alt.LayerChart:
 
 
 def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
-    """Return words at the end of each bar that lacks a part, so that nobody takes it for the whole."""
+    """Return words at the end of each bar that lacks a part, so that it is not taken for the whole."""
     rows = []
     unknown = [index for index, span in parts.items() if span is None]
     for where in dict.fromkeys(where for where, _ in unknown):

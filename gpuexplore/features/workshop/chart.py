@@ -99,7 +99,7 @@ def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.L
 def results(
     points: Sequence[RoomPoint], roofs: Mapping[str, float], *, unit: str, title: str, by_size: bool
 ) -> alt.LayerChart:
-    """Return everybody's results in one chart: a point each, the room's medians as a line, the limit above.
+    """Return all results in one chart: a point each, the room's medians as a line, the limit above.
 
     Args:
         points: at least one.

@@ -115,9 +115,9 @@ def _raise_file_limit() -> None:
 
 
 def _settle() -> None:
-    """Import what pages need before somebody asks for one, and leave all that out of every search for garbage.
+    """Import what pages need before the first request, and leave all that out of every search for garbage.
 
-    Half a million objects that stay take a tenth of a second to search, in which nobody is served.
+    Half a million objects that stay take a tenth of a second to search, in which no request is served.
     """
     for name in (*PAGES_NEED, *(feature.preload for feature in features() if feature.preload)):
         import_module(name)

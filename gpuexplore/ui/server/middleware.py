@@ -23,9 +23,9 @@ from gpuexplore.ui.undocumented import is_client_message, keeps_upload, was_set
 
 HEADERS = {
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # a link names a run, and whoever has it sees the run
+    "referrer-policy": "same-origin",  # a link names a run, and shows it
 }
-# Streamlit takes a page's icon for the browser's tab from fonts.gstatic.com: nobody shall learn who looks at what.
+# Streamlit takes a page's icon for the browser's tab from fonts.gstatic.com: nothing shall leak to others.
 OWN_PICTURES = "img-src 'self' data: blob:; font-src 'self' data:"
 METRICS = "/_stcore/metrics"  # sessions and their memory
 FOREIGN_NAME = (
@@ -51,7 +51,7 @@ YEAR_S = 365 * 24 * 3600
 def trust_proxies(app: ASGIApp) -> ASGIApp:
     """Take a visitor's address and scheme from a proxy that the settings name; else drop the user that it names.
 
-    Addresses, schemes and users can be forged by everybody else.
+    Addresses, schemes and users can be forged by all others.
     """
     make: Any = ProxyHeadersMiddleware  # uvicorn and Starlette call the same types by different names
     forwarded = make(app, trusted_hosts=list(trusted_proxies()))
@@ -102,7 +102,7 @@ def refuse_foreign_names(app: ASGIApp) -> ASGIApp:
     """Answer only under the server's own names: a page elsewhere whose name points here must not use it.
 
     That is DNS rebinding: browser, name and origin then agree, so that no check of origins helps. Starlette's
-    TrustedHostMiddleware does not know the address that a connection reached, and its refusal helps nobody.
+    TrustedHostMiddleware does not know the address that a connection reached, and its refusal explains nothing.
     """
     names = allowed_hosts()
 
@@ -138,7 +138,7 @@ def refuse_foreign_pages(app: ASGIApp) -> ASGIApp:
     """Refuse websockets, and requests that change something, of pages of another server or another port.
 
     Streamlit takes every page of the same host for its own, whatever its port, and looks the machine's external address
-    up before it refuses another one: where packets to the outside are dropped, that stops everybody for seconds.
+    up before it refuses another one: where packets to the outside are dropped, that stops all requests for seconds.
     """
     is_own = own_origins()
 

@@ -1,6 +1,6 @@
 """Takes runs that laptops measured, `gpuexplore run ... --room URL`, into a room: by HTTP, without a page.
 
-Whoever sends proves to be the same by a secret of their own, and is a participant of the room under a name.
+A sender is recognised by a secret of their own, and is a participant of the room under a name.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
 
 
 async def take_run(request: Request) -> JSONResponse:
-    """Let whoever sends into the room of the parameter `room` under `name`, and keep the exported run in the body.
+    """Let a sender into the room of the parameter `room` under `name`, and keep the exported run in the body.
 
     An empty body only lets them in. Answers with the room's code, the name, and the run's id and title where there is
     one; a refusal with its reason.

@@ -15,7 +15,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.once import once
 from gpuexplore.jobs.quiet import Rounds
 
-PATIENCE_S = 0.25  # whoever redraws may wait for the database: the others go on then
+PATIENCE_S = 0.25  # a redraw may wait for the database: the others go on then
 _REDRAWING = RLock()
 
 SHARE = 0.15  # of a core, for all redraws together
@@ -104,7 +104,7 @@ def in_turn() -> Iterator[None]:
 
 def wait_for_samples() -> None:
     """Wait a moment while a round of samples is on."""
-    with suppress(InvalidInput, OSError):  # no directory for locks: whoever measures says so
+    with suppress(InvalidInput, OSError):  # no directory for locks: measuring reports that
         _rounds().wait_for_end()
 
 

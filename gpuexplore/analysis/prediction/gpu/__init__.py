@@ -108,7 +108,7 @@ def _stated(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url:
 # How sure a time on a GPU is: a standard deviation from what predictions of left-out devices were off by.
 #
 # It depends on the kind of kernel, on how calls follow one another, on the share of the launch, on how short the call
-# is, and on what was measured: on the device, on its architecture, at shapes like it. Nobody's device is less sure.
+# is, and on what was measured: on the device, on its architecture, at shapes like it. A new device is less sure.
 
 
 USUAL_S = 1e-4

@@ -1,4 +1,4 @@
-"""The part of the atlas shown to whoever has not chosen yet: what most was measured of."""
+"""The default part of the atlas: what most was measured of."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -11,7 +11,7 @@ from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
 from gpuexplore.operations import OPERATIONS, operation_named
 
-USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")  # of an operation that nobody measured
+USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")  # of an operation without measurements
 USUAL_DTYPE = "fp32"
 MOST_GPUS = 4
 MUCH = 0.75  # of the shapes have less work

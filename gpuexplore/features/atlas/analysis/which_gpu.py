@@ -1,4 +1,4 @@
-"""The choice of a GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
+"""The choice of a GPU for a call: its time on several GPUs, measured where there is a measurement, else predicted.
 
 Everything but the choice of the time is the arithmetic of the what-if.
 """
@@ -201,7 +201,7 @@ def _entered(device: Device, known: Known) -> float | None:
 
 
 def usual_devices() -> tuple[Device, ...]:
-    """Return the GPUs of the table that anybody measured or asks a price for, in the order of the table."""
+    """Return the GPUs of the table with a measurement or a price, in the order of the table."""
     known = {point.spec_key for point in points()} | {price.spec_key for price in prices()}
     return tuple(as_device(row) for row in ACCELERATORS if row.key in known)
 

@@ -115,7 +115,7 @@ def followed(event: Any) -> str | None:
 
 
 def show_points(facts: AtlasFacts) -> None:
-    """Show every measured point that is drawn in a table, once somebody asks for it."""
+    """Show every measured point that is drawn in a table, on a click."""
     count = len(facts.points)
     if not count:
         return

@@ -124,7 +124,7 @@ class Cluster:
         """Return where the events of a new task arrive."""
         inbox = Inbox(node)
         self._inboxes[inbox.token] = inbox
-        if node.address not in self._nodes:  # it left while nobody listened
+        if node.address not in self._nodes:  # it left before this process listened
             inbox.news.put(DeviceLost(f"{node.host} {LEFT}"))
         return inbox
 
@@ -227,12 +227,12 @@ class Cluster:
 
 
 def _fields(event: tuple[float, Any]) -> Mapping[str, Any]:
-    """Return what an event says; nothing where somebody else than a node or the scheduler sent it."""
+    """Return what an event says; nothing where neither a node nor the scheduler sent it."""
     return event[1] if isinstance(event[1], Mapping) else {}
 
 
 def _node(event: tuple[float, Any]) -> Node | None:
-    """Return the node that announced itself; None, and a line in the log, where nobody could read that."""
+    """Return the node that announced itself; None, and a line in the log, where that is unreadable."""
     try:
         message = event[1]
         host = str(message["host"])
@@ -270,7 +270,7 @@ def security_for(scheduler: str, role: Role) -> Security:
 
 
 def check_certificates(scheduler: str, role: Role) -> None:
-    """Return when `scheduler` and this machine accept each other, or nobody answers there yet.
+    """Return when `scheduler` and this machine accept each other, or there is no answer yet.
 
     Raises:
         GpuExploreError: their certificates are of different authorities.
@@ -285,7 +285,7 @@ def check_certificates(scheduler: str, role: Role) -> None:
         asyncio.run(ask())
     except CommClosedError as error:
         raise GpuExploreError(f"{scheduler} was refused: {describe(error)}") from error
-    except OSError:  # not there yet: whoever connects waits for it
+    except OSError:  # not there yet: a connection waits for it
         return
 
 

@@ -286,7 +286,7 @@ class KeepBlock:
 
 @dataclass(frozen=True, slots=True)
 class InstructorBlock:
-    """Notes for whoever teaches it; learners do not see them."""
+    """Notes for the instructor; learners do not see them."""
 
     name: ClassVar[str] = "instructor"
     text: Prose

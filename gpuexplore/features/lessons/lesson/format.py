@@ -102,7 +102,7 @@ def read_lesson(path: Path) -> Lesson:
         InvalidInput: names the file, the line, what is wrong there and what is accepted.
     """
     try:
-        if path.is_fifo():  # would wait for whoever writes into it
+        if path.is_fifo():  # would wait for its writer
             raise InvalidInput.of(f"{path.name}: file", "a pipe", "files of text")
         with path.open("rb") as file:  # a device has no size that could be asked for
             written = file.read(LARGEST_BYTES + 1)

@@ -239,7 +239,7 @@ def _derived(made: Make, analyzed: AnalyzedResult, time: LessonFigure) -> dict[s
         found["speedup"] = made(analyzed.speedup.ratio, analyzed.speedup.ci95)
     if analyzed.result.accuracy and analyzed.result.accuracy.relative_error is not None:
         error = made(analyzed.result.accuracy.relative_error, None)
-        found["error"] = replace(error, doubts=frozenset())  # it depends on no clock, and on nobody who disturbed it
+        found["error"] = replace(error, doubts=frozenset())  # it depends on no clock, and on no disturbance
     found["support"] = "emulated" if analyzed.flag("emulated") else "native"
     return found | ({"bound": analyzed.bound} if analyzed.bound else {})
 

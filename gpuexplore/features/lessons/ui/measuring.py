@@ -77,7 +77,7 @@ def submit(tasks: Sequence[StepTask], reuse: Sequence[AnyRun | None] = (), *, jo
     Args:
         tasks: of a step.
         reuse: runs to take instead, in the same order.
-        join: whether a run that anybody has begun, and that measures exactly the same, is taken instead.
+        join: whether any visitor's run that has begun, and that measures exactly the same, is taken instead.
 
     Raises:
         InvalidInput: a limit of the queue is reached, or the visitor may not measure.

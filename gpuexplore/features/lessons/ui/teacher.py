@@ -1,4 +1,4 @@
-"""The instructor's view: notes, and of each step everybody's guesses of the last hours, in type for a projector."""
+"""The instructor's view: notes, and of each step all guesses of the last hours, in type for a projector."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ ANSWERS: Shared[tuple[Answer, ...]] = Shared(50)
 
 
 def show_teacher(lesson: Lesson) -> None:
-    """Show every step with notes, this machine's answers and everybody's guesses; it redraws itself."""
+    """Show every step with notes, this machine's answers and all guesses; it redraws itself."""
     st.fragment(_draw, run_every=TICK_S)(lesson)
 
 

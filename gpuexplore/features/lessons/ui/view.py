@@ -119,7 +119,7 @@ def _wait_for_leader(lesson: Lesson, known: Followed) -> None:
 
 
 def _take_key() -> None:
-    """Make a leader of whoever came by the leader's link, whose key leaves the address at once."""
+    """Make a leader of a visitor by the leader's link, whose key leaves the address at once."""
     key = link.parameters().get("key")
     if key is None:
         return

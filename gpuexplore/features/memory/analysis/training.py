@@ -20,7 +20,7 @@ from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size
 QUARTERS = 4  # of a sequence, in the timeline
 
 DEFAULT = Training()
-MOST_BYTES = 10**17  # beyond that nobody's table or chart counts
+MOST_BYTES = 10**17  # beyond that no table or chart counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def interleave(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
     Not before ten rounds, and not much longer than the budget.
 
     Raises:
-        Cancelled: somebody asked to stop.
+        Cancelled: a stop was requested.
     """
     random, start = Random(SEED), stage.time.clock()
     wrongs: list[float] = []

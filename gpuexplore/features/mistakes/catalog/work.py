@@ -266,7 +266,7 @@ ONE_THREAD_BASELINE = Mistake(
 )
 
 
-# The compiler removes a loop whose result nobody uses.
+# The compiler removes a loop whose result is unused.
 SUMMED_LENGTH = 10_000_000
 
 

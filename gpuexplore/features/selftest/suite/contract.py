@@ -121,7 +121,7 @@ class SelftestReport:
     """What a self-test found.
 
     Attributes:
-        stand_in: what stood in for the device, so that nobody takes its figures for measured ones; empty: nothing.
+        stand_in: what stood in for the device, so that its figures are not taken for measured ones; empty: nothing.
         no_gpu: why no GPU was tested; empty: one was.
     """
 
@@ -144,7 +144,7 @@ class SelftestReport:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether somebody ended it before all checks had run."""
+        """Whether it was ended before all checks had run."""
         return any(INTERRUPTED in outcome.said for outcome in self.outcomes)
 
     def count(self, verdict: CheckVerdict) -> int:

@@ -179,7 +179,7 @@ def probe_registers(
     """Yield the registers of a thread: launched, shown on this machine, and recorded with the package.
 
     Raises:
-        Unsupported: nobody knows what the device's code is compiled for.
+        Unsupported: what the device's code is compiled for is unknown.
     """
     if device.compute_capability is None:
         raise Unsupported(f"the compute capability of {device.name} is unknown: its code cannot be shown")

@@ -6,7 +6,7 @@
     step        "[" item ("," item)* "]" | "." method "(" arguments ")" | ".T"
     item        number | slice | "..." | "None"
 
-A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; methods are whoever reads says.
+A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; methods are those that the caller names.
 """
 
 import re

@@ -95,7 +95,7 @@ def _dims(arguments: Arguments, index: int) -> tuple[int, ...]:
 def _layout(arguments: Arguments, index: int) -> Layout:
     """Return how two matrices lie in memory, N by rows and T by columns; by rows where the trace has no strides."""
     letters = ("T" if _is_by_columns(argument) else "N" for argument in arguments[index : index + 2])
-    return cast(Layout, "".join(letters))  # TT is none of ours, which whoever asks finds
+    return cast(Layout, "".join(letters))  # TT is none of ours, which the caller finds
 
 
 def _is_by_columns(matrix: CallArgument) -> bool:

@@ -187,7 +187,7 @@ class TrainingReport:
 
     @property
     def is_contention_unknown(self) -> bool:
-        """Whether it is over, and nobody knows what others took of the CPU meanwhile."""
+        """Whether it is over, and the CPU share of others meanwhile is unknown."""
         return self.final and self.lost_cpu_share is None
 
     def mode(self, name: str) -> ModeReport | None:

@@ -147,7 +147,7 @@ def _first_use(asked: TransferChoice, points: Sequence[SizePoint], cpu: Observed
 
 
 def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
-    """Show the rates over a link that nobody measured, and what a launch should cost there."""
+    """Show the rates over an unmeasured link, and what a launch should cost there."""
     readings = () if path.readings else predicted_rates(path)
     if not readings:
         return

@@ -1,4 +1,4 @@
-"""Progress of everybody in a room, and what is right: from guesses, answers and runs alone."""
+"""Progress of the participants of a room, and what is right: from guesses, answers and runs alone."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ STUCK_S = 180.0  # without an answer, of those that are here
 
 
 class State(StrEnum):
-    """How far somebody is with something."""
+    """Progress of a participant with something."""
 
     NOTHING = "nothing yet"
     BEGUN = "begun"  # guessed or measured, and not there
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far somebody is with something.
+    """Progress of a participant with something.
 
     Attributes:
         guess: what they guessed, for a reader; empty for nothing.
@@ -47,7 +47,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best run of somebody for a goal, and when they asked for it."""
+    """A participant's best run for a goal, and when they asked for it."""
 
     run: RoomRun
     judged: GoalScore
@@ -55,7 +55,7 @@ class Best:
 
 
 def standings(facts: RoomFacts, column: Column) -> Mapping[int, Standing]:
-    """Return how far everybody in a room is with one thing, by participant; who did nothing for it is not there."""
+    """Return the progress of a room with one thing, by participant; who did nothing for it is not there."""
     return dict(_of_goal(facts, column) if column.goal else _of_step(facts, column))
 
 
@@ -77,7 +77,7 @@ def latest_answers(facts: RoomFacts, column: Column) -> Mapping[int, Answer]:
 
 
 def _best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
-    """Return the best that everybody measured for a goal since it was set, by participant; None is the leaders'."""
+    """Return the best run for a goal since it was set, by participant; None is the leaders'."""
     found = dict[int | None, Best]()
     for run in facts.runs:
         judged = judge(column.goal, run.analysis) if column.goal else None

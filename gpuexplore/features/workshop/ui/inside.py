@@ -23,7 +23,7 @@ OVER = {
 
 
 def show_outside(room: Room, me: Participant | None) -> None:
-    """Show the door of a room to whoever is not in it."""
+    """Show the door of a room to a visitor who is not in it."""
     if me is not None:
         show_problem(InvalidInput("the leader of this room has removed you"))
         return
@@ -36,7 +36,7 @@ def show_outside(room: Room, me: Participant | None) -> None:
 
 
 def show_inside(room: Room) -> None:
-    """Show a room to somebody in it; it redraws itself."""
+    """Show a room to a participant; it redraws itself."""
     st.fragment(_draw, run_every=max(TICK_S, TICK_S * len(found.people_in(room)) / AT_ONCE))(room)
     with st.expander("Your name", icon=":material/badge:"):
         me = found.me_in(room)

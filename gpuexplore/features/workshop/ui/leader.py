@@ -1,4 +1,4 @@
-"""A room for its leader: its code, the current question, everybody's progress with an export, and its end."""
+"""A room for its leader: its code, the current question, all progress with an export, and its end."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime

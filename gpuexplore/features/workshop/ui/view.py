@@ -126,7 +126,7 @@ def _is_in(room: Room) -> bool:
 
 
 def _take_lead(room: Room) -> None:
-    """Let whoever comes by the leader's link lead; the key leaves the URL, which is shown on projectors."""
+    """Let a visitor by the leader's link lead; the key leaves the URL, which is shown on projectors."""
     key = link.parameters().get(LEAD)
     if key is None:
         return
