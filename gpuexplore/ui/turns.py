@@ -21,18 +21,18 @@ from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.session import live_supervisor
 
-FREE_S = 0.6  # CPU seconds that a visitor may owe and not wait
-ONE_S = 0.06  # forgiven in a second, so that one who never stops takes no more of a core than this,
-ALL_S = 0.2  # and all together no more than this
-LONGEST_S = 5.0  # no visitor waits longer
-MOST_DEBTORS = 5000
-STEP_S = 0.25
-MOST_DRAWN = 3  # pages at a time,
-CROWDED_S = 0.5  # without those that have taken so long
+FREE_CPU_S = 0.6  # CPU seconds that a visitor may owe and not wait
+VISITOR_CPU_SHARE = 0.06  # forgiven in a second, so that one who never stops takes no more of a core than this,
+TOTAL_CPU_SHARE = 0.2  # and all together no more than this
+MAX_WAIT_S = 5.0  # no visitor waits longer
+MAX_VISITORS = 5000
+POLL_S = 0.25
+MAX_PAGES = 3  # pages at a time,
+SLOW_PAGE_S = 0.5  # without those that have taken so long
 WORDS = ":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment"
 
 
-class Debts:
+class CpuDebts:
     """What each visitor owes, in CPU seconds; safe to use from several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,7 +44,7 @@ class Debts:
         """Return how many seconds a visitor has to wait before a page is drawn for them."""
         with self._lock:
             rate = self._forgive()
-            return min(max(self._owed.get(visitor, 0.0) - FREE_S, 0.0) / rate, LONGEST_S)
+            return min(max(self._owed.get(visitor, 0.0) - FREE_CPU_S, 0.0) / rate, MAX_WAIT_S)
 
     def add(self, visitor: str, cost_s: float) -> None:
         """Note the CPU seconds that drawing a page took."""
@@ -52,26 +52,26 @@ class Debts:
             self._forgive()
             self._owed[visitor] = self._owed.get(visitor, 0.0) + cost_s
             self._owed.move_to_end(visitor)
-            if len(self._owed) > MOST_DEBTORS:
+            if len(self._owed) > MAX_VISITORS:
                 self._owed.popitem(last=False)
 
     def _forgive(self) -> float:
         """Forgive what time has paid; return how much a second does for each who owes more than is free."""
         now_s, self._as_of_s, since_s = self._clock(), self._clock(), self._as_of_s
-        many = sum(owed > FREE_S for owed in self._owed.values())
-        rate = min(ONE_S, ALL_S / many) if many else ONE_S
+        many = sum(owed > FREE_CPU_S for owed in self._owed.values())
+        rate = min(VISITOR_CPU_SHARE, TOTAL_CPU_SHARE / many) if many else VISITOR_CPU_SHARE
         left = {visitor: owed - rate * (now_s - since_s) for visitor, owed in self._owed.items()}
         self._owed = OrderedDict((visitor, owed) for visitor, owed in left.items() if owed > 0)
         return rate
 
 
-class FewAtOnce:
+class PageLimit:
     """Pages that are drawn at a time: each thread more keeps those that answer requests from the interpreter for 5 ms.
 
     A page that takes long, as one that waits for a file to be read, lets another one begin after a while.
     """
 
-    def __init__(self, most: int = MOST_DRAWN, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MAX_PAGES, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock, self._lock = most, clock, Lock()
         self._began_s: dict[object, float] = {}
         self._waiting: deque[Event] = deque()  # each set when it may be its turn
@@ -100,8 +100,8 @@ class FewAtOnce:
         with self._lock:
             now_s = self._clock()
             since_s = sorted(now_s - began_s for began_s in self._began_s.values())
-            if len(since_s) >= self._most and since_s[self._most - 1] < CROWDED_S:
-                return CROWDED_S - since_s[self._most - 1]
+            if len(since_s) >= self._most and since_s[self._most - 1] < SLOW_PAGE_S:
+                return SLOW_PAGE_S - since_s[self._most - 1]
             self._began_s[mine] = now_s
             self._waiting.popleft()
             self._wake_next()
@@ -112,11 +112,12 @@ class FewAtOnce:
             self._waiting[0].set()
 
 
-DEBTS, FEW = Debts(), FewAtOnce()
+CPU_DEBTS = CpuDebts()
+PAGE_LIMIT = PageLimit()
 
 
 @contextmanager
-def drawn_in_turn() -> Iterator[None]:
+def page_drawn_in_turn() -> Iterator[None]:
     """Inside, a whole page is drawn; while something is measured, who drew much lately waits a moment before."""
     visitor, began_s = owner(), time.thread_time()
     if _is_measuring():
@@ -124,7 +125,7 @@ def drawn_in_turn() -> Iterator[None]:
     try:
         yield
     finally:
-        DEBTS.add(visitor, time.thread_time() - began_s)
+        CPU_DEBTS.add(visitor, time.thread_time() - began_s)
 
 
 def _is_measuring() -> bool:
@@ -137,21 +138,21 @@ def _is_measuring() -> bool:
 
 def _wait(visitor: str) -> None:
     """Wait, and say so; after a new choice meanwhile the earlier one is not drawn."""
-    left_s = DEBTS.wait_s(visitor)
+    left_s = CPU_DEBTS.wait_s(visitor)
     if left_s <= 0:
         return
     note = st.empty()
     while left_s > 0 and _is_measuring():
         note.caption(WORDS)
-        time.sleep(min(left_s, STEP_S))
-        left_s -= STEP_S
+        time.sleep(min(left_s, POLL_S))
+        left_s -= POLL_S
     note.empty()
 
 
-MOST_OF_ONE = 3  # pieces that wait for one visitor
-MOST = 40
-MOST_KEPT = 200
-SOON_S, LOOK_S = 0.2, 0.5
+MAX_PIECES_OF_VISITOR = 3  # pieces that wait for one visitor
+MAX_PIECES = 40
+MAX_KEPT = 200
+FIRST_POLL_S, QUEUE_POLL_S = 0.2, 0.5
 MEASURING = "A measurement goes on and has the CPU first: this goes on in its pauses"
 
 
@@ -222,10 +223,12 @@ class FairWorkQueue:
 
     def _check(self, visitor: str) -> None:
         waiting = self._in_order()
-        if sum(piece.visitor == visitor for piece in waiting) >= MOST_OF_ONE:
-            raise InvalidInput(f"{MOST_OF_ONE} pieces of work of yours wait already: try again when one is done")
-        if len(waiting) >= MOST:
-            raise InvalidInput(f"{MOST} pieces of work wait already on this server: try again in a minute")
+        if sum(piece.visitor == visitor for piece in waiting) >= MAX_PIECES_OF_VISITOR:
+            raise InvalidInput(
+                f"{MAX_PIECES_OF_VISITOR} pieces of work of yours wait already: try again when one is done"
+            )
+        if len(waiting) >= MAX_PIECES:
+            raise InvalidInput(f"{MAX_PIECES} pieces of work wait already on this server: try again in a minute")
 
     def _work(self) -> None:
         """Do what waits, and end when nothing does."""
@@ -248,9 +251,9 @@ class FairWorkQueue:
 
     def _forget_old(self) -> None:
         done = [key for key, piece in self._pieces.items() if piece.done.done()]
-        for key in done[:-MOST_KEPT]:
+        for key in done[:-MAX_KEPT]:
             del self._pieces[key]
-        while len(self._served) > MOST_KEPT:
+        while len(self._served) > MAX_KEPT:
             self._served.popitem(last=False)
 
 
@@ -271,9 +274,9 @@ def run_queued(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
     piece = WORK_QUEUE.ask(key, work, owner())
     try:
         with st.spinner(f"{doing} …"):
-            if not _is_done(piece, SOON_S):
+            if not _is_done(piece, FIRST_POLL_S):
                 note = st.empty()
-                while not _is_done(piece, LOOK_S):
+                while not _is_done(piece, QUEUE_POLL_S):
                     note.caption(f":material/hourglass_top: {_words(piece)}")  # which ends the script of who has gone
                 note.empty()
         return piece.done.result()

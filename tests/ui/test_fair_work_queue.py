@@ -67,8 +67,8 @@ def test_what_nobody_waits_for_any_more_is_not_begun(busy):
 
 def test_one_visitor_may_not_fill_it_nor_all_together(busy, monkeypatch):
     made, held = busy
-    monkeypatch.setattr(turns, "MOST", 4)
-    for number in range(turns.MOST_OF_ONE):
+    monkeypatch.setattr(turns, "MAX_PIECES", 4)
+    for number in range(turns.MAX_PIECES_OF_VISITOR):
         made.ask(number, held.named(number), "A")
 
     with pytest.raises(InvalidInput, match="3 pieces of work of yours wait already"):

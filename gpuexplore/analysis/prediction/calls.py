@@ -62,7 +62,8 @@ class Conditions:
 
 
 USUAL = Conditions()
-ROTATING, ROTATING_SETS = "weights of 6 layers in turn", 6
+ROTATING = "weights of 6 layers in turn"
+ROTATING_SETS = 6
 QUANTISING = "includes quantising the activations"
 
 

@@ -29,7 +29,8 @@ UNPICKED = 0.82  # opacity of points
 MANY = 8  # ticks
 DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
 LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what fits a phone
-NARROW, LONG_NAME = 420, 17  # pixels of a phone, and characters of two names that fit side by side there
+NARROW = 420  # pixels of a phone
+LONG_NAME = 17  # characters of two names that fit side by side there
 POINT_TOOLTIPS = {
     "gpu": "GPU",
     "case": "Case",

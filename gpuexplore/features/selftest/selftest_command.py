@@ -51,7 +51,8 @@ NO_GPU = (
     "`--gpus all`; docs/gpu.md says which driver."
 )
 STAND_IN = ""  # what stands in for the device; tests have one
-CLEAR_LINE, MAX_SHOWN = "\r\033[K", 100
+CLEAR_LINE = "\r\033[K"
+MAX_SHOWN = 100
 NUMBA_SIMULATOR = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
 
 

@@ -13,7 +13,8 @@ from gpuexplore.features.trace.analysis import TraceRow, TraceTable
 
 MOST_BARS = 12  # the others are one bar
 OTHERS, OF_NO_KIND = "all others", "other"
-BAR_HEIGHT, AROUND = 26, 120  # pixels: of a bar with its gap, and of axis and legend
+BAR_HEIGHT = 26  # pixels, with its gap
+AROUND = 120  # pixels of axis and legend
 NAME_WIDTH = 260  # pixels of an operation's name
 MARGIN = 1.15  # right of the longest bar, for its label
 

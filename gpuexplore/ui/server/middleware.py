@@ -40,7 +40,7 @@ FOREIGN_PAGE = (
     "header Host, or start the app with --behind-proxy and the proxy's name.\n"
 )
 UPLOAD = re.compile(r"/_stcore/upload_file/([^/]{1,100})/([^/]{1,100})$")
-MOST_BYTES, MOST_BYTES_IN_ALL = 20_000_000, 150_000_000  # of one page, of all
+MAX_UPLOAD_BYTES_OF_PAGE, MAX_UPLOAD_BYTES = 20_000_000, 150_000_000  # of one page, of all
 TOO_MUCH = "Uploads of one page may hold 20 MB, of all pages 150 MB: remove one first, or try again later.\n"
 NO_LENGTH = "An upload needs a Content-Length header with its bytes.\n"
 INVALID_FRAME = 1007  # RFC 6455, 7.4.1
@@ -198,7 +198,10 @@ def bound_uploads(app: ASGIApp) -> ASGIApp:
                 del kept[other]
         others = [(page, length) for (page, file), length in kept.items() if (page, file) != name]
         of_page = sum(length for page, length in others if page == name[0])
-        return of_page + more <= MOST_BYTES and sum(length for _, length in others) + more <= MOST_BYTES_IN_ALL
+        return (
+            of_page + more <= MAX_UPLOAD_BYTES_OF_PAGE
+            and sum(length for _, length in others) + more <= MAX_UPLOAD_BYTES
+        )
 
     async def taking(scope: Scope, receive: Receive, send: Send) -> None:
         upload = UPLOAD.search(scope["path"]) if scope["type"] == "http" and scope["method"] == "PUT" else None

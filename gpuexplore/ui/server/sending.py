@@ -24,9 +24,10 @@ from gpuexplore.store.room_tasks import owner_of_sender, sent_by, sent_to
 from gpuexplore.ui.session import store
 
 FILE = "report.json"  # as which what is sent is read: an exported run
-MOST_BYTES, LONGEST_S = 4_000_000, 30.0  # of one run, and until it has arrived
-MOST_RESULTS = 1000  # of one participant
-MOST_RESULTS_IN_ROOM = 20_000
+MAX_RUN_BYTES = 4_000_000
+UPLOAD_TIMEOUT_S = 30.0
+MAX_RESULTS_OF_PARTICIPANT = 1000
+MAX_RESULTS_OF_ROOM = 20_000
 SECRET = re.compile("[A-Za-z0-9_-]{24,64}")
 _TAKEN = asyncio.Semaphore(4)  # of the others nothing is in memory yet but what the network buffers
 _READERS = ThreadPoolExecutor(2, "sent-runs")  # health and pages have the other threads, however much is sent
@@ -58,21 +59,21 @@ async def take_run(request: Request) -> JSONResponse:
 async def _body(request: Request) -> bytes:
     """Return what was sent, reading no more than it may be, whatever its header says."""
     too_large = HTTPException(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a run may be {MOST_BYTES:,} bytes: measure fewer points at a time"
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a run may be {MAX_RUN_BYTES:,} bytes: measure fewer points at a time"
     )
     length = request.headers.get("content-length", "0")
-    if length.isdecimal() and int(length[:20]) > MOST_BYTES:
+    if length.isdecimal() and int(length[:20]) > MAX_RUN_BYTES:
         raise too_large
     parts, length_bytes = list[bytes](), 0
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(UPLOAD_TIMEOUT_S):
             async for part in request.stream():
                 parts.append(part)
                 length_bytes += len(part)
-                if length_bytes > MOST_BYTES:
+                if length_bytes > MAX_RUN_BYTES:
                     raise too_large
     except TimeoutError as error:
-        late = f"the run did not arrive within {LONGEST_S:g} s"
+        late = f"the run did not arrive within {UPLOAD_TIMEOUT_S:g} s"
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, late) from error
     return b"".join(parts)
 
@@ -150,8 +151,8 @@ def _participant(room: Room, owner: str, typed: str) -> Participant:
 
 def _check_space(room: Room, owner: str, more: int) -> None:
     for count, most, whose in (
-        (sent_by(store(), owner), MOST_RESULTS, "of yours"),
-        (sent_to(store(), room), MOST_RESULTS_IN_ROOM, "of this room"),
+        (sent_by(store(), owner), MAX_RESULTS_OF_PARTICIPANT, "of yours"),
+        (sent_to(store(), room), MAX_RESULTS_OF_ROOM, "of this room"),
     ):
         if count + more > most:
             raise HTTPException(

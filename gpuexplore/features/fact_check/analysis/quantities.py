@@ -17,7 +17,8 @@ from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.operations import operation_named
 
 FLOP_PER_FMA = 2
-SEED, ROWS = 1, 100  # of a product that is as long in its sums as the notebook's, and smaller
+SEED = 1
+ROWS = 100  # of a product that is as long in its sums as the notebook's, and smaller
 Value = Interval | str
 Origin = Literal["own", "here"]
 
