@@ -12,7 +12,6 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN, format_interval, format_ratio, format_seconds, in_one_unit
 
 INCONCLUSIVE = "cannot be told"
-EMPHASIZED = ("slower", "broken")
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
 HEADING = ("case", "before", "after", "ratio", "95 % interval", "")
 
@@ -89,7 +88,7 @@ def _named(case: Case) -> str:
 
 def _case_line(row: tuple[str, ...]) -> str:
     *figures, told = row
-    return _line([*map(_cell, figures), f"**{told}**" if told in EMPHASIZED else told])
+    return _line([*map(_cell, figures), f"**{told}**" if told in ("slower", "broken") else told])
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -53,7 +53,6 @@ DiagnosisKind = Literal[
     "drifted",
     "noisy",
 ]
-FASTER = Words(below="slower", above="faster", question="which is faster")
 Severity = Literal["explains", "doubt", "wrong"]
 
 
@@ -150,7 +149,7 @@ class Speedup:
     @property
     def verdict(self) -> Verdict:
         """Whether it can be called faster, or slower."""
-        return compare(self.estimate, 1.0, words=FASTER)
+        return compare(self.estimate, 1.0, words=Words(below="slower", above="faster", question="which is faster"))
 
 
 @dataclass(frozen=True, slots=True)

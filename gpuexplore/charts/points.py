@@ -55,7 +55,6 @@ TOOLTIPS = {
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
 BEYOND = 3.0  # a longer bar leaves the chart: else one uncertain point would press all others together
 BRIEF = ("case", "shape", "time", "interval")
-OF_ONE_UNIT = ("time", "interval", "rate", "traffic")
 NAMES = ("series", "origin", "condition", "hollow", "implementation", "dtype", "size")
 COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
@@ -87,7 +86,7 @@ def _words(analysis: RunAnalysis) -> pd.DataFrame:
         for analyzed, measurement in _measured(analysis)
     ]
     found = pd.DataFrame(rows, columns=[*NAMES, "order", "case", *said])
-    measured = [name for name in OF_ONE_UNIT if name in found]
+    measured = [name for name in ("time", "interval", "rate", "traffic") if name in found]
     if rows:
         found[measured] = in_one_unit(found[measured].to_numpy().tolist())
     return found

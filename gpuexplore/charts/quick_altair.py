@@ -20,7 +20,6 @@ except ImportError:  # another path in another version: charts are made as Altai
     schemapi = channels = None
 
 PLAIN = (str, int, float, bool, type(None))
-UNNAMED = "view"
 
 
 @contextmanager
@@ -64,7 +63,7 @@ def _as_dict(found: Any, *context: Any, **more: Any) -> Any:
 
 def _view_name(chart: alt.Chart) -> str:
     """Return the name of a layer, to which Altair appends its index: without parameters it is not needed."""
-    return UNNAMED if chart._kwds.get("params", alt.Undefined) is alt.Undefined else _compute_hash(chart)
+    return "view" if chart._kwds.get("params", alt.Undefined) is alt.Undefined else _compute_hash(chart)
 
 
 def unchecked() -> Any:

@@ -52,7 +52,6 @@ RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
 SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[index % len(POINTS)] for index in range(len(FORMATS))])
 ORIGINS = [origin.label for origin in (Origin.LIVE, Origin.RECORDED, Origin.PUBLISHED)]
 SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[POINT_SIZE] * len(ORIGINS))
-SCALE_OF_BASES = alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]])
 # The angle of a slope of 1 depends on the pixels a decade takes, so the browser has to work it out.
 NARROW = "width < 400"  # a phone: labels without figures, which the axis and the tooltip give
 ANGLE = "-atan2(height / {rate_decades}, width / {intensity_decades}) * 180 / PI"
@@ -115,7 +114,7 @@ def _roof_lines(roofs: Sequence[Roof], seen: RooflineWindow, dtypes: Sequence[st
     slopes, flats = sloped_roofs(roofs, seen), flat_roofs(roofs, seen)
     dash = alt.StrokeDash(
         "basis:N",
-        scale=SCALE_OF_BASES,
+        scale=alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]]),
         legend=_legend([*slopes["basis"], *flats["basis"]], BASES, "bottom", symbolSize=700, symbolStrokeWidth=2),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in ROOF_TOOLTIPS.items()]

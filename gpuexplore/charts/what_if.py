@@ -23,10 +23,8 @@ from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 
 ROW_HEIGHT = 46
 AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to fit a label above each mark
-SCATTER_HEIGHT = 330
 DEVICE_ROW_HEIGHT = 17  # of one format of one device
 POINT_SIZE = 90
-LABEL_ABOVE = -13
 COLUMNS = (
     "row",
     "dtype",
@@ -122,7 +120,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     chart: alt.LayerChart = alt.LayerChart(
         layer=layers,
         width="container",
-        height=SCATTER_HEIGHT,
+        height=330,
         description=_describe_trade_off(frame, unbeaten, baseline),
     )
     return chart
@@ -180,7 +178,7 @@ def _listed(
     known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     marks = _bars(known) if bars else _points(known)
-    words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
+    words = alt.Chart(frame).mark_text(align="right", dy=-13, dx=-2, color=NEUTRAL, fontSize=12.5)
     labels = words.encode(y=y, x=x_value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     chart: alt.LayerChart = alt.LayerChart(

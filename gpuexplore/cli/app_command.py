@@ -21,7 +21,6 @@ from gpuexplore.operations.of_users import FORMS, add_file, own_names
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
 HIGHEST_PORT = 65_535
-EVERY_ADDRESS = ("0.0.0.0", "::", "")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SIGNALLED = 128  # and the number of the signal, as a shell has it
 
@@ -63,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
             environment[ALLOWED_HOSTS] = f"{own},{proxy}"
     if not environment.get(LEADER_KEY):
         environment[LEADER_KEY] = secrets.token_urlsafe(18)
-        host = "127.0.0.1" if arguments.address in EVERY_ADDRESS else arguments.address
+        host = "127.0.0.1" if arguments.address in ("0.0.0.0", "::", "") else arguments.address
         link = f"http://{host}:{arguments.port}/lessons?key={environment[LEADER_KEY]}"
         say(f"gpuexplore: the instructor's view of lessons, for you alone: {link}")
     command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]

@@ -16,8 +16,6 @@ from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store.backup import Contents, back_up
 from gpuexplore.store.database import URL_VARIABLE, because, database_url
 
-INSTEAD = "pg_dump --format=custom --file={file}"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `backup`."""
@@ -27,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Copy the database and one's own lessons, and say what is in the copy."""
-    database = database_file(INSTEAD.format(file=arguments.file))
+    database = database_file(f"pg_dump --format=custom --file={arguments.file}")
     own = sorted(lessons_directory().glob("*.md")) if lessons_directory().is_dir() else ()
     contents = back_up(database, arguments.file, {path.name: path.read_bytes() for path in own})
     if arguments.json:

@@ -11,8 +11,6 @@ from gpuexplore.cli.output import print_json
 from gpuexplore.devices import lessons_directory
 from gpuexplore.store.backup import contents_of, files_of, restore
 
-INSTEAD = "pg_restore --clean --if-exists --single-transaction {file}"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `restore`."""
@@ -36,7 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _restore(arguments: argparse.Namespace) -> int:
-    database = database_file(INSTEAD.format(file=arguments.file))
+    database = database_file(f"pg_restore --clean --if-exists --single-transaction {arguments.file}")
     contents, files = contents_of(arguments.file), files_of(arguments.file)
     check_unsupervised()
     moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"

@@ -8,7 +8,6 @@ from gpuexplore.core.typed_text import check_characters
 
 LONGEST_TITLE = 120  # characters
 LONGEST_NOTE = 2000
-LONGEST_TAG = 30
 MOST_TAGS = 10
 
 
@@ -53,7 +52,7 @@ def checked_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
         InvalidInput: too many, or one is too long or of characters that cannot be shown.
     """
     words = tags.split(",") if isinstance(tags, str) else list(tags)
-    found = sorted({" ".join(_checked("tag", word, LONGEST_TAG).lower().split()) for word in words} - {""})
+    found = sorted({" ".join(_checked("tag", word, 30).lower().split()) for word in words} - {""})
     if len(found) > MOST_TAGS:
         raise InvalidInput.of("tags", f"{len(found)} of them", f"at most {MOST_TAGS}")
     if commas := [tag for tag in found if "," in tag]:

@@ -13,8 +13,6 @@ from typing import Any
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices.accelerators import Accelerator, read_table
 
-TEXTS = ("compute_capability", "source_url")
-
 
 @dataclass(frozen=True, slots=True)
 class ComputeCapability:
@@ -66,7 +64,9 @@ class ComputeCapability:
 
 
 def _capability(row: Mapping[str, str]) -> ComputeCapability:
-    values: dict[str, Any] = {name: text if name in TEXTS else int(text) for name, text in row.items()}
+    values: dict[str, Any] = {
+        name: text if name in ("compute_capability", "source_url") else int(text) for name, text in row.items()
+    }
     return ComputeCapability(**values)
 
 

@@ -28,8 +28,6 @@ FIELDS = (
     *("uuid", "name", "memory.total", "compute_cap", "clocks.max.sm", "clocks.max.memory", "driver_version"),
     *("pci.device_id", "enforced.power.limit"),
 )
-TIMEOUT_S = 10.0
-NO_CEILING = "Peaks are unknown until they are measured: a CPU's clock under load is in no table."
 
 
 def _query_gpus() -> str:
@@ -39,7 +37,7 @@ def _query_gpus() -> str:
         return ""
     arguments = [command, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=10.0, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
@@ -118,7 +116,11 @@ def _cpu_with_ceiling() -> Device:
     """Return the CPU with the ceilings measured earlier for one thread per core, if there are any."""
     cpu = cpu_device()
     ceiling = load_ceiling(cpu, cpu.cores or 1)
-    return with_ceiling(cpu, ceiling) if ceiling else _with_notes(cpu, (NO_CEILING,))
+    return (
+        with_ceiling(cpu, ceiling)
+        if ceiling
+        else _with_notes(cpu, ("Peaks are unknown until they are measured: a CPU's clock under load is in no table.",))
+    )
 
 
 def device_named(device_id: str, devices: Iterable[Device]) -> Device:

@@ -18,7 +18,6 @@ from gpuexplore.devices.accelerators import (
     rows_named,
 )
 
-MOST_NEAR = 5
 _OF_ANY = frozenset({"gpu", "gpus", "card", "graphics", "accelerator", "generation", "edition", "tensor", "core"})
 _BRANDS = frozenset({"tesla", "quadro", "geforce", "gtx", "rtx", "instinct", "radeon", "dgx", "hgx"})  # of others too
 
@@ -84,7 +83,7 @@ def _near_rows(query: str) -> tuple[Accelerator, ...]:
         return tuple({row.architecture: row for row in reversed(ambiguous)}.values())[::-1]
     words = _words(query) - _BRANDS
     found = _numbered_nearly(query) or [*_beginning(words), *_sharing(words)]
-    return tuple(dict.fromkeys(found or _sharing(_close(words))))[:MOST_NEAR]
+    return tuple(dict.fromkeys(found or _sharing(_close(words))))[:5]
 
 
 def near_names(query: str, among: Collection[str] | None = None) -> str:

@@ -11,7 +11,6 @@ from gpuexplore.core.units import read_whole
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80
 LONGEST_MESSAGE, LONGEST_LINK = 280, 2000
-WEIGHTS = range(1, 101)
 HOURS = range(1, 7 * 24 + 1)  # that a room may be open
 _INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")  # categories of Unicode
 
@@ -99,7 +98,7 @@ def read_weight(text: str) -> int:
     Raises:
         InvalidInput: no whole number, or out of range.
     """
-    return _whole("weight", text, WEIGHTS)
+    return _whole("weight", text, range(1, 101))
 
 
 def _whole(what: str, text: str, accepted: range) -> int:

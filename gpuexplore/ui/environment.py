@@ -14,20 +14,17 @@ from gpuexplore.jobs.server_settings import (
     listed,
 )
 
-ADMINS = "GPUEXPLORE_ADMINS"
 LEADERS = "GPUEXPLORE_LEADERS"
 MEMBERS = "GPUEXPLORE_MEMBERS"
 # Set by Hugging Face: the name that a Space has, whose page shows it in a frame
 # (https://huggingface.co/docs/hub/spaces-overview#helper-environment-variables)
 SPACE_HOST = "SPACE_HOST"
-SPACES = "https://huggingface.co"
 ANY_HOST = "*"
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def admins() -> frozenset[str]:
     """Return the names of the accounts that may change and cancel all runs, in small letters."""
-    return frozenset(name.casefold() for name in listed(ADMINS))
+    return frozenset(name.casefold() for name in listed("GPUEXPLORE_ADMINS"))
 
 
 def leaders() -> frozenset[str]:
@@ -56,11 +53,18 @@ def allowed_hosts() -> tuple[str, ...]:
 
     A Space of Hugging Face answers to its own as well.
     """
-    own = (*LOCAL_HOSTS, socket.gethostname(), get_option("server.address"), get_option("browser.serverAddress"))
+    own = (
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        socket.gethostname(),
+        get_option("server.address"),
+        get_option("browser.serverAddress"),
+    )
     names = (*(listed(ALLOWED_HOSTS) or own), *listed(SPACE_HOST))
     return tuple(dict.fromkeys(name.casefold() for name in names if name))
 
 
 def framed_by() -> tuple[str, ...]:
     """Return the origins whose pages may show the app in a frame; by default only its own may, and those of Spaces."""
-    return (*listed(FRAMED_BY), *((SPACES,) if listed(SPACE_HOST) else ()))
+    return (*listed(FRAMED_BY), *(("https://huggingface.co",) if listed(SPACE_HOST) else ()))

@@ -27,8 +27,6 @@ from gpuexplore.ui.url_widgets import show_problem
 
 STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
 
-TICK_S = 2.0
-MOST_WAITING = 100
 LOOKS = 3  # for so many a look at the queue counts, for all visitors
 YOURS, LEADER = "yours", "a room's leader"
 HELD = {
@@ -36,7 +34,6 @@ HELD = {
     HoldKind.DRAINED: "What is measured there ends; runs that ask for it wait.",
     HoldKind.RESERVED: "Runs of others that ask for it wait.",
 }
-UNKNOWN_START = "no host that is alive has its devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ LOOK: Shared[_Queue] = Shared(1)
 
 def show_queue() -> None:
     """Show the queue; it redraws itself, for runs may be queued at any moment."""
-    st.fragment(_draw, run_every=TICK_S)()
+    st.fragment(_draw, run_every=2.0)()
 
 
 def _draw() -> None:
@@ -83,7 +80,7 @@ def _look() -> _Queue:
     return _Queue(
         found.running(),
         found.running_activities(),
-        found.waiting(MOST_WAITING),
+        found.waiting(100),
         found.queue_length(),
         found.supervisors(),
         found.held_back(),
@@ -174,7 +171,7 @@ def _start(run: WaitingRun) -> str:
     if run.held:
         return plain(run.held)
     if run.expected_start_s is None:
-        return UNKNOWN_START
+        return "no host that is alive has its devices"
     if run.expected_start_s < 1:
         return "expected to start now"
     return f"expected to start in about {format_whole_seconds(run.expected_start_s)}"

@@ -99,8 +99,6 @@ LEFT = "roofline.left"  # the session's key of the run that was opened, and of t
 READING = (
     "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
 )
-POINT_UNITS = {"Rate": "FLOP/s", "Of its roof": "%", "Intensity": "FLOP/byte", "Time": "s"}
-ROOF_UNITS = {"Compute": "FLOP/s", "Bandwidth": "B/s"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,7 +268,7 @@ def _show_points(view: RooflineView) -> None:
                 _point(point) for point in sorted(view.points, key=lambda point: point.fraction or 0.0, reverse=True)
             ],
             view,
-            POINT_UNITS,
+            {"Rate": "FLOP/s", "Of its roof": "%", "Intensity": "FLOP/byte", "Time": "s"},
             alt=f"Table of {count} points with intensity, rate and share of the roof above",
             config={"Of its roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
         )
@@ -298,7 +296,7 @@ def _show_roofs(view: RooflineView) -> None:
         show_table(
             lambda: [_roof(roof) for roof in view.roofs],
             view,
-            ROOF_UNITS,
+            {"Compute": "FLOP/s", "Bandwidth": "B/s"},
             alt=f"Table of {count} roofs with rate, kind and source",
         )
 

@@ -30,7 +30,6 @@ from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 
-MOST_RECENT = 5
 LONGEST = 34  # characters that fit the sidebar
 RECENT_LOOKS = 5
 OWN: Shared[Sequence[ListedRun]] = Shared(1000)
@@ -209,7 +208,7 @@ def _recent_runs() -> Sequence[ListedRun]:
     """Return the visitor's newest runs; none while the database is away."""
     name = owner()
     try:
-        return OWN.get((name, moment(RECENT_LOOKS)), lambda: store().listed(Wanted(owner=name), limit=MOST_RECENT))
+        return OWN.get((name, moment(RECENT_LOOKS)), lambda: store().listed(Wanted(owner=name), limit=5))
     except StoreUnavailable:
         return ()
 

@@ -24,7 +24,6 @@ from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
 
-IMPORT_KEY = "runs.import"
 TAKEN = "runs.imported"  # the session's key of the files that were taken, by Streamlit's id
 IMPORT_HELP = (
     "What Export wrote as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown as "
@@ -297,7 +296,7 @@ def _offer_import() -> None:
             "Files",
             type=[suffix.removeprefix(".") for suffix in (*SUFFIXES, GZIPPED)],
             accept_multiple_files=True,
-            key=IMPORT_KEY,
+            key="runs.import",
             help=IMPORT_HELP,
         )
         taken: dict[str, str] = st.session_state.setdefault(TAKEN, {})

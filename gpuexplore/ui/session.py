@@ -41,7 +41,6 @@ DEVICES: Shared[tuple[Device, ...]] = Shared(1)
 NEWEST: Shared[int] = Shared(1)
 OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
 OWN_LOOKS = 10
-TROUBLE_S = 3.0
 _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
 
@@ -82,7 +81,7 @@ def _trouble_with(attempt: Callable[[], None]) -> StoreUnavailable | None:
     try:
         attempt()
     except StoreUnavailable as error:
-        _TROUBLES[:] = [(time.monotonic() + TROUBLE_S, error)]
+        _TROUBLES[:] = [(time.monotonic() + 3.0, error)]
         return error
     return None
 

@@ -29,7 +29,6 @@ MAX_VISITORS = 5000
 POLL_S = 0.25
 MAX_PAGES = 3  # pages at a time,
 SLOW_PAGE_S = 0.5  # without those that have taken so long
-WORDS = ":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment"
 
 
 class CpuDebts:
@@ -143,7 +142,7 @@ def _wait(visitor: str) -> None:
         return
     note = st.empty()
     while left_s > 0 and _is_measuring():
-        note.caption(WORDS)
+        note.caption(":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment")
         time.sleep(min(left_s, POLL_S))
         left_s -= POLL_S
     note.empty()

@@ -23,7 +23,6 @@ from gpuexplore.ui.markdown import plain
 LONGEST_LIST = 40  # of accepted names in a message
 ON, OFF = "yes", ""  # of a switch
 MOST_PROBLEMS = 5  # of one control
-SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
 
 
 def select(
@@ -160,7 +159,12 @@ def device(devices: Sequence[Device], label: str = "On") -> Device:
 
 def shape(default: str) -> str:
     """Draw the field of a shape."""
-    return text("Shape", "shape", default, help=SHAPE_HELP)
+    return text(
+        "Shape",
+        "shape",
+        default,
+        help="A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset.",
+    )
 
 
 def forget(*names: str) -> None:

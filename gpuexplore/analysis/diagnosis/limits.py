@@ -33,7 +33,6 @@ FAR_FROM_A_LIMIT = 0.25
 SHORT_CALL_S = 1e-4  # of several threads: starting and joining them takes microseconds
 VISIBLY_BELOW = 0.99
 MORE_BY_THREADS = 1.2  # times what one core reaches: less is no reason to write a parallel program
-FEWER_BYTES = "several steps in one pass would help, which move fewer bytes"
 ONE_CORE = "what one core can do"
 
 
@@ -227,7 +226,11 @@ def _fewer_bytes(analyzed: AnalyzedResult) -> str:
     device, whole = analyzed.device, MORE_BY_THREADS
     if device and device.bandwidth and device.one_thread and device.one_thread.bandwidth and analyzed.bound == "memory":
         whole = device.bandwidth.bytes_per_s / device.one_thread.bandwidth.bytes_per_s
-    return _by_threads(analyzed, whole) or narrower_dtype(analyzed) or FEWER_BYTES
+    return (
+        _by_threads(analyzed, whole)
+        or narrower_dtype(analyzed)
+        or "several steps in one pass would help, which move fewer bytes"
+    )
 
 
 def _peak_label(analyzed: AnalyzedResult) -> str:

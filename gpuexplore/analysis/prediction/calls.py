@@ -62,9 +62,7 @@ class Conditions:
 
 
 USUAL = Conditions()
-ROTATING = "weights of 6 layers in turn"
 ROTATING_SETS = 6
-QUANTISING = "includes quantising the activations"
 
 
 def conditions_of(measured: PublishedMeasurement) -> Conditions:
@@ -72,8 +70,8 @@ def conditions_of(measured: PublishedMeasurement) -> Conditions:
     timing, text = measured.timing, measured.conditions
     return Conditions(
         CALLS_OF_TIMING[timing],
-        weight_sets=ROTATING_SETS if ROTATING in text else 1,
-        quantises=QUANTISING in text,
+        weight_sets=ROTATING_SETS if "weights of 6 layers in turn" in text else 1,
+        quantises="includes quantising the activations" in text,
         source="" if timing in CALLS else timing,
     )
 

@@ -24,7 +24,6 @@ from gpuexplore.operations.first_visit import first_kernels
 START_S = 1.2  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for
 CEILING_S = 3.0  # the peaks of a CPU that was never measured
-COMPILED_BY = "numba"
 COMPILE_PRODUCT_S = 2.0  # of a kernel of products that was never run here, in one dtype,
 COMPILE_OTHER_S = 0.5  # and of any other
 USED_OF_MORE = 0.4  # of a budget beyond the default: medians are known by then, mostly
@@ -190,7 +189,7 @@ def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], compiled: S
     return sum(
         COMPILE_PRODUCT_S if operations[name].products else COMPILE_OTHER_S
         for name, implementation, _ in lacking - compiled
-        if operations[name].implementation_named(implementation).backend.startswith(COMPILED_BY)
+        if operations[name].implementation_named(implementation).backend.startswith("numba")
     )
 
 

@@ -22,7 +22,6 @@ from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.core.once import once
 from gpuexplore.operations import operation_named
 
-REFERENCE = "fp64"
 EXPONENTS = range(-40, 6)  # normal numbers below 2**-40 or above 2**6 do not count
 PERTURBATION = 1e-6  # small against 1, large against fp64
 SEED = 20
@@ -59,7 +58,7 @@ def error_amplification(operation: str) -> float:
 
 def input_error(operation: str, dtype: DType) -> float:
     """Return the relative error of the output that comes from rounding the inputs to `dtype`."""
-    exact = dtype.significand_bits >= format_named(REFERENCE).significand_bits
+    exact = dtype.significand_bits >= format_named("fp64").significand_bits
     return 0.0 if exact else error_amplification(operation) * rounding(dtype)
 
 

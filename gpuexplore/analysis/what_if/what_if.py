@@ -37,7 +37,6 @@ from gpuexplore.devices import row_of
 from gpuexplore.devices.identity import same_device
 
 SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
-SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +237,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         error=error,
         error_origin=error_origin,
         energy_j=spent_s * row.power_w if spent_s and row and row.power_w else None,
-        cost=spent_s / SECONDS_PER_HOUR * price if spent_s and price is not None else None,
+        cost=spent_s / 3600 * price if spent_s and price is not None else None,
         calls=kinds.pop() if len(kinds) == 1 else None,
         notes=(*_notes(parts, dtype), *(() if entered_s else _other_calls(parts, known.calls))),
         impossible=impossible,

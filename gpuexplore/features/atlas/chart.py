@@ -259,10 +259,6 @@ def _symbols(count: int) -> list[str]:
     return [order[index % len(order)] for index in range(count)]
 
 
-POINT_COLUMNS = ("id", "series", "work", "value", *POINT_TOOLTIPS)
-LINE_COLUMNS = ("series", "work", "value", "low", "high", *LINE_TOOLTIPS)
-
-
 def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> pd.DataFrame:
     names = {(each.spec_key, each.dtype): each.name for each in series}
     rows = [
@@ -283,14 +279,14 @@ def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: S
         for point in points
         if (value := SHOWN[show].at_point(point)) is not None
     ]
-    return pd.DataFrame(rows, columns=list(POINT_COLUMNS))
+    return pd.DataFrame(rows, columns=["id", "series", "work", "value", *POINT_TOOLTIPS])
 
 
 def _lines(series: Sequence[AtlasSeries], show: Show) -> pd.DataFrame:
     rows = [
         row for each in series for point in each.line if (row := _line_row(each, point, SHOWN[show].of)) is not None
     ]
-    return pd.DataFrame(rows, columns=list(LINE_COLUMNS))
+    return pd.DataFrame(rows, columns=["series", "work", "value", "low", "high", *LINE_TOOLTIPS])
 
 
 def _line_row(

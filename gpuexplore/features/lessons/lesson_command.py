@@ -31,15 +31,11 @@ from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-TEMPLATE = FOLDER / "sheet.html.jinja"
-STYLE = FOLDER / "sheet.css"
-
-ACTIONS = ("list", "check", "run", "print")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `lesson`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar=", ".join(ACTIONS))
+    actions = parser.add_subparsers(dest="action", required=True, metavar=", ".join(("list", "check", "run", "print")))
     listing = actions.add_parser("list", help="every lesson, and the files that are none")
     check = actions.add_parser("check", help="whether a file is a lesson: file and line of what is wrong")
     check.add_argument("file", type=Path, metavar="FILE")
@@ -210,11 +206,11 @@ def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") 
     """
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     environment.filters |= {"markdown": _markdown, "with_colon": with_colon}
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    return environment.from_string((FOLDER / "sheet.html.jinja").read_text(encoding="utf-8")).render(
         lesson=lesson,
         answered={judged.step.letter: judged for judged in answered},
         where=where,
-        style=Markup(STYLE.read_text(encoding="utf-8")),
+        style=Markup((FOLDER / "sheet.css").read_text(encoding="utf-8")),
         always=(CANNOT_TELL, NO_IDEA),
         mistake_named=mistake_named,
     )

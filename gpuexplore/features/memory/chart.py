@@ -13,7 +13,6 @@ from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
 
-HEIGHT = 360
 MOST_MOMENTS = 240  # more would be narrower than a pixel
 STEP_SHARE = 1 / 25  # of the width, for the optimizer's step
 IN_SIGHT = (0.25, 2.0)  # times the peak: a memory beyond that would flatten the chart, one below is lost in the bars
@@ -64,7 +63,7 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
         *_peak(memory, points, edges),
     ]
     description = _describe_memory(memory, capacities)
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
+    return alt.LayerChart(layer=layers, width="container", height=360, description=description)
 
 
 def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:

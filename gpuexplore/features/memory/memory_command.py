@@ -47,7 +47,6 @@ NOT_OF_A_MODULE = (
     "cache_dtype",
     "reserve",
 )
-FITS = {True: "yes", False: "no", None: UNKNOWN}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -196,7 +195,12 @@ def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
 
 def _columns(fit: Fit) -> tuple[str, ...]:
     largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
-    return (fit.gpu.name, format_gigabytes(fit.gpu.memory_bytes), FITS[fit.fits], largest)
+    return (
+        fit.gpu.name,
+        format_gigabytes(fit.gpu.memory_bytes),
+        {True: "yes", False: "no", None: UNKNOWN}[fit.fits],
+        largest,
+    )
 
 
 # The memory of a model as `gpuexplore memory --json` prints it.

@@ -30,7 +30,6 @@ TEXTS = (
     "quantity",
 )
 FOUND = {True: "given away", False: "not given away", None: "undecided"}
-NO_SIGN = "nothing gives it away"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +102,7 @@ def _print(mistake: Mistake, observation: MistakeObservation) -> None:
         verdict = difference(observation)
         shown = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
         print(f"\nthe wrong value over the right one: {shown}")
-    found = FOUND[observation.detection.found] if mistake.gives_away else NO_SIGN
+    found = FOUND[observation.detection.found] if mistake.gives_away else "nothing gives it away"
     print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):
         if text:

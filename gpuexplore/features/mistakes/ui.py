@@ -23,9 +23,7 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
 
 NAME = "name"
-WITHIN = timedelta(hours=1)
 
-NO_SIGN = ":gray-badge[no sign]"
 VERDICTS = {
     True: ":green-badge[given away]",
     False: ":orange-badge[not given away]",
@@ -59,7 +57,7 @@ def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
-    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else NO_SIGN
+    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else ":gray-badge[no sign]"
     st.markdown(f"{verdict} {plain(observation.detection.evidence)}.")
     notes = [
         observation.note,
@@ -165,7 +163,7 @@ def _observation_for(name: str, device: Device, asked: ActivityRun | None) -> Ac
     """
     if asked is not None and asked.arguments[NAME] == name:
         return asked
-    return newest_done(activity_of(name, device.id), WITHIN)
+    return newest_done(activity_of(name, device.id), timedelta(hours=1))
 
 
 def _seen_in(run: ActivityRun) -> MistakeObservation:

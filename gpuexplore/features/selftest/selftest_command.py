@@ -44,7 +44,6 @@ from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.conditions.environment import git_commit, utc_now
 
 RESERVE_S = 8.0  # to end what runs, and to write the report
-NOT_QUICK = "not part of the quick test"
 
 NO_GPU = (
     "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
@@ -193,7 +192,7 @@ def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iter
 def _not_for(check: SelfCheck, bench: Bench) -> str:
     if bench.device.kind not in check.kinds:
         return f"it is about {' and '.join(check.kinds)} devices, and {bench.device.id} is none"
-    return NOT_QUICK if bench.is_quick and not check.in_quick else ""
+    return "not part of the quick test" if bench.is_quick and not check.in_quick else ""
 
 
 def _no_time(check: SelfCheck, left_s: float) -> str:

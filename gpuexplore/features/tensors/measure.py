@@ -117,9 +117,6 @@ def _copy(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -
     return lambda: out.copy_(source), lambda: out.cpu().numpy().view(np.uint32), elements_of(storage, layout)
 
 
-ARGUMENTS = "rows and columns, or shape and strides"
-
-
 def perform(
     arguments: Mapping[str, str],
     device: Device,
@@ -159,7 +156,7 @@ def layout_of(arguments: Mapping[str, str]) -> TensorView:
     elif set(arguments) == {"shape", "strides"}:
         layout = TensorView(_lengths("shape", arguments["shape"], least=1), _lengths("strides", arguments["strides"]))
     else:
-        raise InvalidInput.of("arguments", ", ".join(arguments), ARGUMENTS)
+        raise InvalidInput.of("arguments", ", ".join(arguments), "rows and columns, or shape and strides")
     if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
         raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {AXES}")
     cells = _cell_count(layout)

@@ -30,7 +30,6 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import device, segments, select, several, show_problem, text
 
 OWN = "own widths"
-DEFAULT_WIDTHS = "784-256-10"
 
 UNITS = {
     "Step": "s",
@@ -213,7 +212,7 @@ def choose(devices: Sequence[Device]) -> dict[str, str]:
     with first:
         model = select("Model", "model", [*PRESETS, OWN], shown=_model_label)
         if model == OWN:
-            model = text("Widths", "widths", DEFAULT_WIDTHS, help="Of an MLP; hidden layers alike.")
+            model = text("Widths", "widths", "784-256-10", help="Of an MLP; hidden layers alike.")
     usual = PRESETS[model].batch if model in PRESETS else 128
     with second:
         batch = text("Batch", "batch", "", help="Samples of a step.", placeholder=str(usual))

@@ -21,7 +21,6 @@ BYTES_LABEL = (
 )
 PARTS = ("first call", "host to device", "kernel", "device to host")
 CPU, GPU, KERNEL = "CPU", "GPU with transfers", "GPU, data there"
-SERIES = (CPU, GPU, KERNEL)
 
 
 def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
@@ -114,7 +113,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         axis=alt.Axis(values=[point.size for point in points], format=",d", grid=False, labelOverlap="greedy"),
     )
     base = alt.Chart(frame).encode(
-        x=x, color=alt.Color("series:N", scale=alt.Scale(domain=list(SERIES)), legend=_legend())
+        x=x, color=alt.Color("series:N", scale=alt.Scale(domain=[CPU, GPU, KERNEL]), legend=_legend())
     )
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("series", "size", "shown")]
     fill = alt.FillValue("transparent")

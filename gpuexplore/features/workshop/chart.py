@@ -15,7 +15,6 @@ from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.statistics import median
 
-FEW_BINS = 4
 FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade, where guesses are close together
 MOST_COLORS = 7  # of the theme, for people or devices; the last one is all others
 OTHERS = "others"
@@ -187,7 +186,7 @@ def _edges(numbers: Sequence[float]) -> list[float]:
         step = high / 8 or 1.0
         return [step * index for index in range(9)]
     edges = log_ticks([low, high])
-    if len(edges) > FEW_BINS:
+    if len(edges) > 4:
         return edges
     decade = floor(log10(low))
     fine = [float(f"{part}e{decade + more}") for more in range(3) for part in FINE]

@@ -9,8 +9,6 @@ from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.store import Store, Supervisor
 from gpuexplore.ui.session import store
 
-UNAVAILABLE = 503
-
 
 def ready(_: Request) -> JSONResponse:
     """Answer 200 when what is queued now would be measured, else 503 with the reason: for balancers and monitors."""
@@ -30,7 +28,7 @@ def status(_: Request) -> JSONResponse:
 
 
 def _unavailable(error: GpuExploreError) -> JSONResponse:
-    return JSONResponse({"ready": False, "reason": str(error)}, UNAVAILABLE)
+    return JSONResponse({"ready": False, "reason": str(error)}, 503)
 
 
 def _status(store: Store) -> dict[str, object]:

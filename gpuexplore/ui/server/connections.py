@@ -36,7 +36,6 @@ OPEN_FILES = Path("/dev/fd")
 DESCRIPTORS_OF_PAGE = 8  # four while it stays and the rest for what draws it first
 SPARE, SHARE_OF_SPARE = 64, 8  # at most, and of few descriptors one in so many
 SHARE = 4  # pages leave one of so many descriptors to connections
-STATIC_PATH = "/static/"
 MAX_STATIC_REQUESTS = 16  # so many are sent at a time however few descriptors are left
 
 
@@ -277,7 +276,7 @@ def bound_answers(app: ASGIApp) -> ASGIApp:
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal files
-        is_file = STATIC_PATH in scope["path"]
+        is_file = "/static/" in scope["path"]
         if is_file:
             await CONNECTIONS.until(lambda: files < max(MAX_STATIC_REQUESTS, DESCRIPTORS.free() // 2))
             DESCRIPTORS.begin()

@@ -34,7 +34,6 @@ EXIT_UNUSABLE = 2  # as commands end where a value cannot be used
 MAX_OPEN_FILES = 65536
 MIN_OPEN_FILES = 2048  # a hundred browsers that load a page need this many
 GC_THRESHOLD = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
-MINUTE_S = 60.0
 MAX_TRACEBACKS, MAX_LOG_LINES = 20, 200  # records of one kind in a minute: with its traceback, and as a line
 NEVER = -1  # below the level of every handler
 
@@ -86,7 +85,7 @@ def bounded_records(
     def bounded(*arguments: Any, **options: Any) -> logging.LogRecord:
         nonlocal since_s, counts, before
         record = make(*arguments, **options)
-        if clock() - since_s > MINUTE_S:
+        if clock() - since_s > 60.0:
             before = {kind: count - MAX_LOG_LINES for kind, count in counts.items() if count > MAX_LOG_LINES}
             counts = {}
             since_s = clock()

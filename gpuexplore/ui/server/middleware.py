@@ -42,10 +42,7 @@ FOREIGN_PAGE = (
 UPLOAD = re.compile(r"/_stcore/upload_file/([^/]{1,100})/([^/]{1,100})$")
 MAX_UPLOAD_BYTES_OF_PAGE, MAX_UPLOAD_BYTES = 20_000_000, 150_000_000  # of one page, of all
 TOO_MUCH = "Uploads of one page may hold 20 MB, of all pages 150 MB: remove one first, or try again later.\n"
-NO_LENGTH = "An upload needs a Content-Length header with its bytes.\n"
 INVALID_FRAME = 1007  # RFC 6455, 7.4.1
-UNREADABLE_FRAME = "Accepted are binary frames, each one message of Streamlit's browser client."
-YEAR_S = 365 * 24 * 3600
 
 
 def trust_proxies(app: ASGIApp) -> ASGIApp:
@@ -211,7 +208,9 @@ def bound_uploads(app: ASGIApp) -> ASGIApp:
         name = (upload[1], upload[2])
         length = Headers(scope=scope).get("content-length", "")
         if not length.isdecimal():
-            await PlainTextResponse(NO_LENGTH, HTTPStatus.LENGTH_REQUIRED)(scope, receive, send)
+            await PlainTextResponse(
+                "An upload needs a Content-Length header with its bytes.\n", HTTPStatus.LENGTH_REQUIRED
+            )(scope, receive, send)
         elif name in arriving or not has_capacity(name, int(length[:20])):
             await PlainTextResponse(TOO_MUCH, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)(scope, receive, send)
         else:
@@ -237,7 +236,13 @@ def check_frames(app: ASGIApp) -> ASGIApp:
             if message["type"] != "websocket.receive" or _is_readable(message.get("bytes")):
                 return message
             refused = True
-            await send({"type": "websocket.close", "code": INVALID_FRAME, "reason": UNREADABLE_FRAME})
+            await send(
+                {
+                    "type": "websocket.close",
+                    "code": INVALID_FRAME,
+                    "reason": "Accepted are binary frames, each one message of Streamlit's browser client.",
+                }
+            )
             return {"type": "websocket.disconnect", "code": INVALID_FRAME}
 
         async def send_unless_refused(message: Message) -> None:
@@ -270,7 +275,9 @@ def name_browsers(app: ASGIApp) -> ASGIApp:
         fresh = Response()
         secure = scope.get("scheme") == "https"
         wants_page = "text/html" in asked.headers.get("accept", "")
-        fresh.set_cookie(OWNER_COOKIE, new_cookie(), max_age=YEAR_S, httponly=True, samesite="lax", secure=secure)
+        fresh.set_cookie(
+            OWNER_COOKIE, new_cookie(), max_age=365 * 24 * 3600, httponly=True, samesite="lax", secure=secure
+        )
 
         async def send_with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start" and _is_page(message, wants_page=wants_page):

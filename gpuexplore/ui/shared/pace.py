@@ -20,7 +20,6 @@ _REDRAWING = RLock()
 
 SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
-STEPS_S = (3.0, 5.0, 10.0, 20.0)
 SPREAD = 0.8  # of an interval: pages that changed to it at once do not redraw at once for ever
 CHANGES = 0.05  # chance that a page changes its interval when asked: each change redraws a whole page
 MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
@@ -53,7 +52,7 @@ class Pace:
             now_s = self._clock()
             self._gone_s = {name: gone_s for name, gone_s in self._gone_s.items() if gone_s > now_s}
             needed_s = len(self._gone_s.keys() | {page}) * SENDING * self._cost_s / SHARE
-            steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in STEPS_S)]
+            steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in (3.0, 5.0, 10.0, 20.0))]
             fitting_s = next((step_s for step_s in steps_s if step_s >= needed_s), steps_s[-1])
             if current_s is not None and self._stays(current_s, fitting_s, needed_s):
                 fitting_s = current_s

@@ -17,7 +17,6 @@ from gpuexplore.ui import url_widgets
 
 TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}
 DEFAULT_DEVICE = "h100-sxm5-80gb"
-DEFAULT_OTHERS = ("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4")
 DEFAULT_BASELINE = "fp32"
 MOST_OTHERS = 12
 CALL_TITLES = {"graph": "CUDA graph", "queued": "Queued", "single": "Single"}
@@ -94,7 +93,13 @@ def draw_choice(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoi
         dtypes = url_widgets.several("Dtypes", "dtype", list(FORMATS), default=list(FORMATS))
     calls = _choose_calls()
     with elsewhere:
-        others = url_widgets.several("Compare with", "gpus", names, default=DEFAULT_OTHERS, shown=shown)
+        others = url_widgets.several(
+            "Compare with",
+            "gpus",
+            names,
+            default=("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4"),
+            shown=shown,
+        )
         if len(others) > MOST_OTHERS:
             url_widgets.show_problem(
                 InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")

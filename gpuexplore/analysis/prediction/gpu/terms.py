@@ -120,7 +120,6 @@ def package_data() -> dict[str, object]:
 TILE_ROWS = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
 TILE_COLUMNS = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
 LARGEST_REUSE = 256 * 128 / (256 + 128)  # multiply-adds for each number that a tile reads
-SPLITS = (1, 2, 4, 8, 16, 32)
 LEAST_SPLIT = 256  # terms of a sum that are worth a block of their own
 QUERIES, KEYS = 128, 64  # rows and columns of a block of attention
 ROWS_IN_FLIGHT = {"layer_norm": 12.0, "softmax": 4.0}  # of a multiprocessor
@@ -225,7 +224,7 @@ def _tiled(batch: Batch, known: Coefficients, calls: Indices, products: Numbers,
     speed = each / (1 + 32 * small * (1 / reuse - 1 / LARGEST_REUSE))
     tiles = number * np.ceil(rows / TILE_ROWS) * np.ceil(columns / TILE_COLUMNS)
     best = np.full(len(products), np.inf)
-    for split in SPLITS:
+    for split in (1, 2, 4, 8, 16, 32):
         waves = _waves(tiles * split / multiprocessors, known)
         one = 2 * TILE_ROWS * TILE_COLUMNS * terms_of_sum / split / speed + start * (1 + (split > 1))
         worth = (terms_of_sum[:, 0] >= LEAST_SPLIT * split) | (split == 1)

@@ -12,7 +12,6 @@ from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
 from gpuexplore.operations import OPERATIONS, operation_named
 
 USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")  # of an operation without measurements
-USUAL_DTYPE = "fp32"
 MOST_GPUS = 4
 MUCH = 0.75  # of the shapes have less work
 
@@ -42,7 +41,7 @@ def dtypes_of(operation: str) -> tuple[str, ...]:
 def usual_dtype(operation: str) -> str:
     """Return the dtype of which most was measured."""
     counts = Counter(point.dtype for point in points(operation))
-    return max(counts, key=lambda name: counts[name], default=USUAL_DTYPE)
+    return max(counts, key=lambda name: counts[name], default="fp32")
 
 
 @once

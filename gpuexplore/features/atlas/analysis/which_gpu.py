@@ -108,7 +108,6 @@ Order = Literal["time", "energy", "memory", "price"]
 # The shortest published time that is also that of calls of another kind: a launch of 5 µs hides behind 50 µs of the
 # call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms.
 LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 5e-5, "graph": 5e-5, "single": 1e-3})
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ class GpuChoice:
     @property
     def cost_of_million(self) -> float | None:
         """What a million calls cost, in the currency of the price."""
-        return None if self.found.cost is None else MILLION * self.found.cost
+        return None if self.found.cost is None else 1_000_000 * self.found.cost
 
 
 # What a choice is ranked by, the least first.

@@ -33,7 +33,6 @@ KEY = "chart.atlas"
 SEEN = "atlas.seen"  # the session's key of the click that was followed
 FIRST = "atlas.first"  # the session's key of the point that the link named when this chart was drawn first
 ABOVE_PEAK = 1.05
-POINT_UNITS = {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"}
 
 
 def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
@@ -131,7 +130,7 @@ def show_points(facts: AtlasFacts) -> None:
         show_table(
             lambda: [_row(point) for point in facts.points],
             facts,
-            POINT_UNITS,
+            {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"},
             alt=f"Table of {count} measured points with time, rate, share of the peak and source",
             config=_columns(),
         )

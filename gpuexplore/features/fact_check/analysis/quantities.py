@@ -16,7 +16,6 @@ from gpuexplore.features.fact_check.analysis.claim import Claim, Interval, inter
 from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.operations import operation_named
 
-FLOP_PER_FMA = 2
 SEED = 1
 ROWS = 100  # of a product that is as long in its sums as the notebook's, and smaller
 Value = Interval | str
@@ -82,7 +81,7 @@ def _blocks(claim: Claim) -> Interval:
 def _lanes(claim: Claim) -> Interval | None:
     classes = {class_.name: class_ for class_ in RATE_CLASSES}
     rate = classes[CARDS[claim.card][0].row.rate_class].rate("fp32")
-    return _exact(rate / FLOP_PER_FMA) if rate else None
+    return _exact(rate / 2) if rate else None
 
 
 def _fp64_slowdown(claim: Claim) -> Interval | None:

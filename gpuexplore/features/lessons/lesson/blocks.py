@@ -89,10 +89,7 @@ def _words(value: Value, with_interval: bool) -> str:
         return format_with_interval(value) if with_interval else format_figure(value)
     if isinstance(value, str):
         return value
-    return CANNOT_SAY if value is None else ("yes" if value else "no")
-
-
-CANNOT_SAY = "cannot be told apart"
+    return "cannot be told apart" if value is None else ("yes" if value else "no")
 
 
 UNITS: Mapping[str, float] = MappingProxyType(

@@ -49,7 +49,6 @@ from gpuexplore.features.training.measure.setup import MODES
 LAST_PART = 5  # the last loss is the median of the last fifth
 HERE = frozenset({Origin.LIVE.label})
 TIMED = ("time", "first_call", "rate", "mfu", "speedup", "phase")
-TIMED_SHARES = ("communicating", "efficiency")
 
 
 def arguments_of(block: TrainBlock) -> dict[str, str]:
@@ -85,7 +84,7 @@ def training_rows(block: TrainBlock, payload: Payload) -> Iterator[QuantityRow]:
 def _widened(name: str, row: QuantityRow, report: TrainingReport) -> LessonFigure | str:
     """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
     figure = row.figures[name]
-    timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
+    timed = name in TIMED or row.labels.get("name") in ("communicating", "efficiency")
     if not (timed and isinstance(figure, LessonFigure) and figure.low > 0):
         return figure
     is_paired = name == "speedup" or row.labels.get("name") == "efficiency"

@@ -15,7 +15,6 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
 
 DONE = "done"
-STARTED = "measuring"
 
 Open = Callable[[str], None]
 COLUMNS = 2
@@ -93,7 +92,7 @@ def state_of(answer: Answer | None) -> str:
     if answer is None:
         return ""
     if answer.outcomes is None:
-        return STARTED
+        return "measuring"
     return answer.outcomes[0] if len(answer.outcomes) == 1 else DONE
 
 

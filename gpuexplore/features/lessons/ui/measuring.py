@@ -18,7 +18,6 @@ from gpuexplore.ui.run.state import changed, fetch
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 
-WITHIN = timedelta(hours=1)
 LOOKS = 10
 ALIKE: Shared[Run | ActivityRun | None] = Shared(200)
 AnyRun = Run | ActivityRun
@@ -119,7 +118,7 @@ def _alike(work: Work) -> AnyRun | None:
 
 def _newest_alike(work: Work, here: Sequence[Device]) -> AnyRun | None:
     """Return the newest run alike that was done on one of the devices `here`: machines may share a database."""
-    since_utc = (datetime.now(UTC) - WITHIN).isoformat(timespec="microseconds")
+    since_utc = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
     if isinstance(work, Activity):
         done = store().newest_activity(work, since_utc, device_keys={device_key(device) for device in here})
         return done if done and done.software == installed_versions() else None

@@ -37,7 +37,6 @@ from gpuexplore.ui.url_widgets import show_problem
 
 Guesses = dict[str, str | None]
 
-TICK_S = 0.5
 BEGUN_BY_ANOTHER = ", begun by another visitor with exactly these settings"
 ICONS = {
     GuessOutcome.RIGHT: ":material/check_circle:",
@@ -78,7 +77,7 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
         st.markdown(f"{plain(with_colon(guess.ask))} {_committed(guess, answer)}")
     found = found_runs(answer.runs, tasks)
     if found.pending:
-        st.fragment(_wait, run_every=TICK_S)(answer.runs, tasks)
+        st.fragment(_wait, run_every=0.5)(answer.runs, tasks)
         return
     _show_problems(found)
     _show_after(step, tasks, answer, found=found, devices=devices)

@@ -25,13 +25,12 @@ from gpuexplore.ui.url_widgets import show_problem
 
 SINCE = timedelta(hours=6)
 LOOKS = 7
-TICK_S = 3.0
 ANSWERS: Shared[tuple[Answer, ...]] = Shared(50)
 
 
 def show_teacher(lesson: Lesson) -> None:
     """Show every step with notes, this machine's answers and all guesses; it redraws itself."""
-    st.fragment(_draw, run_every=TICK_S)(lesson)
+    st.fragment(_draw, run_every=3.0)(lesson)
 
 
 def _draw(lesson: Lesson) -> None:

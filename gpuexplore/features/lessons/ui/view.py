@@ -23,7 +23,6 @@ from gpuexplore.ui.url_widgets import segments, show_problem
 LOOKS = 3  # a second: a step that is opened is there in two
 FOLLOWED: Shared[tuple[tuple[Room, RoomTask], ...]] = Shared(2000)
 VIEWS = ("learner", "instructor")
-TICK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def _show_lesson(lesson: Lesson) -> None:
     together = followed(lesson)
     letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
     if together is not None:
-        st.fragment(_wait_for_leader, run_every=TICK_S)(lesson, together)
+        st.fragment(_wait_for_leader, run_every=2.0)(lesson, together)
         if not letters:
             return
     letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers))

@@ -24,7 +24,6 @@ from gpuexplore.features.memory.analysis.layer_kinds import KINDS, LayerKind, Mo
 MOST_LAYERS = 5000  # after `repeat`
 MOST_DEPTH = 4  # of one `repeat` within another
 LARGEST_NUMBER = 1_000_000_000
-SWITCHES = {"yes": 1, "no": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def _sizes(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[int, .
 
 def _setting(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[str, int]:
     name, _, value = word.partition("=")
-    number = SWITCHES.get(value, read_whole(value))
+    number = {"yes": 1, "no": 0}.get(value, read_whole(value))
     if name not in kind.settings or number is None or number > LARGEST_NUMBER:
         raise _error(source, line, f"`{kind.syntax}`")
     return name, number

@@ -30,7 +30,6 @@ SIZES = {"cpu": 256, "cuda": 1024}
 
 
 # The clock is stopped when the work was submitted, not when it was done.
-QUEUED_SIZES = {"cpu": 512, "cuda": 4096}
 QUEUE_OF_ONE = "A queue of one thread stands in for the GPU's stream: the clock stops when the call was put into it."
 
 Submit = Callable[[Call], Call]  # starts the work, and returns what waits for it
@@ -38,7 +37,7 @@ Submit = Callable[[Call], Call]  # starts the work, and returns what waits for i
 
 def _demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
     """Time a product at its submission and at its end."""
-    size = QUEUED_SIZES[stage.device.kind]
+    size = {"cpu": 512, "cuda": 4096}[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
     if stage.device.kind == "cuda":
         return observe_no_synchronise(subject, stage, lambda run: (run(), _wait(subject))[1])
@@ -179,7 +178,6 @@ FIRST_CALL = Mistake(
 
 # The mean of five calls stands for all of them.
 FEW = 5
-MANY = 25
 
 
 def _demonstrate_mean_of_five(stage: Stage) -> MistakeObservation:
@@ -196,7 +194,7 @@ def observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
         last_five[:] = single_calls(subject, stage, FEW)
         return sum(last_five) / FEW
 
-    pairs = interleave(mean, lambda: median(single_calls(subject, stage, MANY)), stage)
+    pairs = interleave(mean, lambda: median(single_calls(subject, stage, 25)), stage)
     return from_pairs(MEAN_OF_FIVE, pairs, subject, _too_few(last_five, pairs.wrong))
 
 
@@ -336,7 +334,6 @@ NOT_INTERLEAVED = Mistake(
 PAUSES_S = {"cpu": 0.1, "cuda": 0.4}
 WOKEN_SIZES = {"cpu": 256, "cuda": 2048}
 Pause = Callable[[], object]
-ON_A_CPU = "no flag looks at a CPU's clock, which turns up within a call; its threads, which sleep, cost more"
 
 
 def _demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
@@ -364,7 +361,9 @@ def observe_idle_clocks(
 
 def _throttled(subject: Subject, samples_s: tuple[float, ...], after: Telemetry) -> Detection:
     if subject.group.device.kind == "cpu":
-        return Detection(None, ON_A_CPU)
+        return Detection(
+            None, "no flag looks at a CPU's clock, which turns up within a call; its threads, which sleep, cost more"
+        )
     return flag_of(subject, samples_s, "throttled", environment=replace(subject.environment, after=after))
 
 

@@ -90,13 +90,12 @@ GRID_FLOOR = Mistake(
 
 
 # The kernel adds to its output instead of writing it, so each timed call changes the answer.
-ADDED_LENGTH = 100_000
 ADDED_CALLS = 10
 
 
 def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
     """Add two vectors ten times, into the output and onto it."""
-    subject = open_subject(stage, "vector_add", Shape.of(n=ADDED_LENGTH))
+    subject = open_subject(stage, "vector_add", Shape.of(n=100_000))
     a, b = subject.group.checked_reference.inputs
     out = subject.candidate.out
 

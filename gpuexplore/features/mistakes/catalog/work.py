@@ -21,14 +21,13 @@ from gpuexplore.features.mistakes.catalog.subject import (
 from gpuexplore.measure.sample.contrast import call_overhead_s
 
 # Bringing the data to the device and back is timed with the computation.
-MOVED_LENGTHS = {"cpu": 1_000_000, "cuda": 16_000_000}
 BACK: Mapping[str, Callable[[Any], object]] = {"cpu": lambda out: out.copy(), "cuda": lambda out: out.cpu()}
 WITHIN_MEMORY = "A CPU has no transfer: copies within its memory, of the inputs and of the result, stand in for it."
 
 
 def demonstrate_transfer_counted(stage: Stage) -> MistakeObservation:
     """Time a vector addition with and without copies of its inputs and its result."""
-    subject = open_subject(stage, "vector_add", Shape.of(n=MOVED_LENGTHS[stage.device.kind]))
+    subject = open_subject(stage, "vector_add", Shape.of(n={"cpu": 1_000_000, "cuda": 16_000_000}[stage.device.kind]))
     seen = observe_transfer_counted(
         subject, stage, lambda: _bring(subject), lambda: BACK[stage.device.kind](subject.candidate.out)
     )
@@ -121,12 +120,11 @@ RESULT_ALLOCATED = Mistake(
 
 # The time of a large size is extrapolated from a tiny one.
 TINY = 8
-LARGE_SIZES = {"cpu": 512, "cuda": 4096}
 
 
 def _demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
     """Extrapolate a product by its FLOPs from one of 8 × 8, and measure it."""
-    size = LARGE_SIZES[stage.device.kind]
+    size = {"cpu": 512, "cuda": 4096}[stage.device.kind]
     tiny = open_subject(stage, "matmul", Shape.of(m=TINY, k=TINY, n=TINY))
     overhead_s = call_overhead_s(tiny.case, tiny.group)
     return observe_tiny_size(tiny, open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage, overhead_s)

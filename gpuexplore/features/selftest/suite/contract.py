@@ -166,8 +166,6 @@ Payload = Mapping[str, Any]
 # A report as text, and as one self-contained HTML file, which can be sent.
 
 
-TEMPLATE = Path(__file__).with_name("report.html.jinja")
-STYLE = Path(__file__).with_name("report.css")
 SHORTEST_SHOWN_S = 0.01  # what was skipped took no time worth a figure
 
 
@@ -175,8 +173,8 @@ def report_html(report: SelftestReport) -> str:
     """Return the report as an HTML document."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = format_seconds
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(report=report, style=STYLE.read_text(encoding="utf-8"))
+    template = environment.from_string(Path(__file__).with_name("report.html.jinja").read_text(encoding="utf-8"))
+    return template.render(report=report, style=Path(__file__).with_name("report.css").read_text(encoding="utf-8"))
 
 
 def report_text(report: SelftestReport) -> str:

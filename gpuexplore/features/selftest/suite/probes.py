@@ -56,7 +56,6 @@ def _identity(name: str, device: Device) -> dict[str, Any]:
 # the difference of their times has no launch in it. On a CPU the call reads the clock until its time is over.
 
 
-LENGTHS_S = (5e-6, 20e-6, 100e-6)
 LONG_S, LONGER_S = 10e-3, 30e-3  # kernels that the host's clock can time
 TRIES, ROUNDS, CALLS = 3, 9, 8
 
@@ -70,7 +69,7 @@ def probe_timer(device: Device, time: Timekeeper, library: str) -> Iterator[dict
     yield {"library": library, "length_s": 0.0, "cache": "warm", "read_s": _read_s(timer, lambda: None, None)}
     for cache in ("warm", "cold"):
         flush = new_flush(cache, device, backend)
-        for length_s in LENGTHS_S:
+        for length_s in (5e-6, 20e-6, 100e-6):
             before = scale()
             nominal_s = length_s / before
             read_s = _read_s(timer, call_of(nominal_s), flush)
@@ -170,9 +169,6 @@ def probe_clock(device: Device, time: Timekeeper, *, library: str, size: str, se
 # The registers of a kernel that was launched, as the driver reports them, and those of the kernel that is shown.
 
 
-KERNEL_SIZE = 64
-
-
 def probe_registers(
     device: Device, time: Timekeeper, *, operation: str, implementation: str, dtype: str
 ) -> Iterator[dict[str, Any]]:
@@ -184,7 +180,7 @@ def probe_registers(
     if device.compute_capability is None:
         raise Unsupported(f"the compute capability of {device.name} is unknown: its code cannot be shown")
     known, kind = operation_named(operation), dtype_named(dtype)
-    row, shape = known.implementation_named(implementation), known.shape_of_size(KERNEL_SIZE)
+    row, shape = known.implementation_named(implementation), known.shape_of_size(64)
     case = Case(operation, shape, dtype, implementation, device.id)
     inputs = make_inputs(known, shape, kind, "normal")
     candidate = build_candidate(case, known, device, inputs=inputs, clock=time.clock)

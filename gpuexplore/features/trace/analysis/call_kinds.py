@@ -151,7 +151,6 @@ ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # b
     }
 )
 BY_ROWS = ("_softmax", "_log_softmax", "native_layer_norm", "_softmax_backward_data", "_log_softmax_backward_data")
-REDUCTIONS = ("sum", "mean", "amax", "amin")
 
 
 def _named(names: Iterable[str]) -> frozenset[str]:
@@ -167,7 +166,7 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
         "softmax and normalisation": _named((*BY_ROWS, "native_layer_norm_backward", "native_batch_norm")),
         "copies": _named(("copy_", "fill_", "zero_", "clone", "cat")),
-        "sums": _named(REDUCTIONS),
+        "sums": _named(("sum", "mean", "amax", "amin")),
     }
 )
 MULTIPLIES = ("matrix products", "attention", "convolutions")  # what matrix units can compute

@@ -17,7 +17,6 @@ from gpuexplore.features.transfer.measure.calls import Way, way
 from gpuexplore.features.transfer.measure.contract import TransferReading
 
 ITEMSIZE_BYTES = 4
-PINNED = {"pageable": False, "pinned": True}
 Floats = npt.NDArray[np.float32]
 Built = tuple[Call, Callable[[], bool]]
 
@@ -38,7 +37,7 @@ def _by_torch(values: Floats, device: str) -> Iterator[tuple[str, int, Built]]:
     import torch
 
     gpu = torch.device("cuda", index_in_this_process(device))
-    for memory, pinned in PINNED.items():
+    for memory, pinned in {"pageable": False, "pinned": True}.items():
         host = torch.from_numpy(values.copy())
         host = host.pin_memory() if pinned else host
         there = torch.zeros(host.shape, dtype=host.dtype, device=gpu)

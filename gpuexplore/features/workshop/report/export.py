@@ -15,7 +15,6 @@ from gpuexplore.features.workshop.report.facts import Column, RoomFacts
 from gpuexplore.features.workshop.report.standings import Standing, standings, truth_of
 from gpuexplore.rooms import spoken
 
-TEMPLATE = Path(__file__).with_name("report.html.jinja")
 COLUMNS = ("task", "asked", "name", "state", "guess", "outcome", "result", "run", "device", "measured", "at_utc")
 
 
@@ -95,7 +94,7 @@ def _html(facts: RoomFacts, names: Mapping[int, str]) -> bytes:
         }
         for task_number, column in enumerate(facts.columns, start=1)
     ]
-    made = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    made = environment.from_string(Path(__file__).with_name("report.html.jinja").read_text(encoding="utf-8"))
     code = spoken(facts.room.code)
     return made.render(room=facts.room, code=code, people=len(facts.people), tasks=tasks, names=COLUMNS[2:]).encode()
 

@@ -42,8 +42,6 @@ TITLES: Mapping[str, str] = {LESSON: "Follow a lesson together"} | {kind.name: k
 
 HERE_S = 30.0  # heard of within so long: pages say that they are there every ten
 MOST_COLUMNS = 8  # the newest things a room did
-MOST_WRONG = 3
-TICK_S = 1.0
 KEYS = "rooms.keys"  # the session's key of the keys of leaders' links, by code: the database has digests alone
 PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could contain the leader's key
 
@@ -77,7 +75,7 @@ def _show_progress(facts: RoomFacts) -> None:
 def _show_current(facts: RoomFacts, column: Column) -> None:
     done = sum(standing.state is State.DONE for standing in known.standings_of(facts, column).values())
     said = [f"**{done} of {len(facts.people)} done** with the last one."]
-    wrong = wrong_guesses(facts, column)[:MOST_WRONG]
+    wrong = wrong_guesses(facts, column)[:3]
     if wrong:
         listed = ", ".join(f"{plain(guess)} ({count})" for guess, count in wrong)
         said.append(f"Wrong most often: {listed}.")
@@ -123,7 +121,7 @@ def show_leader(room: Room, address: str) -> None:
             st.link_button("Open the wall", f"{address}&view=wall", icon=":material/desktop_windows:")
             _offer_names(room)
     way.image(qr_code(address), width="stretch", caption="To join by a camera")
-    st.fragment(_draw, run_every=TICK_S)(room)
+    st.fragment(_draw, run_every=1.0)(room)
     if room.state is RoomState.OPEN:
         with st.expander("Ask for something", icon=":material/flag:", expanded=not known.tasks_of(room)):
             _offer_next(room)
