@@ -295,6 +295,6 @@ def _path_words(path: Path) -> str:
     share = SHARES[path.memory]
     return (
         f"Transfers over {peak} ([source]({path.source})): predicted from {path.memory} memory, with an assumed "
-        f"{format_percent(share.usual)} of the peak ({format_percent(share.low)} to {format_percent(share.high)}) and "
+        f"{format_percent(share.value)} of the peak ({format_percent(share.low)} to {format_percent(share.high)}) and "
         f"{format_seconds(LATENCY.time_s)} each ([why memory matters]({ASSUMED_SOURCE}))."
     )
