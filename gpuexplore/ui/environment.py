@@ -14,6 +14,7 @@ from gpuexplore.jobs.server_settings import (
     listed,
 )
 
+ADMINS = "GPUEXPLORE_ADMINS"
 LEADERS = "GPUEXPLORE_LEADERS"
 MEMBERS = "GPUEXPLORE_MEMBERS"
 # Set by Hugging Face: the name that a Space has, whose page shows it in a frame
@@ -24,7 +25,7 @@ ANY_HOST = "*"
 
 def admins() -> frozenset[str]:
     """Return the names of the accounts that may change and cancel all runs, in small letters."""
-    return frozenset(name.casefold() for name in listed("GPUEXPLORE_ADMINS"))
+    return frozenset(name.casefold() for name in listed(ADMINS))
 
 
 def leaders() -> frozenset[str]:

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("file", type=Path, metavar="FILE", help="what prof.export_chrome_trace wrote: .json or .json.gz")
     add("--gpu", default="", metavar="NAME", help="the GPU it was taken on, a name of `specs` (default: as it says)")
     add("--device", default="", metavar="cpu", help="cpu: it was taken on this machine's CPU, whose roof is used")
-    add("--top", default=str(20), metavar="N", help="rows to print, those that took longest (default: %(default)s)")
+    add("--top", default="20", metavar="N", help="rows to print, those that took longest (default: %(default)s)")
     add("--json", action="store_true", help="print JSON, with every row")
 
 

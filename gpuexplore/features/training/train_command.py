@@ -17,6 +17,7 @@ from gpuexplore.features.training.measure.contract import ModeReport, Processes,
 from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
 
 CLEAR_LINE = "\r\033[K"
+HEADINGS = ("mode", "first loss", "last loss", "step", "95 % interval", "speedup", "samples/s", "MFU", "zero gradients")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,22 +75,7 @@ def _print(report: TrainingReport) -> None:
         f"{report.steps_done} of {report.steps} steps{f', for {report.stopped}' if report.stopped else ''}; "
         f"guessing has a loss of {report.chance_loss:.4f}\n"
     )
-    print_columns(
-        [
-            (
-                "mode",
-                "first loss",
-                "last loss",
-                "step",
-                "95 % interval",
-                "speedup",
-                "samples/s",
-                "MFU",
-                "zero gradients",
-            ),
-            *(_row(mode) for mode in report.modes),
-        ]
-    )
+    print_columns([HEADINGS, *(_row(mode) for mode in report.modes)])
     phases = [(mode.name, *(f"{phase.name} {_time(phase.time_s)}" for phase in mode.phases)) for mode in report.modes]
     print()
     print_columns([("phases", *[""] * (len(phases[0]) - 1)), *phases])

@@ -81,7 +81,7 @@ def _blocks(claim: Claim) -> Interval:
 def _lanes(claim: Claim) -> Interval | None:
     classes = {class_.name: class_ for class_ in RATE_CLASSES}
     rate = classes[CARDS[claim.card][0].row.rate_class].rate("fp32")
-    return _exact(rate / 2) if rate else None
+    return _exact(rate / 2) if rate else None  # a multiply-add is 2 FLOPs
 
 
 def _fp64_slowdown(claim: Claim) -> Interval | None:

@@ -161,7 +161,7 @@ def _source(tape: Tape, model: LayeredModel, setup: Training) -> Value:
 
 def _residual(tape: Tape, kind: str, value: Value, open_blocks: list[list[Value]]) -> Value:
     """Follow `split`, `shortcut` and `add`; every other layer takes the value as it is."""
-    if kind not in frozenset({"split", "shortcut", "add"}):
+    if kind not in ("split", "shortcut", "add"):
         return value
     if kind == "split":
         open_blocks.append([value])
