@@ -296,10 +296,10 @@ def observe_not_interleaved(subject: Subject, stage: Stage) -> MistakeObservatio
         return median([second / first if next(first_is_second) else first / second for first, second in pairs])
 
     pairs = interleave(in_blocks, interleaved, stage)
-    return from_pairs(NOT_INTERLEAVED, pairs, subject, no_sign(NOT_INTERLEAVED))
+    return from_pairs(NOT_IN_TURNS, pairs, subject, no_sign(NOT_IN_TURNS))
 
 
-NOT_INTERLEAVED = Mistake(
+NOT_IN_TURNS = Mistake(
     name="not-in-turns",
     title="Is one implementation as fast as itself?",
     rows=("B3", "B4", "E7"),
@@ -388,4 +388,4 @@ IDLE_CLOCKS = Mistake(
 )
 
 
-MISTAKES = (NO_SYNCHRONISE, FIRST_CALL, MEAN_OF_FIVE, MINIMUM, NOT_INTERLEAVED, IDLE_CLOCKS)
+MISTAKES = (NO_SYNCHRONISE, FIRST_CALL, MEAN_OF_FIVE, MINIMUM, NOT_IN_TURNS, IDLE_CLOCKS)
