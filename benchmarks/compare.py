@@ -74,7 +74,7 @@ def _share_told(order: random.Random, machine: Machine, change: float) -> float:
     for _ in range(TRIALS):
         sides = [Side("", (_result(order, machine, by),)) for by in (1.0, change)]
         (case,) = compare_runs(*sides).cases
-        told += case.told == "slower" if change > 1 else case.told in ("slower", "faster")
+        told += case.change == "slower" if change > 1 else case.change in ("slower", "faster")
     return told / TRIALS
 
 
@@ -112,7 +112,7 @@ def _live(count: int) -> None:
 
 def _told(operation: str, sides: Sequence[Side]) -> "Counter[str]":
     found = Counter(
-        case.told or "cannot be told"
+        case.change or "cannot be told"
         for before, after in combinations(sides, 2)
         for case in compare_runs(before, after).cases
         if case.ratio

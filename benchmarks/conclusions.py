@@ -318,7 +318,7 @@ def _equal_runs(processes: Sequence[Process]) -> str:
     sides = [Side(f"process {number}", tuple(each.values())) for number, each in enumerate(processes)]
     compared = [case for before, after in pairwise(sides) for case in compare_runs(before, after).cases]
     ratios = [case.ratio for case in compared if case.ratio and case.ratio.interval]
-    changed = sum(case.told in ("faster", "slower") for case in compared)
+    changed = sum(case.change in ("faster", "slower") for case in compared)
     widths = [log(found.interval[1] / found.interval[0]) / 2 for found in ratios if found.interval]
     if not widths:
         return "unknown"

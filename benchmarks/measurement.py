@@ -274,9 +274,8 @@ def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
 
 def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Contest:
     """Return what `repetitions` turns of every contestant gave, with the truth before, between and after."""
-    from gpuexplore.measure.conditions.isolation import isolate_core
-
     from gpuexplore.measure.check.group import groups_of
+    from gpuexplore.measure.conditions.isolation import isolate_core
 
     device = prepare_device()
     runs = make_runs(chosen, device)

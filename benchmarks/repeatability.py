@@ -149,7 +149,7 @@ def _print_verdicts(processes: Sequence[Process]) -> None:
 
 
 def _verdict(torch: Result, numpy: Result) -> str:
-    told = speedup(torch, numpy).verdict.told
+    told = speedup(torch, numpy).verdict.relation
     return {"above": "faster", "below": "slower"}.get(told or "", "neither")
 
 

@@ -1,4 +1,4 @@
-"""Work for a device that is no sweep of an operation: a mistake beside the right way, a training, an error provoked.
+"""Work for a device that is no sweep of an operation: a mistake next to the right way, a training, an error provoked.
 
 It waits in the same queue as runs, for it needs the same devices; what it observes is kept apart from results, so that
 no comparison, peak, history or chart of results ever reads it.
@@ -29,7 +29,7 @@ class Activity:
         kind: its name in `kinds()`.
         arguments: (name, value) pairs, as text.
         device: id of the one it needs.
-        expected_s: device seconds it will take, which decide its place in the queue.
+        expected_s: device seconds it will take, which decide its turn in the queue.
     """
 
     kind: str

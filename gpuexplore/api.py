@@ -127,7 +127,7 @@ def measure(
     isolated: bool = True,
     **about: Any,
 ) -> Outcome:
-    """Measure a function of your own, beside others, by the rules of `run`: checked first, a wrong one is never timed.
+    """Measure a function of your own, with others, by the rules of `run`: checked first, a wrong one is never timed.
 
         gx.measure(my_softmax, [x], operation="softmax", against=["torch", "numpy"])
         gx.measure(f, [x, y], reference=f64, flops=2 * x.size, against=[g])
@@ -139,7 +139,7 @@ def measure(
         reference: the right answer, `reference(*inputs)` on NumPy's float64; None: that of `operation`.
         against: what it is compared with: other functions, and names of implementations of `operation`.
         isolated: whether it runs in a process of its own, which alone ends where it crashes or hangs.
-        **about: `flops` of a call, a multiply-add counted as 2 (without it, no rate or MFU is told); `bytes` moved at
+        **about: `flops` of a call, a multiply-add counted as 2 (without it, there is no rate or MFU); `bytes` moved at
             least (without it, each input is read and the output written once); `operation`, a name that `gpuexplore
             list` prints or what `operation` declared; `library`, whose arrays it takes, where that cannot be seen;
             `memory_limit` of its process, like ``4GB`` (else half of what is free); `time_limit` of its first call, as
@@ -160,14 +160,14 @@ def measure(
         raise InvalidInput("implementations: give them as against=")
     operation, library = about.pop("operation", None), about.pop("library", "")
     limits = jobs.limits_asked(about, isolated)
-    told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
+    given = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
         about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}
     names = [each for each in against if isinstance(each, str)]
     if names and operation is None:
         raise InvalidInput.of("against", names[0], "functions; names only with operation=, which has them")
     own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
-    declared = jobs.operation_of(function, operation, arrays, told)
+    declared = jobs.operation_of(function, operation, arrays, given)
     if arrays:
         about["shapes"] = str(shape_of_arrays(declared, [tuple(array.shape) for array in arrays]))
     experiment, used = _asked(declared, {**about, "implementations": [*names, *own]})
@@ -213,7 +213,7 @@ def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filter
     """Return what was measured before, one row a run, the newest first, as `gpuexplore runs --json` does.
 
     Args:
-        text: words that title, tags, note, device or id hold.
+        text: words of title, tags, note, device or id.
         before: only runs with a smaller `number`: the next page.
         limit: of runs, up to 200.
         **filters: `operation`, a name that `gpuexplore list` prints; `device`, words of the name of the device it was
@@ -244,7 +244,7 @@ def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filter
 
 
 def compare(before: "Outcome | str", after: "Outcome | str") -> "RunComparison":
-    """Return what follows from two runs, matched by case: what got faster or slower, and what cannot be told.
+    """Return what follows from two runs, matched by case: what got faster or slower, and what is inconclusive.
 
     Args:
         before: what `run` returned, a run's id, or the path of a recording.

@@ -28,7 +28,7 @@ FEATURES: tuple[str, ...] = (
     "fact_check",
     "cluster",
 )
-Place = Literal["above", "below"]
+Position = Literal["above", "below"]
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 
 
@@ -39,7 +39,7 @@ class Page:
     Attributes:
         name: in addresses.
         section: of the navigation, one of SECTIONS.
-        place: within its section, from the top.
+        order: within its section, from the top.
         icon: of Material Symbols.
         about: one sentence for its tooltip in the navigation.
         reads: the parameters of its address, separated by blanks.
@@ -50,7 +50,7 @@ class Page:
     name: str
     title: str
     section: str
-    place: int
+    order: int
     icon: str
     about: str
     reads: str = ""
@@ -96,7 +96,7 @@ class Feature:
         functions: of the package, as `gx.memory_of`, with the module that defines each.
         preload: module that the web server loads before the first visit; empty for none.
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
-        offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its place:
+        offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its position:
             above or below the form.
     """
 
@@ -108,7 +108,7 @@ class Feature:
     functions: Mapping[str, str] = field(default_factory=dict)
     preload: str = ""
     cluster_engine: str = ""
-    offers: Mapping[Place, str] = field(default_factory=dict)
+    offers: Mapping[Position, str] = field(default_factory=dict)
 
 
 @once

@@ -1,4 +1,4 @@
-"""What a user typed, on whatever route, and the experiment it stands for.
+"""The experiment that a user's text stands for, on whatever route it was typed.
 
 Widgets, URLs, the command line and Python all fill in a `Request`; `resolve` is the only judge of it.
 A bad value is named together with the accepted ones, and every bad value is named at once.
@@ -35,7 +35,7 @@ class Request:
         implementations: names separated by commas; empty: all that run on one of the devices.
         devices: ids separated by commas; empty: every device of this machine.
         cache: `cold`, `warm`, `both` or empty for the device's own default.
-        data: what the inputs hold.
+        data: values of the inputs.
         threads: CPU threads.
         budget: seconds of sampling for one case.
         block: threads of a block of our CUDA kernels, ``16,16``; empty: each kernel's default.
@@ -83,7 +83,7 @@ SHORT_NAMES: Mapping[str, str] = {
     "repeat": "repeat",
 }
 
-# the fields that hold lists, with what separates their values
+# the fields that are lists, with what separates their values
 SEPARATORS: Mapping[str, str] = {"sizes": ",; ", "shapes": ";", "dtypes": ",", "implementations": ",", "devices": ","}
 
 

@@ -7,7 +7,7 @@ from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.ui.what_if.choice import choose_places, offer_presets
+from gpuexplore.ui.what_if.choice import draw_choice, offer_presets
 from gpuexplore.ui.what_if.known import facts_of, offer_measuring
 from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
 from gpuexplore.ui.what_if.workload import choose_workload, reset_workload
@@ -30,7 +30,7 @@ with asked:
         workload = choose_workload()
     except (InvalidInput, NotFound) as error:
         show_problem(error)
-    places = choose_places(here, elsewhere)
+    choice = draw_choice(here, elsewhere)
 
 if workload is None:
     with answer:
@@ -38,10 +38,10 @@ if workload is None:
         st.button("Reset to default", type="primary", on_click=reset_workload)
     st.stop()
 
-facts = facts_of(workload, here, places)
+facts = facts_of(workload, here, choice)
 with answer:
-    show_summary(workload, facts.rows, places)
+    show_summary(workload, facts.rows, choice)
     offer_measuring(workload, facts)
-    show_figures(workload, facts, places)
+    show_figures(workload, facts, choice)
 with elsewhere:
-    show_devices(facts, places)
+    show_devices(facts, choice)

@@ -1,8 +1,8 @@
 """The meaning of results: rates, utilization, bounds, speedups, predictions and sentences; arithmetic on values.
 
-`run/analyze.py` is the one place where a run is judged, `compare.py` two of them. `utilization/` chooses peaks and
-computes MFU, `roofs.py` rooflines, `diagnosis/` names what takes the time, one rule a function, `verdict/` compares
-times with their intervals. `prediction/` says how long a call should take on a GPU that is not there, `what_if/`
+`run/analyze.py` alone judges a run, `compare.py` two of them. `utilization/` chooses peaks and computes MFU, `roofs.py`
+rooflines, `diagnosis/` names what takes the time, one rule a function, `verdict/` compares times with their intervals.
+`prediction/` says how long a call should take on a GPU that is not there, `what_if/`
 whole models; `kernels/` bounds of machine code and occupancy.
 
 It imports operations and below, draws nothing, measures nothing, and never loads torch or numba. A column of a run's

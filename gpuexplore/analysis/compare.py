@@ -1,6 +1,6 @@
-"""Two runs beside each other, case by case: one ratio with its interval, what follows from it, and what else differs.
+"""Comparison of two runs, case by case: one ratio with its interval, what follows from it, and what else differs.
 
-The interval of a ratio holds what samples vary by, what disturbed them, and by how much times vary from one process to
+The interval of a ratio covers what samples vary by, what disturbed them, and by how much times vary from one process to
 the next on that machine: two runs are two processes. Where a result does not say the last, what is assumed of a shared
 machine counts.
 """
@@ -19,7 +19,7 @@ from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_
 from gpuexplore.devices.identity import same_device
 from gpuexplore.measure.conditions.spread_log import length_of, prior
 
-# What is not the same in two runs beside their times, and could explain these.
+# What is not the same in two runs apart from their times, and could explain these.
 
 
 CLOCK_CHANGED = 1.03  # a clock moves while it is read
@@ -37,7 +37,7 @@ class Difference:
 
 def differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[Difference, ...]:
     """Return what differs between the results of the same cases, (before, after)."""
-    before, after = ([pair[place] for pair in pairs] for place in (0, 1))
+    before, after = ([pair[side] for pair in pairs] for side in (0, 1))
     found = [*_named(before, after), *_libraries(before, after), *_settings(before, after)]
     found += [*_clocks(before, after), *_flags(before, after)]
     return tuple(found)
@@ -102,11 +102,11 @@ def _flags(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Differ
 
 
 def _of(tell: Callable[[Environment], object]) -> Callable[[Result], str | None]:
-    def told(result: Result) -> str | None:
+    def words(result: Result) -> str | None:
         value = tell(result.environment) if result.environment else None
         return None if value is None else str(value)
 
-    return told
+    return words
 
 
 def _threads(result: Result) -> str | None:
@@ -132,10 +132,10 @@ FACTS: Mapping[str, Callable[[Result], str | None]] = MappingProxyType(
 )
 
 
-Told = Literal["faster", "slower", "same", "broken", "mended"]
+Change = Literal["faster", "slower", "same", "broken", "mended"]
 CAREFUL = 1.06  # times the half width of a ratio, in logarithms: 4 % of false alarms instead of 5
 SAME = 1.05  # a ratio whose whole interval lies within this factor of 1
-COUNTED: Mapping[Told | None, str] = MappingProxyType(
+COUNTED: Mapping[Change | None, str] = MappingProxyType(
     {
         "faster": "faster",
         "slower": "slower",
@@ -173,14 +173,14 @@ class ComparedCase:
     Attributes:
         before, after: its results.
         ratio: of the times, after over before: above 1 is slower; None without both measurements.
-        told: what follows; None: it cannot be told. `broken` was measured before and not now, `mended` the reverse.
+        change: what follows; None: inconclusive. `broken` was measured before and not now, `mended` the reverse.
         statement: the answer with its certainty, or what is known instead, without a full stop.
     """
 
     before: Result
     after: Result
     ratio: Estimate | None
-    told: Told | None
+    change: Change | None
     statement: str
 
     @property
@@ -203,7 +203,7 @@ class RunComparison:
         cases: that both have, in the order of the second.
         only_before, only_after: cases that one alone has.
         differences: what else is not the same, and could explain it.
-        mean: geometric mean of the ratios of what can be told, with the same mean of their intervals; None of nothing.
+        mean: geometric mean of the conclusive ratios, with the same mean of their intervals; None of nothing.
     """
 
     before: Side
@@ -213,16 +213,16 @@ class RunComparison:
     only_after: tuple[Case, ...]
     differences: tuple[Difference, ...] = ()
     mean: Estimate | None = None
-    counts: Mapping[Told | None, int] = field(default_factory=dict, hash=False)
+    counts: Mapping[Change | None, int] = field(default_factory=dict, hash=False)
 
     @property
     def headline(self) -> str:
         """The result in one sentence."""
         if not self.cases:
             return "The two runs have no case in common."
-        parts = [f"{self.counts[told]} {words}" for told, words in COUNTED.items() if self.counts.get(told)]
-        told = sum(count for told, count in self.counts.items() if told)
-        most = 2 * told >= len(self.cases)  # a mean over the few that stand out would stand for all
+        parts = [f"{self.counts[change]} {words}" for change, words in COUNTED.items() if self.counts.get(change)]
+        decided = sum(count for change, count in self.counts.items() if change)
+        most = 2 * decided >= len(self.cases)  # a mean over the few that stand out would stand for all
         mean = f"; those told, on geometric average: {_change(self.mean)}" if self.mean and most else ""
         what = "case" if len(self.cases) == 1 else "cases"
         return f"Of {len(self.cases)} {what}: {', '.join(parts)}{mean}."
@@ -237,9 +237,9 @@ def compare_runs(before: Side, after: Side) -> RunComparison:
     earlier = {_key(result.case, one_each): result for result in before.results}
     later = {_key(result.case, one_each): result for result in after.results}
     cases = tuple(_compared(earlier[key], result) for key, result in later.items() if key in earlier)
-    counts: dict[Told | None, int] = {}
+    counts: dict[Change | None, int] = {}
     for found in cases:
-        counts[found.told] = counts.get(found.told, 0) + 1
+        counts[found.change] = counts.get(found.change, 0) + 1
     pairs = [(found.before, found.after) for found in cases]
     return RunComparison(
         before,
@@ -269,11 +269,11 @@ def _compared(before: Result, after: Result) -> ComparedCase:
         return ComparedCase(before, after, None, None, "one sample is no measurement: measure again")
     ratio = _careful(ratio_of(*_with_spread(after, before), same_run=False))
     verdict = compare(ratio, 1.0, words=WORDS)
-    if verdict.told is not None:
-        told: Told = "faster" if verdict.told == "below" else "slower"
-        return ComparedCase(before, after, ratio, told, verdict.statement)
+    if verdict.relation is not None:
+        change: Change = "faster" if verdict.relation == "below" else "slower"
+        return ComparedCase(before, after, ratio, change, verdict.statement)
     alike = compare(ratio, 1 / SAME, SAME, words=ALIKE)
-    return ComparedCase(before, after, ratio, "same" if alike.told == "within" else None, alike.statement)
+    return ComparedCase(before, after, ratio, "same" if alike.relation == "within" else None, alike.statement)
 
 
 def _careful(ratio: Estimate | None) -> Estimate | None:
@@ -323,8 +323,8 @@ def _saying(result: Result, spread: float) -> Result:
 
 
 def _mean(cases: Sequence[ComparedCase]) -> Estimate | None:
-    """Return the geometric mean of what is told; a slow process slows its cases alike, so its interval is theirs."""
-    known = [found.ratio for found in cases if found.told and found.ratio and found.ratio.interval]
+    """Return the geometric mean of conclusive ratios; slow processes slow cases alike, so its interval is theirs."""
+    known = [found.ratio for found in cases if found.change and found.ratio and found.ratio.interval]
     if not known:
         return None
     value, low, high = (

@@ -11,8 +11,7 @@ from gpuexplore.core.model import Case
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN, format_interval, format_ratio, format_seconds, in_one_unit
 
-UNTOLD = "cannot be told"
-EMPHASIZED = ("slower", "broken")
+INCONCLUSIVE = "cannot be told"
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
 HEADING = ("case", "before", "after", "ratio", "95 % interval", "")
 
@@ -27,7 +26,7 @@ def table_row(found: ComparedCase) -> tuple[str, ...]:
         format_seconds(new.median_s if new else None),
         format_ratio(ratio.value) if ratio else UNKNOWN,
         format_interval(ratio.interval, format_ratio) if ratio and ratio.interval else UNKNOWN,
-        found.told or UNTOLD,
+        found.change or INCONCLUSIVE,
     )
 
 
@@ -62,7 +61,7 @@ def as_json(comparison: RunComparison) -> dict[str, Any]:
                 "after_s": each.after.measurement and each.after.measurement.median_s,
                 "ratio": each.ratio and each.ratio.value,
                 "ratio_ci95": each.ratio and each.ratio.interval and list(each.ratio.interval),
-                "told": each.told,
+                "told": each.change,
                 "statement": each.statement,
             }
             for each in comparison.cases
@@ -89,7 +88,7 @@ def _named(case: Case) -> str:
 
 def _case_line(row: tuple[str, ...]) -> str:
     *figures, told = row
-    return _line([*map(_cell, figures), f"**{told}**" if told in EMPHASIZED else told])
+    return _line([*map(_cell, figures), f"**{told}**" if told in ("slower", "broken") else told])
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The values of an analysis: what results are compared with, what is known beside them, and what follows from them.
+"""The values of an analysis: what results are compared with, what else is known, and what follows from them.
 
 `gpuexplore.analysis.run.analyze` makes them, once for a run; charts, tables, files and sentences only read them.
 """
@@ -53,7 +53,6 @@ DiagnosisKind = Literal[
     "drifted",
     "noisy",
 ]
-FASTER = Words(below="slower", above="faster", question="which is faster")
 Severity = Literal["explains", "doubt", "wrong"]
 
 
@@ -81,18 +80,18 @@ class CustomPeaks:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known beside the results of a run.
+    """What is known apart from the results of a run.
 
     Attributes:
         custom_peaks: what a user entered, by the key of the device (`gpuexplore.devices.identity.device_key`).
         earlier: measured results, of these devices or others, that a measured ceiling may be taken from.
-        beside: results of a recording that are shown beside those of the run.
+        recorded: results of a recording that are shown with those of the run.
         origin: where the results of the run come from.
     """
 
     custom_peaks: Mapping[str, CustomPeaks] = field(default_factory=dict, hash=False)
     earlier: tuple[Result, ...] = ()
-    beside: tuple[Result, ...] = ()
+    recorded: tuple[Result, ...] = ()
     origin: Origin = Origin.LIVE
 
     def custom(self, device: Device | None) -> CustomPeaks:
@@ -150,7 +149,7 @@ class Speedup:
     @property
     def verdict(self) -> Verdict:
         """Whether it can be called faster, or slower."""
-        return compare(self.estimate, 1.0, words=FASTER)
+        return compare(self.estimate, 1.0, words=Words(below="slower", above="faster", question="which is faster"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +209,7 @@ class ImplementationLimits:
     Attributes:
         peak: of its arithmetic and its mix of instructions.
         memory: bandwidth of the memory for its mix of reads and writes.
-        serving: of what delivers its data: the smallest cache that holds them, else memory.
+        serving: of what delivers its data: the smallest cache that they fit in, else memory.
         one_thread: whether these are of one of several cores.
     """
 
@@ -351,9 +350,9 @@ class RunAnalysis:
 
     Attributes:
         results: every result, in the order given.
-        beside: those of the recording shown beside the run, analyzed the same way.
+        recorded: those of the recording shown with the run, analyzed the same way.
         comparison: what they are compared with, the baseline named; None only where nothing was asked for.
-        context: what was known beside them.
+        context: what else was known.
         largest_shape: the measured shape with the most work; None without a measurement.
         at_largest_shape: the measured results there, the fastest first.
         ties: those of `at_largest_shape` that cannot be separated from the fastest, itself first.
@@ -362,7 +361,7 @@ class RunAnalysis:
     """
 
     results: tuple[AnalyzedResult, ...]
-    beside: tuple[AnalyzedResult, ...]
+    recorded: tuple[AnalyzedResult, ...]
     comparison: Comparison
     context: Context
     largest_shape: Shape | None
@@ -374,7 +373,7 @@ class RunAnalysis:
     @property
     def shown(self) -> tuple[AnalyzedResult, ...]:
         """Every result that charts draw."""
-        return (*self.results, *self.beside)
+        return (*self.results, *self.recorded)
 
     @property
     def fastest(self) -> AnalyzedResult | None:

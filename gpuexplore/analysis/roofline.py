@@ -68,11 +68,11 @@ class Point:
         return f"{self.label} at {shape_label(self.shape)}"
 
 
-def place(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = None) -> Point | None:
+def point_of(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = None) -> Point | None:
     """Return where a result stands below `roofs`; None without a measurement, or without FLOPs."""
     if analyzed.median_s is None or not analyzed.flop_per_s:
         return None
-    compute, serving = _compute_roof(analyzed, roofs), serving_roof(analyzed, roofs)
+    compute, serving = _compute_roof(analyzed, roofs), _serving_roof(analyzed, roofs)
     layout = analyzed.case.options.layout
     return Point(
         origin=analyzed.origin,
@@ -87,7 +87,9 @@ def place(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = 
         bound=analyzed.bound,
         compute=compute,
         serving=serving,
-        attainable=attainable(analyzed.intensity, compute, serving, _memory_roof(analyzed, roofs)),
+        attainable=attainable(
+            analyzed.intensity, compute, serving, None if analyzed.limits.one_thread else memory_roof(roofs)
+        ),
     )
 
 
@@ -101,11 +103,7 @@ def _compute_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | Non
     return Roof("compute", label, peak.flop_per_s, peak.kind, peak.source, dtype=dtype, unit=unit) if peak else None
 
 
-def _memory_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
-    return None if analyzed.limits.one_thread else memory_roof(roofs)
-
-
-def serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
+def _serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
     """Return the roof of what delivers its data: the smallest cache that keeps them, where one does, else memory.
 
     That of one core where it uses no more.
@@ -118,8 +116,8 @@ def serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None
     if analyzed.cache_resident_reason is None:
         return memory_roof(roofs)
     caches = [(roof.size_bytes, roof) for roof in roofs if roof.kind == "cache" and roof.size_bytes]
-    holding = [pair for pair in caches if pair[0] >= analyzed.byte_count]
-    return min(holding, key=lambda pair: pair[0])[1] if holding else None
+    large_enough = [pair for pair in caches if pair[0] >= analyzed.byte_count]
+    return min(large_enough, key=lambda pair: pair[0])[1] if large_enough else None
 
 
 def attainable(flop_per_byte: float, compute: Roof | None, serving: Roof | None, memory: Roof | None) -> float | None:
@@ -171,7 +169,7 @@ def _bound(top: float | None, compute: Roof | None) -> Bound | None:
 
 
 def without_flops(results: Iterable[Result]) -> int:
-    """Return how many measured results have no place, because they compute nothing."""
+    """Return how many measured results are no point of it, because they compute nothing."""
     return sum(result.measurement is not None and flop_count(result.case) == 0 for result in results)
 
 

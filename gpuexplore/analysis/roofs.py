@@ -270,7 +270,7 @@ def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth |
     device = device_of(result)
     if device is None:
         return ImplementationLimits(peak, memory, memory)
-    if not runs_on_one_thread(result):
+    if not _runs_on_one_thread(result):
         bandwidth = _with_its_stores(result, memory, device.ordinary_stores)
         serving = _serving(result, device.caches, bandwidth)
         return ImplementationLimits(_of_its_mix(result, peak), bandwidth, serving)
@@ -282,7 +282,7 @@ def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth |
     return ImplementationLimits(one_peak, bandwidth, _serving(result, roofs.caches, bandwidth), one_thread=True)
 
 
-def runs_on_one_thread(result: Result) -> bool:
+def _runs_on_one_thread(result: Result) -> bool:
     """Return whether its implementation uses one of several cores of a CPU, as it is declared."""
     device, case = device_of(result), result.case
     if device is None or device.kind != "cpu" or device.cores == 1:
@@ -320,7 +320,7 @@ def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Band
 
 
 def _serving(result: Result, caches: Iterable[CacheRoof], memory: Bandwidth | None) -> Bandwidth | None:
-    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
+    """Return the bandwidth of what delivers its data: the smallest cache that they fit in, else memory.
 
     None where that is unknown.
     """

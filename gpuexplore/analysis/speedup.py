@@ -1,6 +1,6 @@
 """Speedups with their intervals: how many times as fast a result is as its baseline.
 
-A speedup is the ratio of two medians. Implementations of one group are sampled in turns, so sample i of both comes
+A speedup is the ratio of two medians. Implementations of one group are sampled by rounds, so sample i of both comes
 from round i, and the interval of the ratios round by round is free of drift that hits both. Across dtypes or devices
 nothing is paired. What disturbed one of both widens the interval (`gpuexplore.analysis.verdict`).
 """
@@ -47,7 +47,7 @@ def speedups(results: Sequence[Result], baseline: str, elsewhere: Sequence[Resul
             continue
         other = nearest or apart.get(replace(wanted, device=""))
         if other is not None:
-            name = f"{baseline} on {_place(other, result)}"
+            name = f"{baseline} on {_device_name(other, result)}"
             found[case] = speedup(result, other, name=name, same_run=False)
     return found
 
@@ -59,7 +59,7 @@ def _on_a_namesake(result: Result, baseline: Result) -> bool:
     return is_namesake(baseline.environment.device, result.environment.device)
 
 
-def _place(baseline: Result, result: Result) -> str:
+def _device_name(baseline: Result, result: Result) -> str:
     """Return where a baseline ran: the id of its device, or the processor where another one has that id here."""
     environment = baseline.environment
     if baseline.case.device != result.case.device or environment is None or result.environment is None:
@@ -116,14 +116,14 @@ def _by_round(this: Measurement, other: Measurement) -> float | None:
 
 
 def is_separable(result: Result, other: Result) -> bool:
-    """Return whether it can be told which of two measured results takes longer."""
-    return compare(ratio_of(result, other), 1.0).told is not None
+    """Return whether two measured results differ significantly."""
+    return compare(ratio_of(result, other), 1.0).relation is not None
 
 
 def is_tie(result: Result, other: Result) -> bool:
     """Return whether two measured results cannot be separated, and their medians are within a factor of TIE_WITHIN."""
     found = ratio_of(result, other)
-    return found is not None and 1 / TIE_WITHIN <= found.value <= TIE_WITHIN and compare(found, 1.0).told is None
+    return found is not None and 1 / TIE_WITHIN <= found.value <= TIE_WITHIN and compare(found, 1.0).relation is None
 
 
 def _name(case: Case, other: Case, baseline: str) -> str:

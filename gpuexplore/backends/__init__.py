@@ -34,7 +34,7 @@ class DriverFacts:
 
 
 class Backend(Protocol):
-    """A library that holds arrays on a device and runs on them."""
+    """A library that allocates arrays on a device and runs on them."""
 
     INSTALL: str
     DEVICE_KINDS: tuple[str, ...]
@@ -60,7 +60,7 @@ class Backend(Protocol):
         ...
 
     def stored(self, array: Any, dtype: DType) -> Stored:
-        """Return what `array` holds, bit by bit, in host memory, after the work on it is done; perhaps a view of it."""
+        """Return the bits of `array` in host memory, after the work on it is done; perhaps a view of it."""
         ...
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Any:

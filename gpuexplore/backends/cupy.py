@@ -14,7 +14,6 @@ from gpuexplore.core.model import Device
 INSTALL = "pip install cupy-cuda13x"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 SPIN = 'extern "C" __global__ void spin(long long n) { for (long long t = clock64(); clock64() - t < n;); }'
-WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 slow_product = host.slow_product
 
@@ -116,7 +115,7 @@ def flusher(device: str, size_bytes: int) -> Call:
 
 
 def capture(run: Call, device: str, calls: int) -> Call:
-    """Return the replay of a CUDA graph that holds `run` `calls` times."""
+    """Return the replay of a CUDA graph of `calls` times `run`."""
     import cupy
 
     _gpu(device).use()
@@ -135,7 +134,7 @@ def set_threads(count: int) -> None:
 
 def versions() -> Mapping[str, str]:
     """Return CuPy's version; its wheel is named after the CUDA it is for."""
-    found = {name: host.version_of(name) for name in WHEELS}
+    found = {name: host.version_of(name) for name in ("cupy-cuda13x", "cupy-cuda12x", "cupy")}
     return {name: version for name, version in found.items() if version}
 
 

@@ -1,4 +1,4 @@
-"""What the libraries that work in host memory share: arrays, poison, flush and the host's clock."""
+"""Common parts of the libraries that work in host memory: arrays, poison, flush and the host's clock."""
 
 import mmap
 from collections.abc import Iterator
@@ -118,7 +118,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[Any]:
 
 
 def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a C-contiguous copy of `values`, placed like any array of `empty`."""
+    """Return a C-contiguous copy of `values`, aligned like any array of `empty`."""
     copy = empty(values.shape, values.dtype)
     copy[...] = values
     return copy

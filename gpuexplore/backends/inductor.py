@@ -14,8 +14,6 @@ import torch
 import torch._dynamo
 
 ISOLATED = "isolate_recompiles"
-RECOMPILE_LIMITS = ("recompile_limit", "accumulated_recompile_limit")
-RECOMPILES = 10_000
 SILENCED: tuple[tuple[str, type[Warning]], ...] = (
     ("TensorFloat32 tensor cores", UserWarning),  # a hint for fp32; TF32 is a dtype of its own here
     ("\nOnline softmax is disabled", UserWarning),  # a hint for rows that it sums in pieces
@@ -38,7 +36,7 @@ def _isolated() -> Mapping[str, bool]:
     if ISOLATED in signature(torch.compile).parameters:
         return {ISOLATED: True}
     settings = torch._dynamo.config
-    for name in RECOMPILE_LIMITS:
+    for name in ("recompile_limit", "accumulated_recompile_limit"):
         if hasattr(settings, name):
-            setattr(settings, name, RECOMPILES)
+            setattr(settings, name, 10_000)
     return {}

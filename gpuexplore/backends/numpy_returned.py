@@ -1,4 +1,4 @@
-"""NumPy's arrays for functions that return a new one: the output is a holder of what the last call returned.
+"""NumPy's arrays for functions that return a new one: the output wraps what the last call returned.
 
 Such functions are users'. What they compute with, Numba or a library of their own, is not asked.
 """
@@ -40,32 +40,32 @@ class ReturnedArray:
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> ReturnedArray:
-    """Return a holder of an uninitialised array."""
+    """Return a wrapper of an uninitialised array."""
     return ReturnedArray(plain.empty(shape, dtype, device))
 
 
 def poison(array: ReturnedArray) -> None:
-    """Fill what was returned last with NaN, in place: whoever still writes there is seen."""
+    """Fill what was returned last with NaN, in place: a late write there is seen."""
     if not array.array.flags.writeable:
         array.array = np.empty_like(array.array)
     array.array.fill(np.nan)
 
 
 def load(array: npt.NDArray[Any] | ReturnedArray, values: Stored) -> None:
-    """Overwrite an input, or what a holder has, with `values`."""
+    """Overwrite an input, or what is wrapped, with `values`."""
     host.load(array.array if isinstance(array, ReturnedArray) else array, values)
 
 
 def stored(array: npt.NDArray[Any] | ReturnedArray, dtype: DType) -> Stored:
-    """Return what an input or a holder has, in the storage of `dtype`: the same memory where it is contiguous.
+    """Return what an input or a wrapper has, in the storage of `dtype`: the same memory where it is contiguous.
 
     Raises:
         WrongReturn: what was returned last is memory of an input.
     """
-    held = array.array if isinstance(array, ReturnedArray) else array
-    if isinstance(array, ReturnedArray) and any(np.may_share_memory(held, given) for given in array.inputs):
+    returned = array.array if isinstance(array, ReturnedArray) else array
+    if isinstance(array, ReturnedArray) and any(np.may_share_memory(returned, given) for given in array.inputs):
         raise WrongReturn(VIEW)
-    contiguous = held if held.flags.c_contiguous else np.ascontiguousarray(held)
+    contiguous = returned if returned.flags.c_contiguous else np.ascontiguousarray(returned)
     return contiguous.view(dtype.storage)
 
 

@@ -1,6 +1,6 @@
-"""How seconds per call are taken: by the host's clock, or by events of a device.
+"""Seconds per call, by the host's clock or by events of a device.
 
-A timer never warms up, decides or drops anything: it runs what it is told and returns every sample.
+A timer never warms up, decides or drops anything: it runs what it is given and returns every sample.
 """
 
 from collections.abc import Callable
@@ -149,7 +149,7 @@ class EventTimer:
         return start, end
 
 
-# Takes samples of calls on the stream its library really uses. `calls_per_round` tells how many one round should hold
+# Takes samples of calls on the stream its library really uses. `calls_per_round` says how many one round should have
 # when a call takes so many seconds; `sample` returns seconds per call, one or more samples from so many calls, and
 # runs `flush`, which empties the last-level cache, before each of them and outside the timed part.
 Timer = HostTimer | EventTimer

@@ -69,7 +69,7 @@ def load(array: Any, values: Stored) -> None:
 
 
 def stored(array: Any, dtype: DType) -> Stored:
-    """Return what `array` holds; bf16 crosses as its bits."""
+    """Return the values of `array`; bf16 crosses as its bits."""
     import torch
 
     here = array.detach().cpu()
@@ -98,7 +98,7 @@ def poison(array: Any) -> None:
 
 
 def _poison_unused(array: Any) -> None:
-    """Fill with NaN what the allocator hands out next for an output like `array`: it may hold a right one from before.
+    """Fill with NaN what the allocator hands out next for an output like `array`: it may have a right one from before.
 
     On a GPU torch first gives back all else that it keeps.
     """
@@ -126,7 +126,7 @@ def flusher(device: str, size_bytes: int) -> Call:
     """Return a call that overwrites `size_bytes` on `device`; on a GPU it reads as many others afterwards.
 
     What is overwritten stays in the cache and has to be written to memory, which would take its time from what is
-    timed next; reading makes room, of lines that need no writing.
+    timed next; reading evicts them, for lines that need no writing.
     """
     if not _is_gpu(device):
         return host.flusher(device, size_bytes)
@@ -144,9 +144,9 @@ def flusher(device: str, size_bytes: int) -> Call:
 
 
 def capture(run: Call, device: str, calls: int) -> Call | None:
-    """Return the replay of a CUDA graph that holds `run` `calls` times; None on the CPU and on GPUs of other makers.
+    """Return the replay of a CUDA graph of `calls` times `run`; None on the CPU and on GPUs of other makers.
 
-    torch offers graphs for some of these too, where nobody has seen that they hold what they should.
+    torch offers graphs for some of these too, where it is untested that they contain what they should.
     """
     if torch_place.kind_of(device) != torch_place.CUDA:
         return None

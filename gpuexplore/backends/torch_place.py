@@ -1,4 +1,4 @@
-"""Where torch computes: what it calls a device of ours, and how it waits for and times one of each kind."""
+"""The devices torch computes on: their names in torch, and how to wait for and time each kind."""
 
 from collections.abc import Callable
 from typing import Any
@@ -115,8 +115,8 @@ def _waiting(device: str) -> Callable[[], None]:
     import torch
 
     module = _module(torch, kind_of(device))
-    place = () if kind_of(device) == "mps" else (torch_device(device),)  # of that there is one
-    return lambda: module.synchronize(*place)
+    arguments = () if kind_of(device) == "mps" else (torch_device(device),)  # of that there is one
+    return lambda: module.synchronize(*arguments)
 
 
 def _module(torch: Any, kind: str) -> Any:

@@ -25,7 +25,7 @@ slow_product = host.slow_product
 
 
 def is_available() -> bool:
-    """Return whether Triton and torch, which holds its arrays, are installed."""
+    """Return whether Triton and torch, which allocates its arrays, are installed."""
     return host.is_installed("triton", "torch")
 
 

@@ -34,8 +34,8 @@ def alt_text(
     more = f", and {rest} more" if rest > 0 else ""
     count = points["order"].nunique()
     sizes = "one size" if count == 1 else f"{count} sizes"
-    place = largest["shape"].iloc[0]
-    return f"{what} of {title.lower()}, {sizes}; at {place}: {', '.join(figures[:MOST_FIGURES])}{more}."
+    shape = largest["shape"].iloc[0]
+    return f"{what} of {title.lower()}, {sizes}; at {shape}: {', '.join(figures[:MOST_FIGURES])}{more}."
 
 
 def left_out(

@@ -14,16 +14,16 @@ LABEL_LIMIT = 180
 MOST_TICKS = 9
 FEW_SHAPES = 3  # so many whole shapes fit a phone side by side
 WIDE = 4.0  # ratios that differ by more are read better on a log scale
-# A place in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
+# A position in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
 x_value: Callable[[float | str], Any] = alt.XValue
 y_value: Callable[[float | str], Any] = alt.YValue
 
 
-def size_axis(points: pd.DataFrame, operation: Operation, *, room: int = 0) -> alt.X:
+def size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -> alt.X:
     """Return the x axis: sizes on a log scale, else whole shapes in the order of their work.
 
     Args:
-        room: pixels that are left free at its right end, for the names of lines.
+        margin: pixels that are left free at its right end, for the names of lines.
     """
     if points["size"].isna().any():
         order = points.sort_values("order")["shape"].unique().tolist()
@@ -31,7 +31,7 @@ def size_axis(points: pd.DataFrame, operation: Operation, *, room: int = 0) -> a
         return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
     sizes = sorted({int(point) for point in points["size"]})
     axis = alt.Axis(values=sizes, format=_size_format(sizes), grid=False, labelOverlap="greedy", labelFlush=False)
-    end = alt.ExprRef(f"width - {room}") if room else alt.Undefined
+    end = alt.ExprRef(f"width - {margin}") if margin else alt.Undefined
     scale = alt.Scale(type="log", nice=False, padding=14, rangeMax=end)
     return alt.X("size:Q", title=size_title(operation), axis=axis, scale=scale)
 
@@ -62,8 +62,8 @@ def log_ticks(values: Sequence[float]) -> list[float]:
         return [1.0, 10.0]
     low, high = floor(log10(min(values))), ceil(log10(max(values)))
     ticks = [float(f"{step}e{decade}") for decade in range(low - 1, high + 2) for step in (1, 2, 5)]
-    first = max(place for place, tick in enumerate(ticks) if tick <= min(values))
-    last = min(place for place, tick in enumerate(ticks) if tick >= max(values))
+    first = max(index for index, tick in enumerate(ticks) if tick <= min(values))
+    last = min(index for index, tick in enumerate(ticks) if tick >= max(values))
     return ticks[first : max(last, first + 1) + 1]
 
 

@@ -1,6 +1,6 @@
-"""An array as its rows and columns: what a warp requests at a step, the sectors that hold it, what was touched before.
+"""An array as its rows and columns: what a warp requests at a step, the sectors it lies in, what was touched before.
 
-Whole sectors are moved: what of them nobody requested has a colour of its own, so that waste is seen as area.
+Whole sectors are moved: what of them was not requested has a colour of its own, so that waste is seen as area.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ SHOWN = 16  # rows and columns around a step that needs no more
 ROW_HEIGHT, LEAST_HEIGHT, MOST_HEIGHT, SMALL_HEIGHT = 16, 96, 520, 150
 AROUND, LITTLE_AROUND = 92, 44  # pixels of title and axis, with and without a legend
 MOST_LINES = 64  # of a grid between elements
-LETTER, ROOM = 5.2, 1  # pixels of a letter and around a label
+LETTER, PADDING = 5.2, 1  # pixels of a letter and around a label
 Row = dict[str, Any]
 
 
@@ -47,7 +47,7 @@ class ArrayWindow:
 
     @classmethod
     def around(cls, elements: Sequence[int], array: RunArray) -> "ArrayWindow":
-        """Return the whole array, or where it is large a part that holds the elements."""
+        """Return the whole array, or where it is large a part with the elements."""
         rows, columns = grid_of(array)
         if not elements:
             return cls(0, rows, 0, columns)
@@ -119,7 +119,7 @@ def lanes_label(lanes: Sequence[int]) -> str:
 
 
 def _part(first: int, last: int, length: int) -> tuple[int, int]:
-    """Return where the part of an axis begins and ends that holds `first` to `last`, in steps of eight elements."""
+    """Return where the part of an axis begins and ends that covers `first` to `last`, in steps of eight elements."""
     start = first // 8 * 8
     end = min(length, max(start + SHOWN, -(-(last + 1) // 8) * 8))
     return max(0, min(start, end - SHOWN)), end
@@ -144,14 +144,14 @@ def _rows(array: RunArray, access: Access | None, before: npt.NDArray[np.bool_])
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the first and the last place of each run of places that are marked."""
+    """Return the first and the last index of each run of marked elements."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
     return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _boxes(places: tuple[int, int], columns: int, what: str, lanes: tuple[int, ...]) -> Iterator[Row]:
+def _boxes(elements: tuple[int, int], columns: int, what: str, lanes: tuple[int, ...]) -> Iterator[Row]:
     """Yield the boxes of neighbouring elements, one in each row that they reach into."""
-    first, last = places
+    first, last = elements
     for row in range(first // columns, last // columns + 1):
         left, right = max(first, row * columns), min(last, (row + 1) * columns - 1)
         x, end = left - row * columns, right - row * columns
@@ -186,7 +186,9 @@ def _drawn(
     words = [alt.Tooltip("element:N", title="Element"), alt.Tooltip("lanes:N", title="Lanes"), alt.Tooltip("what:N")]
     color = alt.Color("what:N", scale=COLORS, legend=legend)
     boxes = alt.Chart(frame).mark_rect(strokeWidth=0.5 if legend else 0, stroke=EDGE, clip=True)
-    fits = f"(datum.right - datum.x) * width / {window.right - window.left} > {LETTER} * length(datum.lanes) + {ROOM}"
+    fits = (
+        f"(datum.right - datum.x) * width / {window.right - window.left} > {LETTER} * length(datum.lanes) + {PADDING}"
+    )
     labels = (
         alt.Chart(frame)
         .transform_filter(f"datum.lanes != '' && {fits}")

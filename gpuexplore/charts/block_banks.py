@@ -13,8 +13,8 @@ from gpuexplore.charts.block_arrays import (
     LEGEND,
     LETTER,
     ON_REQUESTED,
+    PADDING,
     REQUESTED_COLOR,
-    ROOM,
     ROW_HEIGHT,
     ArrayWindow,
     framed,
@@ -47,8 +47,8 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
     frame = pd.DataFrame([_box(word, rows.index(word.word // BANKS)) for word in wanted], columns=list(COLUMNS))
     across, down = alt.Scale(domain=[0, BANKS], nice=False), alt.Scale(domain=[len(rows), 0], nice=False)
     starts = "[" + ",".join(str(row * ROW_BYTES) for row in rows) + "]"
-    beside = alt.Axis(
-        title="byte", values=[place + 0.5 for place in range(len(rows))], grid=False, domain=False, ticks=False,
+    left = alt.Axis(
+        title="byte", values=[row + 0.5 for row in range(len(rows))], grid=False, domain=False, ticks=False,
         labelExpr=f"{starts}[floor(datum.value)]", tickCount=len(rows),
     )  # fmt: skip
     above = alt.Axis(title=None, orient="top", values=list(range(BANKS)), tickCount=BANKS, **GRID)
@@ -62,11 +62,11 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
         alt.Chart(frame)
         .mark_rect(strokeWidth=0.5, stroke=EDGE)
         .encode(x=alt.X("bank:Q", scale=across, axis=above), x2="right:Q", y2="bottom:Q", tooltip=words)
-        .encode(y=alt.Y("row:Q", scale=down, axis=beside), color=alt.Color("what:N", scale=COLORS, legend=LEGEND))
+        .encode(y=alt.Y("row:Q", scale=down, axis=left), color=alt.Color("what:N", scale=COLORS, legend=LEGEND))
     )
     labels = (
         alt.Chart(frame)
-        .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {ROOM}")
+        .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {PADDING}")
         .mark_text(fontSize=9.5, color=ON_REQUESTED)
         .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text=alt.Text("lanes:N"))
     )
@@ -86,11 +86,11 @@ def described(access: Access, title: str) -> str:
     """Return the alternative text: words, wavefronts, and the first bank of which several words are wanted."""
     wanted = wanted_words(access)
     taken, fewest = passes_of(access)
-    told = f"{title}: {len(wanted)} words in {taken} wavefronts, of {fewest} at least"
+    summary = f"{title}: {len(wanted)} words in {taken} wavefronts, of {fewest} at least"
     if not collisions(wanted):
-        return f"{told}; no two lanes want different words of one bank at once"
+        return f"{summary}; no two lanes want different words of one bank at once"
     bank, lanes = collisions(wanted)[0]
-    return f"{told}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
+    return f"{summary}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
 
 
 def _box(word: Word, row: int) -> dict[str, object]:

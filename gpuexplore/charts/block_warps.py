@@ -11,7 +11,8 @@ from gpuexplore.charts.block_arrays import AROUND, LEGEND, REQUESTED_COLOR, UNUS
 WORKS, WAITS = "works", "waits at a barrier"
 COLORS = alt.Scale(domain=[WORKS, WAITS], range=[REQUESTED_COLOR, UNUSED_COLOR])
 TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#0f151d' : '#e6e9ee'")
-FEW, ROW_HEIGHT, LOW_ROW_HEIGHT = 8, 22, 13
+FEW = 8
+ROW_HEIGHT, LOW_ROW_HEIGHT = 22, 13
 COLUMNS = ("warp", "first", "last", "what", "said")
 
 

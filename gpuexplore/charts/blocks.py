@@ -46,11 +46,11 @@ def _bars(frame: pd.DataFrame, x: alt.X, color: alt.ExprRef) -> alt.LayerChart:
     base = alt.Chart(frame).encode(y=y, x=x, tooltip=words)
     bars = base.mark_bar(height={"band": 0.55}, color=color)
     labels = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
-    told = ", ".join(f"{row.block} {row.said}" for row in frame.itertuples()) or "nothing is known"
+    listed = ", ".join(f"{row.block} {row.said}" for row in frame.itertuples()) or "nothing is known"
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
         width="container",
         height=ROW_HEIGHT * max(1, len(frame)) + 50,
-        description=f"{x['title']} by block shape: {told}",
+        description=f"{x['title']} by block shape: {listed}",
     )
     return chart
 

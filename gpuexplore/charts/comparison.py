@@ -4,6 +4,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.compare import ComparedCase, RunComparison
+from gpuexplore.analysis.comparison_texts import INCONCLUSIVE
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.axes import powers_of_two
 from gpuexplore.charts.series import NEUTRAL
@@ -14,11 +15,10 @@ AROUND = 125  # pixels of legend, axis and title
 MOST = 60  # cases: more are in the table
 TITLE = "Time after / before: left is faster"
 LABEL_LIMIT = 170
-UNTOLD = "cannot be told"
-TOLD = ("faster", "slower", "same", UNTOLD)
+CHANGES = ("faster", "slower", "same", INCONCLUSIVE)
 COLORS = ("#00816e", "#c0392b", "#5b7fb5", NEUTRAL)
 MARGIN = 1.05
-FINE = (0.8, 0.9, 1.1, 1.25)  # beside powers of two
+FINE = (0.8, 0.9, 1.1, 1.25)  # next to powers of two
 
 
 def comparison(found: RunComparison) -> alt.LayerChart:
@@ -35,9 +35,9 @@ def comparison(found: RunComparison) -> alt.LayerChart:
         axis=alt.Axis(values=sorted(set(ticks)), labelExpr="format(datum.value, '.3~r') + '×'"),
     )
     y = alt.Y("case:N", sort=order, title=None, axis=alt.Axis(labelLimit=LABEL_LIMIT, labelOverlap=False))
-    scale = alt.Scale(domain=list(TOLD), range=list(COLORS))
+    scale = alt.Scale(domain=list(CHANGES), range=list(COLORS))
     legend = alt.Legend(
-        title=None, orient="top", columns=2, values=[name for name in TOLD if name in set(rows["told"])]
+        title=None, orient="top", columns=2, values=[name for name in CHANGES if name in set(rows["told"])]
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in WORDS.items()]
     base = alt.Chart(rows).encode(y=y, color=alt.Color("told:N", scale=scale, legend=legend))
@@ -47,13 +47,13 @@ def comparison(found: RunComparison) -> alt.LayerChart:
         base.mark_rule(strokeWidth=2, tooltip=None).encode(x=alt.X("low:Q", title=TITLE), x2=alt.X2("high:Q")),
         base.mark_point(filled=True, size=70, opacity=1).encode(x=x, tooltip=words),
     ]
-    for place, layer in enumerate(layers):
-        layer.name = f"layer_{place}"
+    for index, layer in enumerate(layers):
+        layer.name = f"layer_{index}"
     height = AROUND + ROW * max(1, len(order))
-    return alt.LayerChart(layer=layers, width="container", height=height, description=describe_comparison(found))
+    return alt.LayerChart(layer=layers, width="container", height=height, description=_describe_comparison(found))
 
 
-def describe_comparison(found: RunComparison) -> str:
+def _describe_comparison(found: RunComparison) -> str:
     """Return the alternative text of the chart."""
     return f"Ratio of times of {found.after.title} over {found.before.title}, with 95 % intervals. {found.headline}"
 
@@ -69,7 +69,7 @@ WORDS = {
 
 
 def _name(each: ComparedCase) -> str:
-    """Return a case in as few words as an axis on a phone has room for: ``torch fp32 384``."""
+    """Return a case in as few words as fit an axis on a phone: ``torch fp32 384``."""
     case = each.case
     size = next(iter(case.shape)) if len(set(case.shape)) == 1 else shape_label(case.shape)
     return f"{case.implementation} {case.dtype} {size}"
@@ -83,7 +83,7 @@ def _rows(found: RunComparison) -> pd.DataFrame:
             "ratio": each.ratio.value,
             "low": (each.ratio.interval or (each.ratio.value,))[0],
             "high": (each.ratio.interval or (each.ratio.value,))[-1],
-            "told": each.told or UNTOLD,
+            "told": each.change or INCONCLUSIVE,
             "before": format_seconds(each.before.measurement.median_s if each.before.measurement else None),
             "after": format_seconds(each.after.measurement.median_s if each.after.measurement else None),
             "words": format_ratio(each.ratio.value),

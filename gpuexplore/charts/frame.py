@@ -1,4 +1,4 @@
-"""The one place that turns an analysis into a pandas data frame."""
+"""The pandas data frame of an analysis."""
 
 from typing import Protocol
 

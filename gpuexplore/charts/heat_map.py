@@ -13,7 +13,6 @@ from gpuexplore.charts.series import series_name, series_of
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 FEWEST = 4  # shapes of a map
-HEIGHT = 440
 DARK = 0.55  # of the highest rate: from here up the words on a cell are light
 
 
@@ -62,9 +61,9 @@ def heat_map(source: Source, panel: str | Lines | None = None) -> alt.LayerChart
         base.mark_text(fontSize=12, dy=-7, color=light, tooltip=None).encode(text=alt.Text("rate:N")),
         base.mark_text(fontSize=10, dy=8, color=light, tooltip=None).encode(text=alt.Text("line:N")),
     ]
-    for place, layer in enumerate(layers):
-        layer.name = f"layer_{place}"
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=describe_heat_map(analysis))
+    for index, layer in enumerate(layers):
+        layer.name = f"layer_{index}"
+    return alt.LayerChart(layer=layers, width="container", height=440, description=describe_heat_map(analysis))
 
 
 def describe_heat_map(source: Source) -> str:

@@ -12,7 +12,7 @@ from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_seconds
 
-LABEL_ROOM = 1.25  # beside the longest bar
+LABEL_MARGIN = 1.25  # next to the longest bar
 BOUND_TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
 
 ROW_HEIGHT = 40
@@ -22,7 +22,7 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     """Return a bar for each measured rung, in order, and the library itself as a line.
 
     Args:
-        published: what somebody else's kernels of that kind reached, by implementation; drawn as ticks.
+        published: what other authors' kernels of that kind reached, by implementation; drawn as ticks.
     """
     frame, other = _frame(rungs), _published(rungs, published or {})
     names = [rung.implementation.name for rung in rungs]
@@ -58,8 +58,8 @@ TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "
 
 def describe_ladder(rungs: Sequence[Rung]) -> str:
     """Return the alternative text of a ladder."""
-    told = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
-    return f"Share of the library's speed: {', '.join(told) or 'nothing is measured'}"
+    shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
+    return f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
 
 
 def _frame(rungs: Sequence[Rung]) -> pd.DataFrame:
@@ -95,7 +95,17 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
     It is in FLOP/s, for rungs use units of different peaks.
     """
     frame = pd.DataFrame(
-        [_bound_row(name, bound) for name, bound in _known(bounds).items()], columns=["rate", *BOUND_TOOLTIPS]
+        [
+            {
+                "rate": bound.flop_per_s,
+                "rung": name,
+                "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
+                "percent": format_percent(bound.share_of_peak),
+                "evidence": bound.evidence,
+            }
+            for name, bound in _known(bounds).items()
+        ],
+        columns=["rate", *BOUND_TOOLTIPS],
     )
     names = list(frame["rung"])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
@@ -103,7 +113,7 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
         "rate:Q",
         title="Bound by the machine code",
         axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
-        scale=alt.Scale(domain=[0, LABEL_ROOM * max(frame["rate"], default=1.0)]),
+        scale=alt.Scale(domain=[0, LABEL_MARGIN * max(frame["rate"], default=1.0)]),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in BOUND_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(y=y, x=x)
@@ -114,26 +124,16 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
     )
     labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(bounds)
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=_describe_rung_bounds(bounds)
     )
     return chart
 
 
-def describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
+def _describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
     """Return the alternative text."""
-    told = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
-    return f"Upper bound by the machine code: {', '.join(told) or 'nothing is known'}"
+    rates = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
+    return f"Upper bound by the machine code: {', '.join(rates) or 'nothing is known'}"
 
 
 def _known(bounds: Mapping[str, InstructionBound]) -> dict[str, InstructionBound]:
     return {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
-
-
-def _bound_row(name: str, bound: InstructionBound) -> dict[str, object]:
-    return {
-        "rate": bound.flop_per_s,
-        "rung": name,
-        "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
-        "percent": format_percent(bound.share_of_peak),
-        "evidence": bound.evidence,
-    }

@@ -17,8 +17,8 @@ from gpuexplore.charts.series import FADED, color, dash, names_said, present_dty
 GAP = 13.0  # pixels between the middles of two names
 DRAWN = 0.8  # of a chart's height lies between its axes
 CHARACTER = 6.6  # pixels, of the longest name
-BESIDE = 8  # pixels from the point
-LONGEST = 18  # characters; for longer names a legend has more room
+LABEL_OFFSET = 8  # pixels from the point
+LONGEST = 18  # characters; for longer names a legend has more space
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
 TALL = 510  # with the entries of recorded series
@@ -40,20 +40,20 @@ def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame 
     if lines.empty or GAP * len(lines) > DRAWN * height or max(map(len, names)) > LONGEST:
         return None
     domain, is_log = _domain(y, points)
-    places = [_fraction(value, domain, is_log) for value in lines["value"]]
-    apart = _spread(places, GAP / (DRAWN * height))
-    values = [_value(place, domain, is_log) for place in apart]
+    fractions = [_fraction(value, domain, is_log) for value in lines["value"]]
+    apart = _spread(fractions, GAP / (DRAWN * height))
+    values = [_value(fraction, domain, is_log) for fraction in apart]
     return lines.assign(name=names, value=values)
 
 
-def _room_of(labels: pd.DataFrame) -> int:
-    """Return the pixels that the longest name takes beside its point."""
-    return round(CHARACTER * max(map(len, labels["name"]))) + BESIDE + 4
+def _width_of(labels: pd.DataFrame) -> int:
+    """Return the pixels that the longest name takes next to its point."""
+    return round(CHARACTER * max(map(len, labels["name"]))) + LABEL_OFFSET + 4
 
 
 def _end_texts(labels: pd.DataFrame, *, x: alt.X, y: alt.Y, color: alt.Color) -> alt.Chart:
     """Return the layer of the names."""
-    text = alt.Chart(labels).mark_text(align="left", dx=BESIDE, fontSize=12, tooltip=None)
+    text = alt.Chart(labels).mark_text(align="left", dx=LABEL_OFFSET, fontSize=12, tooltip=None)
     encoded: alt.Chart = text.encode(x=x, y=y, color=color, text=alt.Text("name:N"))
     return encoded
 
@@ -73,31 +73,31 @@ def _fraction(value: float, domain: tuple[float, float], is_log: bool) -> float:
 
 def _value(fraction: float, domain: tuple[float, float], is_log: bool) -> float:
     low, high = map(log, domain) if is_log else domain
-    place = low + fraction * (high - low)
-    return exp(place) if is_log else place
+    position = low + fraction * (high - low)
+    return exp(position) if is_log else position
 
 
-def _spread(places: Sequence[float], gap: float) -> list[float]:
-    """Return `places` moved as little as it takes until neighbours are `gap` apart and all lie between 0 and 1."""
-    order = sorted(range(len(places)), key=places.__getitem__)
+def _spread(fractions: Sequence[float], gap: float) -> list[float]:
+    """Return `fractions` moved as little as it takes until neighbours are `gap` apart and all lie between 0 and 1."""
+    order = sorted(range(len(fractions)), key=fractions.__getitem__)
     groups: list[list[int]] = []
     for index in order:
         groups.append([index])
-        while len(groups) > 1 and _bottom(groups[-1], places, gap) < _bottom(groups[-2], places, gap) + gap * len(
+        while len(groups) > 1 and _bottom(groups[-1], fractions, gap) < _bottom(groups[-2], fractions, gap) + gap * len(
             groups[-2]
         ):
             groups[-2:] = [groups[-2] + groups[-1]]
-    found = [0.0] * len(places)
+    found = [0.0] * len(fractions)
     for group in groups:
-        bottom = _bottom(group, places, gap)
+        bottom = _bottom(group, fractions, gap)
         for step, index in enumerate(group):
             found[index] = bottom + gap * step
     return found
 
 
-def _bottom(group: Sequence[int], places: Sequence[float], gap: float) -> float:
+def _bottom(group: Sequence[int], fractions: Sequence[float], gap: float) -> float:
     """Return where the lowest name of a group lies whose middle is that of its points, within the axes."""
-    middle = sum(places[index] for index in group) / len(group)
+    middle = sum(fractions[index] for index in group) / len(group)
     height = gap * (len(group) - 1)
     return min(max(middle - height / 2, 0.0), 1.0 - height)
 
@@ -113,7 +113,7 @@ def lines(
     """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above.
 
     Points under another condition are short strokes in the colour of their series; those of a first pass or of one
-    sample are hollow. Lines over sizes are named at their ends, beside what is recorded in a legend. Points that
+    sample are hollow. Lines over sizes are named at their ends, next to what is recorded in a legend. Points that
     `in_panel` leaves to other panels only count for the axes.
     """
     order = series_order(analysis.shown)
@@ -125,8 +125,8 @@ def lines(
     mixed = bool(recorded.any()) and not recorded.all()
     ends = _end_labels(points, y, height=HEIGHT) if over_sizes and not mixed else None
     by_series = ends is None and (over_sizes or points["series"].nunique() < 2 or bool(recorded.any()))
-    room = 0 if ends is None else _room_of(ends)
-    x = size_axis(shown, analysis.shown[0].operation, room=room) if over_sizes else _one_size_axis(points, order)
+    margin = 0 if ends is None else _width_of(ends)
+    x = size_axis(shown, analysis.shown[0].operation, margin=margin) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
@@ -137,8 +137,8 @@ def lines(
         marks.append(_strokes(base, contrasts, picks))
     named = [] if ends is None else [_end_texts(ends, x=x, y=y, color=color(points, order, legend=False))]
     layers = [*(line for line, *_ in rules), *marks, *named, *chain.from_iterable(labels for _, *labels in rules)]
-    for place, layer in enumerate(layers):
-        layer.name = f"layer_{place}"  # else Altair names it by a hash of its data, as pandas would print them
+    for index, layer in enumerate(layers):
+        layer.name = f"layer_{index}"  # else Altair names it by a hash of its data, as pandas would print them
     layers[0] = layers[0].add_params(*picks)  # here and not on the whole: each change of that copies all layers
     height = TALL if recorded.any() else HEIGHT
     return alt.LayerChart(layer=layers, width="container", height=height, description=description)
@@ -148,8 +148,8 @@ def _marks(
     base: alt.Chart, points: pd.DataFrame, picks: Sequence[alt.Parameter], *, over_sizes: bool
 ) -> list[alt.Chart]:
     several = len(present_dtypes(points)) > 1
-    beside = not over_sizes and points["series"].nunique() > 1
-    if beside and several:
+    side_by_side = not over_sizes and points["series"].nunique() > 1
+    if side_by_side and several:
         base = base.encode(xOffset=alt.XOffset("dtype:N", sort=present_dtypes(points)))
     interval = base.mark_rule(strokeWidth=2, tooltip=None, clip=True).encode(
         y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), opacity=_opacity(picks, 0.45)
@@ -160,7 +160,7 @@ def _marks(
     if several:
         line, point = (
             line.encode(strokeDash=dash(points)),
-            point.encode(shape=shape(points, legend=over_sizes or beside)),
+            point.encode(shape=shape(points, legend=over_sizes or side_by_side)),
         )
     return [interval, line, point] if over_sizes else [interval, point]
 
@@ -208,7 +208,7 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     """Return the axis for a single size: the series side by side, or the dtypes of a single series."""
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
-    crowded = column == "series" and bool(is_recorded(points).any())  # the legend has room for such names
+    crowded = column == "series" and bool(is_recorded(points).any())  # the legend has space for such names
     said = names_said(points)
     words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
     axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded, labelExpr=words)
@@ -227,7 +227,7 @@ def _picks(points: pd.DataFrame, *, by_series: bool) -> list[alt.Parameter]:
 
 
 def _opacity(picks: Sequence[alt.Parameter], full: float) -> alt.OpacityValue:
-    """Return the opacity of a mark: `full` when every legend's selection holds it."""
+    """Return the opacity of a mark: `full` when it is in every legend's selection."""
     if not picks:
         return alt.OpacityValue(full)
     faded: Any = alt.when(*picks).then(alt.value(full)).otherwise(alt.value(FADED))

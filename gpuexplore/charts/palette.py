@@ -1,9 +1,9 @@
-"""What a colour means: an implementation where implementations are compared, a dtype where dtypes are.
+"""Colours: of an implementation where implementations are compared, of a dtype where dtypes are.
 
 Each implementation has one colour on every chart and page, in light and in dark.
 
 Families share their hues: numba-cpu is orange and brown, numba-cuda violet and red, torch green. The colours of an
-operation differ by a distance in CIELAB that the tests hold, and each has a contrast of 3 with the page.
+operation differ by a distance in CIELAB that tests check, and each has a contrast of 3 with the page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,25 +47,25 @@ OF_USERS = (("#c2185b", "#ff80ab"), ("#8a6d00", "#e0c34d"), ("#6d4c41", "#d7a98c
 
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
 SHADED = 0.4  # of the way to black or white, for each further device of an implementation
-BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no room towards white
+BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no range towards white
 
 
-def color_of(implementation: str, place: int = 0) -> alt.ExprRef:
+def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
     """Return the colour of an implementation, whatever the theme of the page.
 
     Args:
         implementation: its name.
-        place: 0 for its first device; each further one has another shade.
+        shade: 0 for its first device, one more for each further one.
     """
     light, dark = (_channels(color) for color in COLORS.get(implementation) or _of_a_user(implementation))
     red, green, blue = dark
     pale = 0.3 * red + 0.6 * green + 0.1 * blue > PALE  # as bright as an eye sees it
-    shaded = _shade(light, BLACK, place), _shade(dark, BLACK if pale else WHITE, place)
+    shaded = _shade(light, BLACK, shade), _shade(dark, BLACK if pale else WHITE, shade)
     return alt.ExprRef("luminance(background) > 0.5 ? '{}' : '{}'".format(*shaded))
 
 
 def _of_a_user(implementation: str) -> tuple[str, str]:
-    """Return one of few colours, by the name: nobody knows them before they are measured."""
+    """Return one of few colours, by the name: they are unknown before they are measured."""
     return OF_USERS[crc32(implementation.encode()) % len(OF_USERS)]
 
 
@@ -78,6 +78,6 @@ def _channels(color: str) -> list[int]:
     return [int(color[at : at + 2], 16) for at in (1, 3, 5)]
 
 
-def _shade(channels: Sequence[int], end: int, place: int) -> str:
-    kept = (1 - SHADED) ** place
+def _shade(channels: Sequence[int], end: int, shade: int) -> str:
+    kept = (1 - SHADED) ** shade
     return "#" + "".join(f"{round(end + kept * (channel - end)):02x}" for channel in channels)

@@ -1,6 +1,6 @@
 """The points that charts draw: a row per measured case, with the words that tooltips and axes show, and which of them.
 
-A line is an implementation on a device, by its name on charts, in one dtype. Where one chart would hold too many,
+A line is an implementation on a device, by its name on charts, in one dtype. Where one chart would show too many,
 dtypes get a panel of their own.
 """
 
@@ -55,7 +55,6 @@ TOOLTIPS = {
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
 BEYOND = 3.0  # a longer bar leaves the chart: else one uncertain point would press all others together
 BRIEF = ("case", "shape", "time", "interval")
-OF_ONE_UNIT = ("time", "interval", "rate", "traffic")
 NAMES = ("series", "origin", "condition", "hollow", "implementation", "dtype", "size")
 COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
@@ -66,7 +65,7 @@ def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
     Where there are more than DETAILED, of the columns for tooltips only those of BRIEF.
     """
     spreads = dict(enumerate(figure(analyzed, measurement) for analyzed, measurement in _measured(analysis)))
-    drawn = {place: spread for place, spread in spreads.items() if spread is not None}
+    drawn = {index: spread for index, spread in spreads.items() if spread is not None}
     numbers = pd.DataFrame([*drawn.values()], columns=["value", "low", "high"], dtype=float)
     found = pd.concat([_words(analysis).iloc[[*drawn]].reset_index(drop=True), numbers], axis="columns")
     return found[[column for column in COLUMNS if column in found]]
@@ -87,7 +86,7 @@ def _words(analysis: RunAnalysis) -> pd.DataFrame:
         for analyzed, measurement in _measured(analysis)
     ]
     found = pd.DataFrame(rows, columns=[*NAMES, "order", "case", *said])
-    measured = [name for name in OF_ONE_UNIT if name in found]
+    measured = [name for name in ("time", "interval", "rate", "traffic") if name in found]
     if rows:
         found[measured] = in_one_unit(found[measured].to_numpy().tolist())
     return found
@@ -113,7 +112,7 @@ def in_panel(points: pd.DataFrame, panel: str | Lines | None) -> pd.DataFrame:
 
 
 def ends_of(points: pd.DataFrame) -> list[float]:
-    """Return the values an axis has to hold: points, and the ends of intervals within BEYOND times of any point."""
+    """Return the values an axis has to cover: points, and the ends of intervals within BEYOND times of any point."""
     values = points["value"].dropna()
     ends = pd.concat([points["low"].dropna(), points["high"].dropna()])
     return [*values, *ends.clip(values.min() / BEYOND, values.max() * BEYOND)] if len(values) else []
@@ -128,7 +127,7 @@ def drawn_in(panel: str | Lines | None, analysis: RunAnalysis) -> list[AnalyzedR
 
 
 def is_recorded(points: pd.DataFrame) -> pd.Series:
-    """Return which of the points were recorded at another time or place."""
+    """Return which of the points were recorded at another time or on another machine."""
     return (points["origin"] == Origin.RECORDED.value).astype(bool)
 
 
@@ -270,7 +269,7 @@ def shown_lines(analysis: RunAnalysis, hidden: Collection[str]) -> Lines:
 
 
 def panels_of(analysis: RunAnalysis, hidden: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the dtypes whose lines are drawn in panels side by side; none where one chart holds all lines."""
+    """Return the dtypes whose lines are drawn in panels side by side; none where one chart shows all lines."""
     lines = shown_lines(analysis, hidden)
     dtypes = tuple(dtype for dtype in DTYPES if any(dtype == of for _, of in lines))
     over_sizes = len({analyzed.case.shape for analyzed in analysis.shown if analyzed.measurement}) > 1

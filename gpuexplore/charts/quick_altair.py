@@ -2,7 +2,7 @@
 
 Altair copies every layer to its last tick whenever layers are put together or derived from each other, asks of every
 word whether it might be a chart, and prints the data of each for a name that few need. What is replaced of it is not
-public: a test holds the charts of pages to what Altair alone makes of them, and where a version lacks one of these
+public: a test compares the charts of pages with what Altair alone makes of them, and where a version lacks one of these
 names, Altair makes charts alone.
 """
 
@@ -16,11 +16,10 @@ import altair as alt
 try:
     schemapi: Any = import_module("altair.utils.schemapi")
     channels: Any = import_module("altair.vegalite.v6.schema.channels")
-except ImportError:  # another place in another version: charts are made as Altair makes them
+except ImportError:  # another path in another version: charts are made as Altair makes them
     schemapi = channels = None
 
 PLAIN = (str, int, float, bool, type(None))
-UNNAMED = "view"
 
 
 @contextmanager
@@ -63,8 +62,8 @@ def _as_dict(found: Any, *context: Any, **more: Any) -> Any:
 
 
 def _view_name(chart: alt.Chart) -> str:
-    """Return the name of a layer, to which Altair appends its place: without parameters it is not needed."""
-    return UNNAMED if chart._kwds.get("params", alt.Undefined) is alt.Undefined else _compute_hash(chart)
+    """Return the name of a layer, to which Altair appends its index: without parameters it is not needed."""
+    return "view" if chart._kwds.get("params", alt.Undefined) is alt.Undefined else _compute_hash(chart)
 
 
 def unchecked() -> Any:
@@ -85,7 +84,7 @@ def _replaced() -> tuple[tuple[Any, str, Any], ...]:
     )
 
 
-SET: tuple[Any, ...] = (  # and what they hold
+SET: tuple[Any, ...] = (  # and what they contain
     *(alt.TopLevelMixin, alt.MarkDef, alt.FacetedEncoding),
     *(getattr(channels, name, None) for name in ("FieldChannelMixin", "ValueChannelMixin")),
 )

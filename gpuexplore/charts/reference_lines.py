@@ -30,8 +30,8 @@ def peak_labels(lines: Iterable[PeakLine], words: Callable[[float], str]) -> dic
     found: dict[str, list[tuple[str, float]]] = {}
     for (device, kind, rate), names in dtypes.items():
         listed = "" if "" in names else ", ".join(name for name in DTYPES if name in names)
-        told = kind if several_kinds or not several_devices or not listed else ""  # labels of devices have to be short
-        found.setdefault(", ".join(filter(None, (listed, told))), []).append((device if several_devices else "", rate))
+        named = kind if several_kinds or not several_devices or not listed else ""  # labels of devices have to be short
+        found.setdefault(", ".join(filter(None, (listed, named))), []).append((device if several_devices else "", rate))
     return {
         f"{what}: {', '.join(f'{device} {words(rate)}'.strip() for device, rate in near)}": near[0][1]
         for what, rates in found.items()

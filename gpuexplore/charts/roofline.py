@@ -34,7 +34,7 @@ from gpuexplore.core.units import format_flop_per_s, format_intensity, format_pe
 
 HEIGHT = 600  # with legends and axes
 POINT_SIZE = 75
-OPENED = "opened"  # the selection that holds the run of a clicked point
+OPENED = "opened"  # the selection of the run of a clicked point
 POINT_TOOLTIPS = {
     "case": "Case",
     "operation": "Operation",
@@ -49,10 +49,9 @@ POINT_TOOLTIPS = {
 }
 ROOF_TOOLTIPS = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "Source"}
 RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
-SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[place % len(POINTS)] for place in range(len(FORMATS))])
+SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[index % len(POINTS)] for index in range(len(FORMATS))])
 ORIGINS = [origin.label for origin in (Origin.LIVE, Origin.RECORDED, Origin.PUBLISHED)]
 SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[POINT_SIZE] * len(ORIGINS))
-SCALE_OF_BASES = alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]])
 # The angle of a slope of 1 depends on the pixels a decade takes, so the browser has to work it out.
 NARROW = "width < 400"  # a phone: labels without figures, which the axis and the tooltip give
 ANGLE = "-atan2(height / {rate_decades}, width / {intensity_decades}) * 180 / PI"
@@ -115,7 +114,7 @@ def _roof_lines(roofs: Sequence[Roof], seen: RooflineWindow, dtypes: Sequence[st
     slopes, flats = sloped_roofs(roofs, seen), flat_roofs(roofs, seen)
     dash = alt.StrokeDash(
         "basis:N",
-        scale=SCALE_OF_BASES,
+        scale=alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]]),
         legend=_legend([*slopes["basis"], *flats["basis"]], BASES, "bottom", symbolSize=700, symbolStrokeWidth=2),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in ROOF_TOOLTIPS.items()]
@@ -194,7 +193,7 @@ def _legend(
     values = [name for name in order if name in set(present)]
     if not values or values == order[:1] or (len(values) < 2 and orient == "top"):
         return None
-    columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what a phone has room for
+    columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what fits a phone
     return alt.Legend(
         title=None, values=values, orient=orient, columns=columns, labelLimit=260, symbolOpacity=1, **style
     )

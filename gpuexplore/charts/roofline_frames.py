@@ -1,4 +1,4 @@
-"""What the roofline draws: lines, ridges, labels and points as data frames, and the window they are seen through."""
+"""The data frames of a roofline chart: lines, ridges, labels and points, and the window they are seen through."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from gpuexplore.operations import operation_named
 
 BASES = ("datasheet or formula", "microbenchmark", "best result so far")
 LOWEST_INTENSITY = 1 / 16
-ROOM = 2.0  # beyond the outermost point, on either side
+MARGIN = 2.0  # beyond the outermost point, on either side
 LABELS_FROM = 0.7  # of the width: the labels of flat roofs stand right of it, the points left
 LABELS_TO = 0.12  # of the width: the labels of slopes stand left of it
 PIXELS = 400  # of the drawing's height: what labels need is a share of it
@@ -56,18 +56,18 @@ class RooflineWindow:
 
 
 def window(roofs: Sequence[Roof], points: Sequence[Point]) -> RooflineWindow:
-    """Return the window that shows every point, every ridge with memory and some of the roofs beside them."""
+    """Return the window that shows every point, every ridge with memory and some of the roofs next to them."""
     shown = [*memory_ridges(roofs).values()]
     shown += [point.intensity for point in points]
-    left, right = min([LOWEST_INTENSITY * ROOM, *shown]), ROOM * max([1.0, *shown])
-    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width holds the rest
+    left, right = min([LOWEST_INTENSITY * MARGIN, *shown]), MARGIN * max([1.0, *shown])
+    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width is for the rest
     low, high = left / whole**LABELS_TO, left * whole ** (1 - LABELS_TO)
     slopes = [roof.rate for roof in roofs if roof.kind != "compute"]
     flats = [roof.rate for roof in roofs if roof.kind == "compute"]
     rates = [point.flop_per_s for point in points]
-    floor = [low * min(slopes) * ROOM] if slopes else flats
+    floor = [low * min(slopes) * MARGIN] if slopes else flats
     ceiling = flats or [high * max(slopes)] if slopes or flats else [1e12]
-    return RooflineWindow(low, high, min([*floor, *rates, ceiling[0]]) / ROOM, max([*ceiling, *rates]) * ROOM)
+    return RooflineWindow(low, high, min([*floor, *rates, ceiling[0]]) / MARGIN, max([*ceiling, *rates]) * MARGIN)
 
 
 def sloped_roofs(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
@@ -96,9 +96,9 @@ def flat_roofs(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
 
 
 def ridge_marks(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
-    """Return the ridge points in the window, those with memory larger and with their intensity beside them."""
+    """Return the ridge points in the window, those with memory larger and with their intensity next to them."""
     rows: list[FrameRow] = []
-    told: set[str] = set()
+    labelled: set[str] = set()
     for (compute, bandwidth), intensity in ridges(roofs).items():
         if not seen.intensity_low <= intensity <= seen.intensity_high:
             continue
@@ -109,12 +109,12 @@ def ridge_marks(roofs: Sequence[Roof], seen: RooflineWindow) -> pd.DataFrame:
                 "intensity": intensity,
                 "rate": compute.rate,
                 "size": 60 if memory else 18,
-                "text": said.split(" ")[0] if memory and said not in told else "",
+                "text": said.split(" ")[0] if memory and said not in labelled else "",
                 "label": f"{compute.label} and {bandwidth.label}",
                 "said": said,
             }
         )
-        told |= {said} if memory else set()
+        labelled |= {said} if memory else set()
     return _frame(rows, ("intensity", "rate", "size", "text", "label", "said"))
 
 
@@ -228,7 +228,7 @@ def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
 
 
 def _far_below(roof: Roof, roofs: Iterable[Roof]) -> bool:
-    """Return whether the best result so far is too far below its limit to tell anybody what can be reached."""
+    """Return whether the best result so far is too far below its limit to show what can be reached."""
     limits = [each.rate for each in roofs if not each.reached and (each.dtype, each.unit) == (roof.dtype, roof.unit)]
     return roof.reached and bool(limits) and roof.rate < NEAR_LIMIT * max(limits)
 

@@ -1,6 +1,6 @@
 """Colour, dash and point of a series: an implementation and a dtype look the same on every chart.
 
-Colours are those of `gpuexplore.charts.palette`; dashes and points go by the dtype's place in DTYPES. A legend
+Colours are those of `gpuexplore.charts.palette`; dashes and points go by the dtype's index in DTYPES. A legend
 with a single entry is left out. A recorded series has the colour of the live one of its implementation, and says
 in its name that it is recorded; its points are hollow.
 """
@@ -36,11 +36,11 @@ class Series(NamedTuple):
 
     @property
     def recorded(self) -> bool:
-        """Whether it was measured at another time or place."""
+        """Whether it was measured at another time or on another machine."""
         return self.origin is Origin.RECORDED
 
     @property
-    def place(self) -> str:
+    def full_device_name(self) -> str:
         """What its name calls the device: ``cpu``, ``recorded: NVIDIA L4``."""
         return f"{self.origin.label}: {self.device}" if self.recorded else self.device
 
@@ -53,19 +53,21 @@ def series_of(analyzed: AnalyzedResult) -> Series:
 def series_name(series: Series, shown: Sequence[AnalyzedResult]) -> str:
     """Return the implementation's name, with the device where there are several or it is a recorded one."""
     several = len({(analyzed.origin, analyzed.device_label) for analyzed in shown}) > 1
-    return f"{series.implementation} · {series.place}" if several or series.recorded else series.implementation
+    return (
+        f"{series.implementation} · {series.full_device_name}" if several or series.recorded else series.implementation
+    )
 
 
-def place_label(series: Series, shown: Iterable[Series]) -> str:
+def _device_label(series: Series, shown: Iterable[Series]) -> str:
     """Return what a label calls the device of a series: a recorded one by its name only where there are several."""
     recorded = {other.device for other in shown if other.recorded}
-    return series.origin.label if series.recorded and len(recorded) == 1 else series.place
+    return series.origin.label if series.recorded and len(recorded) == 1 else series.full_device_name
 
 
 def owners_of(shown: Iterable[AnalyzedResult]) -> dict[Series, str]:
     """Return what a label calls the device of each series, e.g. ``cpu`` or ``recorded``."""
     every = dict.fromkeys(map(series_of, shown))
-    return {series: place_label(series, every) for series in every}
+    return {series: _device_label(series, every) for series in every}
 
 
 def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series]:
@@ -132,7 +134,9 @@ def present_dtypes(points: pd.DataFrame) -> list[str]:
 
 def _scale(marks: Sequence[Any]) -> alt.Scale:
     """Return the scale from every dtype to its mark; with more dtypes than marks they repeat."""
-    return alt.Scale(domain=list(DTYPES), range=[marks[place % len(marks)] for place in range(len(DTYPES))])
+    return alt.Scale(
+        domain=list(DTYPES), range=[marks[full_device_name % len(marks)] for full_device_name in range(len(DTYPES))]
+    )
 
 
 def _series_legend(present: Mapping[str, Series], said: Mapping[str, str]) -> alt.Legend | None:
@@ -142,7 +146,7 @@ def _series_legend(present: Mapping[str, Series], said: Mapping[str, str]) -> al
     implementations = [series.implementation for series in present.values()]
     paired = sorted(present, key=lambda name: implementations.index(present[name].implementation))
     labels = {
-        name: f"{series.implementation} · {place_label(series, present.values())}{said.get(name, '')[len(name) :]}"
+        name: f"{series.implementation} · {_device_label(series, present.values())}{said.get(name, '')[len(name) :]}"
         for name, series in present.items()
     }
     recorded = json.dumps([name for name, series in present.items() if series.recorded], ensure_ascii=False)

@@ -15,7 +15,7 @@ from gpuexplore.core.model import Measurement
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent
 
-NEAR_FULL = 0.7  # from here up the line at 100 % says something and costs little room
+NEAR_FULL = 0.7  # from here up the line at 100 % says something and takes little space
 
 
 def share(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
@@ -29,7 +29,7 @@ def share_of(analysis: RunAnalysis, panel: str | Lines | None = None, *, by_memo
 
     Cases whose peak is unknown, or that a cache served, are left out.
     """
-    drawn = share_points(analysis, by_memory=by_memory)
+    drawn = _share_points(analysis, by_memory=by_memory)
     highest = max(ends_of(drawn), default=1.0)
     full = highest >= NEAR_FULL
     scale = alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False)
@@ -40,7 +40,7 @@ def share_of(analysis: RunAnalysis, panel: str | Lines | None = None, *, by_memo
         axis=axis,
         scale=scale,
     )
-    description = describe_share_of(analysis, by_memory=by_memory)
+    description = _describe_share_of(analysis, by_memory=by_memory)
     rules = [rule(1.0)] if full else []
     return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=rules)
 
@@ -55,30 +55,30 @@ def has_share(source: Source) -> bool:
 def describe_share(source: Source) -> str:
     """Return the alternative text of the chart of shares."""
     analysis = analysis_of(source)
-    return describe_share_of(analysis, by_memory=is_memory_bound(analysis))
+    return _describe_share_of(analysis, by_memory=is_memory_bound(analysis))
 
 
-def describe_share_of(analysis: RunAnalysis, *, by_memory: bool) -> str:
+def _describe_share_of(analysis: RunAnalysis, *, by_memory: bool) -> str:
     """Return the alternative text of the chart of one limit."""
-    return alt_text(_title(by_memory), share_points(analysis, by_memory=by_memory), analysis, format_percent)
+    return alt_text(_title(by_memory), _share_points(analysis, by_memory=by_memory), analysis, format_percent)
 
 
 def share_left_out(source: Source) -> str | None:
     """Return what the chart of shares does not show."""
     analysis = analysis_of(source)
-    return share_of_left_out(analysis, by_memory=is_memory_bound(analysis))
+    return _share_of_left_out(analysis, by_memory=is_memory_bound(analysis))
 
 
-def share_of_left_out(analysis: RunAnalysis, *, by_memory: bool) -> str | None:
+def _share_of_left_out(analysis: RunAnalysis, *, by_memory: bool) -> str | None:
     """Return what the chart of one limit does not show."""
-    drawn = share_points(analysis, by_memory=by_memory)
+    drawn = _share_points(analysis, by_memory=by_memory)
     why = "without a known peak" if any(analyzed.flop_count for analyzed in analysis.results) else "without FLOPs"
     if by_memory:
         why = "served by a cache, or without a known bandwidth"
     return left_out(analysis.results, drawn[drawn["origin"] == analysis.context.origin.value], why)
 
 
-def share_points(analysis: RunAnalysis, *, by_memory: bool) -> pd.DataFrame:
+def _share_points(analysis: RunAnalysis, *, by_memory: bool) -> pd.DataFrame:
     """Return the points of the chart of one limit."""
 
     def fraction(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
@@ -141,9 +141,9 @@ def mfu(source: Source) -> alt.LayerChart:
 
 def describe_mfu(source: Source) -> str:
     """Return the alternative text of the chart of MFU."""
-    return describe_share_of(analysis_of(source), by_memory=False)
+    return _describe_share_of(analysis_of(source), by_memory=False)
 
 
 def mfu_left_out(source: Source) -> str | None:
     """Return what the chart of MFU does not show."""
-    return share_of_left_out(analysis_of(source), by_memory=False)
+    return _share_of_left_out(analysis_of(source), by_memory=False)

@@ -51,18 +51,18 @@ def _peaks(analysis: RunAnalysis, panel: str | Lines | None = None) -> dict[str,
     owners, found = owners_of(analysis.shown), drawn_in(panel, analysis)
     known = [(analyzed, peak) for analyzed in found if (peak := analyzed.peak.peak) and analyzed.flop_per_s]
     rivals: dict[tuple[str, str], set[float]] = {}
-    holders: dict[tuple[str, float], dict[str, None]] = {}
+    implementations: dict[tuple[str, float], dict[str, None]] = {}
     for analyzed, peak in known:
         rivals.setdefault((analyzed.device_label, analyzed.case.dtype), set()).add(peak.flop_per_s)
         where = f" in {analyzed.case.dtype}" if analyzed.case.dtype != peak.dtype else ""
         name = f"{analyzed.case.implementation}{where}"
-        holders.setdefault((analyzed.device_label, peak.flop_per_s), {})[name] = None
+        implementations.setdefault((analyzed.device_label, peak.flop_per_s), {})[name] = None
     mixed = {(device, rate) for (device, _), rates in rivals.items() if len(rates) > 1 for rate in rates}
     lines = []
     for analyzed, peak in known:
-        place = (analyzed.device_label, peak.flop_per_s)
+        peak_key = (analyzed.device_label, peak.flop_per_s)
         kind = PEAK_SOURCES[peak.kind].label
-        said = f"{kind} of {', '.join(holders[place])}" if place in mixed else kind
+        said = f"{kind} of {', '.join(implementations[peak_key])}" if peak_key in mixed else kind
         dtype = "" if peak.dtype == panel else peak.dtype
         lines.append(PeakLine(owners[series_of(analyzed)], dtype, said, peak.flop_per_s))
     return peak_labels(lines, format_flop_per_s)

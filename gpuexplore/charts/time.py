@@ -12,8 +12,6 @@ from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, contrast_points, ends_of, in_panel, points, time_spread
 from gpuexplore.core.units import format_seconds
 
-BARS = "Bars: 95 % interval of the median."
-FIRST_PASS = "Hollow points of this run: a first pass, being refined."
 ONE_SAMPLE = "Hollow points without a bar: one sample, which is no measurement."
 
 
@@ -39,9 +37,13 @@ def time_notes(source: Source) -> str | None:
     conditions = dict.fromkeys(contrast.condition for measurement in measured for contrast in measurement.contrasts)
     listed = ", or ".join(CONDITIONS[condition] for condition in conditions)
     strokes = f"Short strokes: {listed}." if listed else None
-    hollow = FIRST_PASS if any(analyzed.result.provisional for analyzed in results) else None
+    hollow = (
+        "Hollow points of this run: a first pass, being refined."
+        if any(analyzed.result.provisional for analyzed in results)
+        else None
+    )
     single = ONE_SAMPLE if any(analyzed.flag("one_sample") for analyzed in results) else None
-    bars = BARS if any(measurement.ci95_s for measurement in measured) else None
+    bars = "Bars: 95 % interval of the median." if any(measurement.ci95_s for measurement in measured) else None
     return " ".join(filter(None, (left_out(results), bars, strokes, hollow, single))) or None
 
 

@@ -22,11 +22,9 @@ from gpuexplore.core.model import Origin
 from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 
 ROW_HEIGHT = 46
-AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to hold a label above each mark
-SCATTER_HEIGHT = 330
+AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to fit a label above each mark
 DEVICE_ROW_HEIGHT = 17  # of one format of one device
 POINT_SIZE = 90
-LABEL_ABOVE = -13
 COLUMNS = (
     "row",
     "dtype",
@@ -103,7 +101,7 @@ def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
 def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     """Return speedup against error: up is faster, left more accurate; a line joins what nothing else beats in both."""
     frame = _frame(rows, lambda row: row.speedup, format_ratio).dropna(subset=["value", "error"])
-    frame = frame[frame["error"] > 0]  # a log scale has no place for a copy that loses nothing
+    frame = frame[frame["error"] > 0]  # a log scale has no position for a copy that loses nothing
     ticks = [tick for tick in log_ticks([*frame["error"]]) if f"{tick:e}".startswith("1.0")] if len(frame) else []
     decades = ticks[:: max(1, len(ticks) // 6)]
     x = alt.X(
@@ -114,7 +112,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     )
     y = _ratio_y(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
     base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
-    unbeaten = frontier(frame)
+    unbeaten = _frontier(frame)
     line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text=alt.Text("dtype:N"))
@@ -122,7 +120,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     chart: alt.LayerChart = alt.LayerChart(
         layer=layers,
         width="container",
-        height=SCATTER_HEIGHT,
+        height=330,
         description=_describe_trade_off(frame, unbeaten, baseline),
     )
     return chart
@@ -160,7 +158,7 @@ def _of_calls(title: str, rows: Sequence[WhatIf]) -> str:
     return f"{title}, {CALLS_WORDS[kinds.pop()]}" if len(kinds) == 1 else title
 
 
-def frontier(frame: pd.DataFrame) -> pd.DataFrame:
+def _frontier(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that no other beats in both error and speed, from the most accurate to the fastest."""
     kept, best = [], 0.0
     for row in frame.sort_values(["error", "value"], ascending=[True, False]).to_dict("records"):
@@ -180,7 +178,7 @@ def _listed(
     known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     marks = _bars(known) if bars else _points(known)
-    words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
+    words = alt.Chart(frame).mark_text(align="right", dy=-13, dx=-2, color=NEUTRAL, fontSize=12.5)
     labels = words.encode(y=y, x=x_value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     chart: alt.LayerChart = alt.LayerChart(
@@ -238,7 +236,7 @@ def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], UncertainValue |
 
 
 def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, object]:
-    told = words(span.value) if span else "unknown"
+    value_text = words(span.value) if span else "unknown"
     origin = row.origin.label if row.origin else "unknown"
     return {
         "row": row.dtype,
@@ -249,24 +247,24 @@ def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, 
         "high": span.high if span else None,
         "error": row.error,
         "origin": origin,
-        "said": _said(row, told if span else None),
-        "told": told,
+        "said": _said(row, value_text if span else None),
+        "told": value_text,
         "interval": format_interval((span.low, span.high), words) if span and span.low < span.high else "none",
         "basis": "; ".join((row.basis or row.reason or "", *row.notes)),
     }
 
 
-def _said(row: WhatIf, told: str | None) -> str:
+def _said(row: WhatIf, value_text: str | None) -> str:
     """Return the label of a row: its figure, where that comes from, and whether the format is emulated."""
-    if told is None and row.impossible:
+    if value_text is None and row.impossible:
         return "not compared: impossible"
-    if told is None:
+    if value_text is None:
         return row.support if row.support == "unsupported" else "unknown"
     return ", ".join(
         filter(
             None,
             (
-                told,
+                value_text,
                 row.origin and row.origin.label,
                 row.support if row.support != "native" else None,
                 row.impossible and "impossible",
@@ -276,9 +274,9 @@ def _said(row: WhatIf, told: str | None) -> str:
 
 
 def _describe(what: str, frame: pd.DataFrame) -> str:
-    place = frame["device"].iloc[0] if len(frame) else "no device"
+    device = frame["device"].iloc[0] if len(frame) else "no device"
     said = [f"{itertuple.dtype} {itertuple.said}" for itertuple in frame.itertuples()]
-    return f"{what} by dtype on {place}: {'; '.join(said) or 'nothing to draw'}."
+    return f"{what} by dtype on {device}: {'; '.join(said) or 'nothing to draw'}."
 
 
 def _describe_trade_off(frame: pd.DataFrame, unbeaten: pd.DataFrame, baseline: str) -> str:

@@ -81,7 +81,7 @@ def _run(words: Sequence[str], execute: Callable[[argparse.Namespace], int]) -> 
     try:
         return execute(parser.parse_args(_sizes_joined(words)))
     finally:
-        sys.stdout.flush()  # here, where it can still be told that it was not written
+        sys.stdout.flush()  # here, where it can still be reported that it was not written
 
 
 def _sizes_joined(words: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gpuexplore.activity import Activity, ActivityReport, Payload
-from gpuexplore.cli.turns import say_who_is_waited_for
+from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -21,7 +21,7 @@ def perform(activity: Activity, on_payload: Callable[[Payload], None] = lambda _
         raise InvalidInput.of("device", activity.device, devices)
     engine = LocalEngine([devices[activity.device]])
     try:
-        say_who_is_waited_for(devices[activity.device])
+        report_lock_holder(devices[activity.device])
         return perform_on(engine, activity, on_payload)
     finally:
         engine.close()

@@ -21,7 +21,6 @@ from gpuexplore.operations.of_users import FORMS, add_file, own_names
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
 HIGHEST_PORT = 65_535
-EVERY_ADDRESS = ("0.0.0.0", "::", "")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SIGNALLED = 128  # and the number of the signal, as a shell has it
 
@@ -46,11 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Serve until interrupted, or told to end: the server is told as well."""
+    """Serve until interrupted or ended by a signal, which is passed on to the server."""
     if find_spec("streamlit") is None:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
     check_settings()
-    _check_place(arguments.address, arguments.port)
+    _check_address(arguments.address, arguments.port)
     _offer(arguments.own, arguments.address, arguments.behind_proxy)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
@@ -63,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
             environment[ALLOWED_HOSTS] = f"{own},{proxy}"
     if not environment.get(LEADER_KEY):
         environment[LEADER_KEY] = secrets.token_urlsafe(18)
-        host = "127.0.0.1" if arguments.address in EVERY_ADDRESS else arguments.address
+        host = "127.0.0.1" if arguments.address in ("0.0.0.0", "::", "") else arguments.address
         link = f"http://{host}:{arguments.port}/lessons?key={environment[LEADER_KEY]}"
         say(f"gpuexplore: the instructor's view of lessons, for you alone: {link}")
     command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
@@ -82,7 +81,7 @@ def execute(arguments: argparse.Namespace) -> int:
             signal.signal(number, handler)
 
 
-def _check_place(address: str, port: int) -> None:
+def _check_address(address: str, port: int) -> None:
     """Accept an address and a port to serve at.
 
     Raises:
@@ -91,18 +90,18 @@ def _check_place(address: str, port: int) -> None:
     if not 1 <= port <= HIGHEST_PORT:
         raise InvalidInput.of("--port", port, f"whole numbers from 1 to {HIGHEST_PORT:,}")
     try:
-        (family, *_, place), *_ = socket.getaddrinfo(
+        (family, *_, found), *_ = socket.getaddrinfo(
             address or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         with socket.socket(family, socket.SOCK_STREAM) as trial:
-            trial.bind(place)
+            trial.bind(found)
     except (OSError, UnicodeError) as error:  # an unknown name, or another machine's address
         accepted = "addresses and names of this machine: 127.0.0.1, localhost, 0.0.0.0 for every one"
         raise InvalidInput.of("--address", address, accepted) from error
 
 
 def _offer(files: Sequence[str], address: str, proxy: str) -> None:
-    """Have the form offer files of users, which whoever opens the app can run.
+    """Have the form offer files of users, which every visitor of the app can run.
 
     Args:
         files: with what they define, as the command line names them.

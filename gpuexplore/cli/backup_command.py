@@ -1,4 +1,4 @@
-"""`gpuexplore backup FILE`: what cannot be made again, in one file, while everybody goes on."""
+"""`gpuexplore backup FILE`: what cannot be made again, in one file, while the server runs."""
 
 import argparse
 from dataclasses import asdict
@@ -16,8 +16,6 @@ from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store.backup import Contents, back_up
 from gpuexplore.store.database import URL_VARIABLE, because, database_url
 
-INSTEAD = "pg_dump --format=custom --file={file}"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `backup`."""
@@ -27,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Copy the database and one's own lessons, and say what is in the copy."""
-    database = database_file(INSTEAD.format(file=arguments.file))
+    database = database_file(f"pg_dump --format=custom --file={arguments.file}")
     own = sorted(lessons_directory().glob("*.md")) if lessons_directory().is_dir() else ()
     contents = back_up(database, arguments.file, {path.name: path.read_bytes() for path in own})
     if arguments.json:
@@ -45,7 +43,7 @@ def said(contents: Contents) -> str:
 
 
 def database_file(instead: str) -> Path:
-    """Return the file of SQLite that holds the database of this home; one of a server has its own programs.
+    """Return the file of SQLite with the database of this home; one of a server has its own programs.
 
     Args:
         instead: the command for a database of PostgreSQL, without its name; `--dbname` is added.

@@ -1,4 +1,4 @@
-"""`gpuexplore compare`: two runs beside each other, for a reader, a pull request or a CI job."""
+"""`gpuexplore compare`: a comparison of two runs, for a reader, a pull request or a CI job."""
 
 import argparse
 
@@ -37,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not found.cases:
         say("gpuexplore: nothing can be compared")
         return EXIT_UNUSABLE
-    failing = [case for case in found.cases if case.told in FAILS.get(arguments.fail_if, ())]
+    failing = [case for case in found.cases if case.change in FAILS.get(arguments.fail_if, ())]
     return EXIT_FAILED if failing else EXIT_OK
 
 

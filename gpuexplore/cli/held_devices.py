@@ -25,17 +25,17 @@ def act(arguments: argparse.Namespace) -> int:
         _check_known(store, arguments.device)
         if arguments.action == "resume":
             was_held = store.resume(arguments.device, OWNER)
-            told = f"{arguments.device} measures again" if was_held else f"nothing held {arguments.device} back"
+            message = f"{arguments.device} measures again" if was_held else f"nothing held {arguments.device} back"
         else:
             held = _asked_for(arguments)
             store.restrict(held, OWNER)
-            told = str(held)
+            message = str(held)
         if arguments.json:
             print_json(
                 [{"device": each.device, "kind": each.kind, "held": str(each)} for each in store.current_restrictions()]
             )
         else:
-            print(told)
+            print(message)
     return EXIT_OK
 
 

@@ -17,9 +17,6 @@ from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.geometry import read_block
 from gpuexplore.shapes import parse_shape
 
-NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
-MOST_ELEMENTS = 2**40
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `occupancy`; values stay text."""
@@ -45,7 +42,10 @@ def execute(arguments: argparse.Namespace) -> int:
     capability = capability_of(row) if row else capability_named(arguments.cc)
     multiprocessors = _multiprocessors(arguments, row)
     about = _compiled(arguments, capability) if arguments.kernel else _numbers(arguments, capability)
-    answer = occupancy(capability, **{name: about.pop(name) for name in NEEDS})
+    answer = occupancy(
+        capability,
+        **{name: about.pop(name) for name in ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")},
+    )
     passing = _waves(arguments, answer, multiprocessors) if multiprocessors else {}
     if arguments.json:
         read = {"readings": list(readings([arguments.gpu]))} if arguments.gpu else {}
@@ -95,7 +95,7 @@ def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
         return geometry.launch(operation.output(shape), block).blocks
     if arguments.shape is not None:
         raise InvalidInput.of("shape", arguments.shape, "none without OPERATION/IMPLEMENTATION; --size is of elements")
-    return -(-_whole("size", arguments.size, 1, MOST_ELEMENTS) // answer.threads_per_block)
+    return -(-_whole("size", arguments.size, 1, 2**40) // answer.threads_per_block)
 
 
 def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the command line writes, JSON, aligned columns and one line of progress; and spans of time, which it reads."""
+"""Output of the command line: JSON, aligned columns and one line of progress; and spans of time, which it reads."""
 
 import json
 import re
@@ -143,7 +143,7 @@ class ProgressLine:
 
     def _write(self, line: str, *, last: bool = False) -> None:
         end = "\n" if last or not self._is_terminal else ""
-        with suppress(OSError):  # nobody can be told; the measurement goes on
+        with suppress(OSError):  # no one reads it; the measurement goes on
             print(f"\r\x1b[K{line}" if self._is_terminal else line, end=end, file=sys.stderr, flush=True)
 
 
@@ -158,7 +158,7 @@ def _outcome(result: Result) -> str:
 
 
 def read_age(what: str, text: str) -> timedelta:
-    """Return the span of time that somebody typed: `90d`, `12h`, `30m`.
+    """Return a typed span of time: `90d`, `12h`, `30m`.
 
     Raises:
         InvalidInput: it is none; names `what`, and what is accepted.
@@ -173,5 +173,5 @@ def read_age(what: str, text: str) -> timedelta:
 
 
 def utc_before(what: str, text: str, now: datetime | None = None) -> str:
-    """Return the moment that long ago as the database holds it."""
+    """Return the moment that long ago as the database writes it."""
     return ((now or datetime.now(UTC)) - read_age(what, text)).isoformat(timespec="microseconds")

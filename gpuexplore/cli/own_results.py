@@ -1,4 +1,4 @@
-"""What was measured on this machine before, for commands that can do without it."""
+"""Earlier results of this machine, for commands that can do without them."""
 
 from collections.abc import Sequence
 

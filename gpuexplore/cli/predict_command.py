@@ -100,7 +100,7 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
         "support": prediction.support,
         "reason": prediction.reason,
         "basis": prediction.basis,
-        "nearest": [nearest_json(nearest) for nearest in prediction.nearest],
+        "nearest": [_nearest_json(nearest) for nearest in prediction.nearest],
         "better": prediction.better,
         "speedup": ratio
         and {"baseline": ratio[0], "ratio": ratio[1].value, "low": ratio[1].low, "high": ratio[1].high},
@@ -108,7 +108,7 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
     }
 
 
-def nearest_json(nearest: Nearest) -> dict[str, Any]:
+def _nearest_json(nearest: Nearest) -> dict[str, Any]:
     """Return one of the measurements that a prediction rests on, as `gpuexplore predict --json` prints it."""
     return {
         "gpu": nearest.device,
@@ -173,7 +173,7 @@ def _ratio_sentence(prediction: Prediction, found: Sequence[Prediction]) -> str 
 
 
 def _columns(prediction: Prediction) -> tuple[str, ...]:
-    bytes_per_s = _bytes_per_s(prediction)
+    bytes_per_s = _bytes(prediction) / prediction.time_s if prediction.time_s else None
     return (
         prediction.device.title,
         shape_label(prediction.case.shape),
@@ -185,10 +185,6 @@ def _columns(prediction: Prediction) -> tuple[str, ...]:
         prediction.bound or UNKNOWN,
         prediction.support,
     )
-
-
-def _bytes_per_s(prediction: Prediction) -> float | None:
-    return _bytes(prediction) / prediction.time_s if prediction.time_s else None
 
 
 def _bytes(prediction: Prediction) -> int:

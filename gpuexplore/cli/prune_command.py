@@ -1,4 +1,4 @@
-"""`gpuexplore prune --older-than 90d`: erases old runs for good, beside whoever measures, and gives the space back."""
+"""`gpuexplore prune --older-than 90d`: erases old runs for good, concurrently with runs, and frees the space."""
 
 import argparse
 from dataclasses import asdict

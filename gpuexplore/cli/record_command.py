@@ -17,10 +17,10 @@ from typing import IO, Any
 import gpuexplore
 from gpuexplore.analysis.run.estimate import check_threads
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.device_locking import locked
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
 from gpuexplore.cli.streams import say
-from gpuexplore.cli.turns import turn
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result, Status
 from gpuexplore.core.serialization import encode
@@ -130,7 +130,7 @@ def _record(experiments: Sequence[Experiment], devices: Sequence[Device], file: 
                 _write(file, encode(event))
 
     for experiment in experiments:
-        sweep(experiment, devices, report=take, lock=turn)
+        sweep(experiment, devices, report=take, lock=locked)
     if left := [result for result in results if result.status is Status.CANCELLED]:
         say(f"gpuexplore: {len(left)} cases are left out, the first of them: {left[0].reason}")
     return results

@@ -11,8 +11,6 @@ from gpuexplore.cli.output import print_json
 from gpuexplore.devices import lessons_directory
 from gpuexplore.store.backup import contents_of, files_of, restore
 
-INSTEAD = "pg_restore --clean --if-exists --single-transaction {file}"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `restore`."""
@@ -24,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Check the copy, and unless that was all, put it in the place of the database, which is kept beside it."""
+    """Check the copy, and unless that was all, replace the database with it; the old file is kept."""
     contents = contents_of(arguments.file) if arguments.check else None
     if contents is None:
         return _restore(arguments)
@@ -36,7 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _restore(arguments: argparse.Namespace) -> int:
-    database = database_file(INSTEAD.format(file=arguments.file))
+    database = database_file(f"pg_restore --clean --if-exists --single-transaction {arguments.file}")
     contents, files = contents_of(arguments.file), files_of(arguments.file)
     check_unsupervised()
     moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -53,7 +51,7 @@ def _restore(arguments: argparse.Namespace) -> int:
 
 
 def _put_back(lesson: Path, content: bytes, moment: str) -> None:
-    """Write a lesson; another one of its name is kept beside it."""
+    """Write a lesson; another one of its name is kept under another name."""
     lesson.parent.mkdir(parents=True, exist_ok=True)
     if lesson.exists():
         if lesson.read_bytes() == content:

@@ -1,6 +1,6 @@
 """Sends what was measured here to a room of a server elsewhere: `gpuexplore run ... --room URL`.
 
-A secret in the home directory, one for each room, makes whoever sends again the same participant.
+A secret in the home directory, one for each room, makes a sender the same participant again.
 """
 
 import json
@@ -30,10 +30,8 @@ from gpuexplore.devices.directories import data_directory
 from gpuexplore.jobs.locks import user_name
 from gpuexplore.rooms import LONGEST_NAME, read_code, read_name
 
-SCHEMES = ("http", "https")
 PAGE = "/rooms"  # what a link to a room may name, and the API does not
 FORM = "addresses like https://host/?room=CODE"
-TIMEOUT_S = 30.0
 MOST_ANSWER_BYTES = 100_000
 FILE = "rooms.json"
 ELSE = "or measure with --out run.json, and drop that file on the app's page Runs"
@@ -75,7 +73,7 @@ class Destination:
         url = f"{self.app}/api/room?room={self.code}&name={quote(self.name, safe='')}"
         headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
         try:
-            with OPENER.open(Request(url, content, headers, method="POST"), timeout=TIMEOUT_S) as answer:
+            with OPENER.open(Request(url, content, headers, method="POST"), timeout=30.0) as answer:
                 return _answer(answer.read(MOST_ANSWER_BYTES))
         except HTTPError as refusal:
             reason = _answer(refusal.read(MOST_ANSWER_BYTES)).get("reason") or f"it answers {refusal.code}: {ELSE}"
@@ -104,7 +102,7 @@ def destination(address: str, name: str) -> Destination:
         (code,) = parse_qs(parts.query)["room"]
     except (KeyError, ValueError) as error:
         raise InvalidInput.of("--room", address, FORM) from error
-    if parts.scheme not in SCHEMES or not parts.hostname or parts.username is not None:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise InvalidInput.of("--room", address, FORM)
     app = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix(PAGE)}".rstrip("/")
     code = read_code(code)

@@ -134,7 +134,7 @@ def _carried_out(
         if arguments.is_shown:
             run_report.show(experiment, analysis, as_json=arguments.json)
         sys.stdout.flush()  # before the run is kept: should the database fail now, the results are printed,
-    finally:  # and should nobody read what is printed, they are kept
+    finally:  # and where the output is not read, they are kept
         if not arguments.no_save:
             save(experiment, results)
     return results, analysis
@@ -167,8 +167,8 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
     Raises:
         Interrupted: by Ctrl-C, when something was measured already.
     """
+    from gpuexplore.cli.device_locking import report_lock_holder
     from gpuexplore.cli.output import ProgressLine
-    from gpuexplore.cli.turns import say_who_is_waited_for
 
     results: dict[Case, Result] = {}
     progress = ProgressLine(len(experiment.cases()))
@@ -181,7 +181,7 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
     try:
         for device in devices:
             if device.id in experiment.devices:
-                say_who_is_waited_for(device)
+                report_lock_holder(device)
         for batch in batches_of(experiment.cases()):
             engine.measure(batch, take, lambda: False)
     except KeyboardInterrupt as error:

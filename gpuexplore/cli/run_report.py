@@ -1,4 +1,4 @@
-"""What `gpuexplore run` concludes and prints; loaded while the workers start."""
+"""The conclusions that `gpuexplore run` prints; loaded while the workers start."""
 
 from collections.abc import Sequence
 

@@ -25,7 +25,6 @@ from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 
 DEFAULT_SIZE = "4096"
-OF_A_FILE = ("kernel_name", "dynamic_shared", *OF_A_RUN)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +68,11 @@ def execute(arguments: argparse.Namespace) -> int:
         _refuse(arguments, ("dtype", "size", "shape"), "an OPERATION/IMPLEMENTATION, and this is a file")
         return print_file_kernel(arguments, gpu, capability_of(gpu))
     operation, implementation, geometry = _ours(arguments.kernel)
-    _refuse(arguments, OF_A_FILE, "a file of PTX or a cubin, and this is a kernel of ours")
+    _refuse(
+        arguments,
+        ("kernel_name", "dynamic_shared", *OF_A_RUN),
+        "a file of PTX or a cubin, and this is a kernel of ours",
+    )
     if arguments.run:
         raise InvalidInput("--run is for a file of PTX; our kernels are run on the page Kernels")
     capability, dtype = capability_of(gpu), dtype_of(arguments.dtype, operation)
@@ -95,12 +98,12 @@ def execute(arguments: argparse.Namespace) -> int:
             "main_loop": loop_json(mix) if loop else None,
             "other_toolkits": _elsewhere(target) if block == geometry.blocks[0] else None,
         }
-        told = {
+        further = {
             "most_live_registers": most_live(lines),
             "instructions": lines_json(lines, None if arguments.all else loop),
             "readings": list(readings([arguments.gpu])),
         }
-        print_json({**about, **of_loop, **_facts(made, bound, full), **told})
+        print_json({**about, **of_loop, **_facts(made, bound, full), **further})
         return EXIT_OK
     print(f"{name} in {dtype} for {gpu.name}, blocks of {' x '.join(map(str, block))}, CUDA {made.toolkit}")
     live = f" (at most {most_live(lines)} live)" if most_live(lines) else ""

@@ -1,4 +1,4 @@
-"""`gpuexplore sass FILE`: the machine code of a kernel that somebody else compiled, or wrote as PTX."""
+"""`gpuexplore sass FILE`: the machine code of a kernel compiled elsewhere, or written as PTX."""
 
 import argparse
 from pathlib import Path
@@ -41,7 +41,7 @@ def is_file_named(text: str) -> bool:
 
 
 def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capability: ComputeCapability) -> int:
-    """Print what `sass` prints of our kernels, but for the roofline: nobody knows what the kernel computes.
+    """Print what `sass` prints of our kernels, but for the roofline: what the kernel computes is unknown.
 
     Raises:
         InvalidInput, TooLarge, Unsupported: the file, its kernel or an option cannot be used; the text says why.
@@ -58,12 +58,12 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
     loop = main_loop(code.code)
     mix = mix_of(loop if loop else code.code)
     if arguments.json:
-        told = {
+        further = {
             "instructions": lines_json(code.lines, None if arguments.all else loop),
             "readings": list(readings([arguments.gpu])),
         }
         about = {"kernel": code.kernel, "file": arguments.kernel, "gpu": gpu.name}
-        print_json({**about, "main_loop": loop_json(mix) if loop else None, **_facts(code, found), **told})
+        print_json({**about, "main_loop": loop_json(mix) if loop else None, **_facts(code, found), **further})
         return EXIT_OK
     _print_head(code, found, Path(arguments.kernel).name, gpu)
     print_code(code.lines, None if arguments.all else loop)

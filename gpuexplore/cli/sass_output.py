@@ -1,4 +1,4 @@
-"""How `gpuexplore sass` writes machine code, its mix and its bound, of whatever kernel."""
+"""Text of `gpuexplore sass`: machine code, its mix and its bound, of whatever kernel."""
 
 import argparse
 from collections.abc import Sequence
@@ -107,8 +107,8 @@ def print_mix(mix: Mix, loop: Loop | None) -> None:
         )
     if mix.tensor:
         apart = [f"{count} {name}" for name, count in mix.ordinary.items()]
-        beside = f"; {' and '.join(apart)} run on the ordinary units" if apart else ""
-        print(f"{mix.tensor} of {mix.instructions} instructions use the tensor cores{beside}")
+        ordinary_units = f"; {' and '.join(apart)} run on the ordinary units" if apart else ""
+        print(f"{mix.tensor} of {mix.instructions} instructions use the tensor cores{ordinary_units}")
     if moved := [f"{count} {name}" for name, count in (*mix.loads.items(), *mix.stores.items())]:
         print(f"loads and stores by bits per thread: {', '.join(moved)}")
 
@@ -133,11 +133,11 @@ def print_bound(bound: InstructionBound, full: Occupancy) -> None:
         print(f"no bound{' of its arithmetic' if bound.evidence else ''} follows: {bound.no_rate}")
 
 
-# `gpuexplore sass FILE --run`: PTX of anybody run by the interpreter, and the arrays afterwards; nothing is timed.
+# `gpuexplore sass FILE --run`: PTX of any origin run by the interpreter, and the arrays afterwards; nothing is timed.
 
 
 def print_run(arguments: argparse.Namespace, file: KernelFile, capability: ComputeCapability) -> int:
-    """Print what the interpreter found, and what the arrays hold afterwards; fail where the kernel did wrong.
+    """Print what the interpreter found, and the values of the arrays afterwards; fail where the kernel did wrong.
 
     Raises:
         InvalidInput, TooLarge, TooSlow, Unsupported: it cannot be run; the text says why.
@@ -190,8 +190,8 @@ def _as_json(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[st
 
 def _print(report: LaunchReport, given: tuple[KernelArgument, ...], lengths: tuple[Block, Block]) -> None:
     grid, block = (" x ".join(map(str, each)) for each in lengths)
-    told = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
-    print(f"grid of {grid}, blocks of {block} threads: {told}")
+    counted = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
+    print(f"grid of {grid}, blocks of {block} threads: {counted}")
     for name, values in _arrays(report, given).items():
         shown = ", ".join(f"{value:.6g}" for value in values[:SHOWN].tolist())
         print(f"{name} ({values.size}): {shown}{', ...' if values.size > SHOWN else ''}")

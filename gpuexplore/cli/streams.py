@@ -21,12 +21,11 @@ SPELLINGS: Mapping[str, str] = {  # units and numbers must not lose their sense
     "…": "...",
     "’": "'",
 }
-STANDARD = (0, 1, 2)
 
 
 def prepare_streams() -> None:
     """Have every sign printed, spelled out where the terminal lacks it, and nothing else opened as a closed stream."""
-    for descriptor in STANDARD:
+    for descriptor in (0, 1, 2):
         _open_if_closed(descriptor)
     codecs.register_error(SPELLED, _spell)
     sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))

@@ -25,7 +25,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json({"dry_run": arguments.dry_run, **asdict(plan), "steps": steps})
     else:
         print("\n".join(_said(plan)))
-    _check_room(plan)
+    _check_free_space(plan)
     if not arguments.dry_run and plan.steps:
         open_store().close()
         if not arguments.json:
@@ -50,6 +50,6 @@ def _said(plan: Plan) -> list[str]:
     ]
 
 
-def _check_room(plan: Plan) -> None:
+def _check_free_space(plan: Plan) -> None:
     if plan.needed_bytes is not None and plan.free_bytes is not None and plan.free_bytes < plan.needed_bytes:
         raise StoreUnavailable("There is too little room for an upgrade: nothing has changed.")

@@ -6,12 +6,12 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class WorstElement:
-    """The element of an output that is furthest from the reference, beside what rounding explains there.
+    """The element of an output that is furthest from the reference, and what rounding explains there.
 
     Attributes:
         where: its index, e.g. `[17, 4095]`; of several that were summed with random signs, the range they are in.
-        value: what the output holds.
-        expected: what the reference holds.
+        value: that of the output.
+        expected: that of the reference.
         allowed: the difference that rounding explains.
     """
 
@@ -31,7 +31,7 @@ class WorstElement:
 class Accuracy:
     """norm(out - reference) / norm(reference) in float64, what was allowed, and the worst element."""
 
-    relative_error: float | None  # None: the output held NaN or infinity, so no norm exists
+    relative_error: float | None  # None: the output contained NaN or infinity, so no norm exists
     tolerance: float
     worst: WorstElement | None = None  # None: elements were not compared one by one
 

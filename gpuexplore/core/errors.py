@@ -14,7 +14,8 @@ GpuExploreError
 
 from collections.abc import Iterable, Mapping, Sequence
 
-MOST_NAMED, LONGEST_VALUE = 12, 60  # values in one sentence, and characters of each
+MAX_NAMED = 12  # values in one sentence
+MAX_VALUE_CHARACTERS = 60
 CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries
 CANCELLED_BY_ADMIN = "cancelled by an administrator"
 CANCELLED = "the run was cancelled"  # the reason of each of its cases
@@ -50,13 +51,13 @@ class InvalidInput(GpuExploreError):
     def of(cls, what: str, value: object, accepted: Iterable[object] | str) -> "InvalidInput":
         """Return the error for one bad value, e.g. ``dtype 'fp8': accepted are fp64, fp32``."""
         listed = accepted if isinstance(accepted, str) else ", ".join(str(value) for value in accepted)
-        return cls(f"{what} {_shown(value)[:LONGEST_VALUE]!r}: accepted are {listed}")
+        return cls(f"{what} {_shown(value)[:MAX_VALUE_CHARACTERS]!r}: accepted are {listed}")
 
     @classmethod
     def repeated(cls, what: str, values: Sequence[object]) -> "InvalidInput":
         """Return the error for values some of which stand there twice; it names the first of them."""
-        named = ", ".join(_shown(value)[:LONGEST_VALUE] for value in values[:MOST_NAMED])
-        more = f" and {len(values) - MOST_NAMED:,} more" if len(values) > MOST_NAMED else ""
+        named = ", ".join(_shown(value)[:MAX_VALUE_CHARACTERS] for value in values[:MAX_NAMED])
+        more = f" and {len(values) - MAX_NAMED:,} more" if len(values) > MAX_NAMED else ""
         return cls(f"{what} repeat: {named}{more}")
 
 

@@ -32,7 +32,7 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class CacheRoof:
-    """One level of a CPU's caches: the bytes it holds for all threads together, and how fast they move."""
+    """One level of a CPU's caches: its bytes for all threads together, and how fast they move."""
 
     level: int
     size_bytes: int
@@ -173,7 +173,7 @@ class Device:
             (write-allocate), which is not counted. None where it was not measured.
         one_thread: of a CPU, what one thread reaches alone; None where it was not measured.
         machine_kind: of a CPU, whose cores it computes on: a machine's of its own, a virtual one's, or some that others
-            use too, as far as that can be told; None in results of earlier versions.
+            use too, as far as that is known; None in results of earlier versions.
     """
 
     id: str

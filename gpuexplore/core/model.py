@@ -174,7 +174,7 @@ class Options:
     Attributes:
         cache: `cold` flushes the last-level cache before each call, `warm` does not; None lets the
             device decide (cold on a GPU, warm on a CPU); `both` adds the other state as a contrast.
-        data: what the inputs hold; zeros draw less power, and run up to 15 % too fast on a GPU.
+        data: values of the inputs; zeros draw less power, and run up to 15 % too fast on a GPU.
         threads: CPU threads of every library; None is one per physical core.
         budget_s: seconds of sampling for one case (see `gpuexplore.measure.sample.timing`).
         block: threads of a block along x, y, z of our CUDA kernels; None is each kernel's own default.
@@ -218,7 +218,7 @@ class Case:
 
     @property
     def group(self) -> tuple[str, Shape, str, str, Options]:
-        """What the implementations that are sampled in turns have in common."""
+        """What the implementations that are sampled in the same rounds have in common."""
         return (self.operation, self.shape, self.dtype, self.device, self.options)
 
 
@@ -370,7 +370,7 @@ class Run:
     Attributes:
         supervisor: who measures it, or did last.
         device_s: seconds that devices have worked for it.
-        title: what it is called; empty for one that the store does not hold.
+        title: what it is called; empty for one that is not in the store.
         note: its owner's words on it.
         tags: its owner's, in the order of the alphabet.
         origin: where it was measured, when not by this server or on its machine.

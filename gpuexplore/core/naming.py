@@ -1,4 +1,4 @@
-"""What a run is called: a title from what it measures, or its owner's own, with a note and tags."""
+"""The name of a run: a title from what it measures, or its owner's own, with a note and tags."""
 
 from collections.abc import Iterable
 
@@ -8,12 +8,11 @@ from gpuexplore.core.typed_text import check_characters
 
 LONGEST_TITLE = 120  # characters
 LONGEST_NOTE = 2000
-LONGEST_TAG = 30
 MOST_TAGS = 10
 
 
 def default_title(experiment: Experiment) -> str:
-    """Return what a run is called that nobody named, e.g. ``matmul 64 to 384, fp32 bf16 fp16``."""
+    """Return the title of a run without one, e.g. ``matmul 64 to 384, fp32 bf16 fp16``."""
     words = f"{experiment.operation} {_sizes(experiment.shapes)}, {' '.join(experiment.dtypes)}"
     title = ", ".join((words, *said_of_arrays(experiment.options.layout, experiment.options.align)))
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 2]} …"
@@ -53,7 +52,7 @@ def checked_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
         InvalidInput: too many, or one is too long or of characters that cannot be shown.
     """
     words = tags.split(",") if isinstance(tags, str) else list(tags)
-    found = sorted({" ".join(_checked("tag", word, LONGEST_TAG).lower().split()) for word in words} - {""})
+    found = sorted({" ".join(_checked("tag", word, 30).lower().split()) for word in words} - {""})
     if len(found) > MOST_TAGS:
         raise InvalidInput.of("tags", f"{len(found)} of them", f"at most {MOST_TAGS}")
     if commas := [tag for tag in found if "," in tag]:

@@ -1,4 +1,4 @@
-"""How long idle threads of a pool spin: libraries read that when they are loaded, so it is set before NumPy is.
+"""Spin time of idle threads of a pool: libraries read it when they are loaded, so it is set before NumPy is.
 
 Threads spin before they sleep: OpenBLAS's for 2**28 clock ticks (0.1 s), libgomp's for milliseconds. On a machine whose
 cores are all in use they take a core from the next library, which then runs up to 100 times slower, or has to wait for

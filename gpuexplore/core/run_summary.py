@@ -1,4 +1,4 @@
-"""What a list says of a run: kept with the run, for working it out takes all of its results."""
+"""The summary of a run for lists: kept with the run, for working it out takes all of its results."""
 
 from dataclasses import dataclass
 from typing import Literal

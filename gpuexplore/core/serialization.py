@@ -1,4 +1,4 @@
-"""Turns the frozen values into JSON and back, by their type hints: one codec for all of them."""
+"""JSON of the frozen values and back, by their type hints: one codec for all of them."""
 
 import types
 from base64 import b64decode, b64encode
@@ -34,14 +34,14 @@ def encode(value: Any) -> Any:
 
 @cache
 def _encoded_members(kind: Any) -> tuple[tuple[str, Any], ...] | None:
-    """Return the fields of a dataclass, each with the value that is told by leaving it out, or else MISSING."""
+    """Return the fields of a dataclass, each with the value that its absence means, or else MISSING."""
     if not is_dataclass(kind):
         return None
     return tuple((field.name, field.default if "omit_default" in field.metadata else MISSING) for field in fields(kind))
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """Return the value of type `kind` that `encode` turned into `data`; unknown keys are ignored.
+    """Return the value of type `kind` that `encode` made `data` of; unknown keys are ignored.
 
     Raises:
         KeyError, TypeError, ValueError, InvalidInput: the data are not of that type.
@@ -50,7 +50,7 @@ def decode(kind: type[T], data: Any) -> T:
 
 
 def decode_strictly(kind: type[T], data: Any) -> T:
-    """Return what `decode` does, of data that anybody may have written: no text is a number, no number a truth value.
+    """Return what `decode` does, of untrusted data: no text is a number, no number a truth value.
 
     Raises:
         ValueError, InvalidInput: the data are not of that type; the text names the field and what is accepted.

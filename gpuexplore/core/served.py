@@ -1,10 +1,10 @@
-"""Where what the web server serves lies: beside the package in a checkout, inside it where a wheel was installed."""
+"""Paths of what the web server serves: next to the package in a checkout, inside it where a wheel was installed."""
 
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 CARRIED = PACKAGE / "_served"  # a wheel's, see hatch_build.py; a checkout has none
-COMMIT = CARRIED / "commit"  # of the checkout that a wheel was built from, where git told it
+COMMIT = CARRIED / "commit"  # of the checkout that a wheel was built from, where git knew it
 
 
 def is_installed_from_wheel() -> bool:

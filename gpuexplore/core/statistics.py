@@ -1,4 +1,4 @@
-"""Order statistics of a few dozen noisy samples: the only place that turns samples into figures.
+"""Order statistics of a few dozen noisy samples; figures are computed from samples here alone.
 
 The interval of the median uses order statistics (Le Boudec, "Performance Evaluation of Computer and Communication
 Systems", theorem 2.1), interpolated between the two ranks whose coverages enclose 95 %: T. P. Hettmansperger and
@@ -59,7 +59,7 @@ def interval_of_few(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % interval of what independent positive `values` scatter around; None for a single one.
 
     By order statistics from six on. Below, where no such interval exists, Student's t on their logarithms, widened to
-    hold their median: that assumes that ratios scatter alike in both directions.
+    cover their median: that assumes that ratios scatter alike in both directions.
     """
     if len(values) < 2:
         return None
@@ -78,40 +78,40 @@ def paired_median(ratios: Sequence[float], of_medians: float, interval: tuple[fl
     return median(ratios)
 
 
-def ratios_of_turns(
-    these: Sequence[float], others: Sequence[float], per_turn: tuple[int, int] = (1, 1)
+def paired_ratios(
+    these: Sequence[float], others: Sequence[float], per_round: tuple[int, int] = (1, 1)
 ) -> tuple[float, ...]:
-    """Return the ratios of `these` to `others`, which were taken in turns, in their order.
+    """Return the ratios of `these` to `others` of the same rounds, in their order.
 
     Args:
         these: positive values.
         others: positive values.
-        per_turn: how many of each were taken in a turn. Where the numbers differ, each value of the smaller one is
-            paired with the median of as many of the other as fall to it within the same turn.
+        per_round: how many of each were taken in a round. Where the numbers differ, each value of the smaller one is
+            paired with the median of as many of the other as fall to it within the same round.
     """
-    parts = 0 if per_turn[0] == per_turn[1] else min(per_turn)
-    pairs = zip(_parts(these, per_turn[0], parts), _parts(others, per_turn[1], parts), strict=False)
+    parts = 0 if per_round[0] == per_round[1] else min(per_round)
+    pairs = zip(_parts(these, per_round[0], parts), _parts(others, per_round[1], parts), strict=False)
     return tuple(this / other for this, other in pairs)
 
 
-def _parts(values: Sequence[float], per_turn: int, parts: int) -> Sequence[float]:
-    """Return `parts` medians of each whole turn; all values where there are to be none."""
-    if not parts or parts == per_turn:
+def _parts(values: Sequence[float], per_round: int, parts: int) -> Sequence[float]:
+    """Return `parts` medians of each whole round; all values where there are to be none."""
+    if not parts or parts == per_round:
         return values
-    turns = [values[start : start + per_turn] for start in range(0, len(values) - per_turn + 1, per_turn)]
-    ends = [per_turn * part // parts for part in range(parts + 1)]
-    return [median(turn[start:end]) for turn in turns for start, end in pairwise(ends)]
+    rounds = [values[start : start + per_round] for start in range(0, len(values) - per_round + 1, per_round)]
+    ends = [per_round * part // parts for part in range(parts + 1)]
+    return [median(values_of_round[start:end]) for values_of_round in rounds for start, end in pairwise(ends)]
 
 
-def ratio_of_turns(
-    these: Sequence[float], others: Sequence[float], per_turn: tuple[int, int] = (1, 1)
+def paired_ratio(
+    these: Sequence[float], others: Sequence[float], per_round: tuple[int, int] = (1, 1)
 ) -> tuple[float, tuple[float, float] | None, float | None]:
-    """Return the median of `these` over that of `others`, taken in turns: the ratio of what a table shows.
+    """Return the median of `these` over that of `others` of the same rounds: the ratio of what a table shows.
 
-    With it, its 95 % interval, that of the ratios turn by turn, around it; and their median where it disagrees.
+    With it, its 95 % interval, that of the ratios round by round, around it; and their median where it disagrees.
     """
     value = median(these) / median(others)
-    ratios = ratios_of_turns(these, others, per_turn)
+    ratios = paired_ratios(these, others, per_round)
     found = median_interval(ratios)
     return value, found and (min(found[0], value), max(found[1], value)), paired_median(ratios, value, found)
 
@@ -122,7 +122,7 @@ def student_t(degrees: int) -> float:
 
 
 def widened(interval: tuple[float, float], center: float, deviation: float) -> tuple[float, float]:
-    """Return `interval` around `center` with an independent uncertainty besides.
+    """Return `interval` around `center` with a further independent uncertainty.
 
     Args:
         interval: two positive ends, around `center`.

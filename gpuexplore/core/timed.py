@@ -1,4 +1,4 @@
-"""Times of a case and beside it: the same call under another condition, and the parts of a call."""
+"""Times of a case and related ones: the same call under another condition, and the parts of a call."""
 
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -59,7 +59,7 @@ class Phase(_Timed):
 class Measurement:
     """Raw samples in seconds per call, in the order of the rounds, and the first call apart.
 
-    The implementations of a group take their rounds in turns, so ratios can be paired.
+    The implementations of a group alternate within each round, so ratios can be paired.
 
     Attributes:
         first_call_s: None is unknown, as in files of other harnesses.
@@ -67,7 +67,7 @@ class Measurement:
         per_round: samples of a round; 1 in results of earlier versions, whose groups have equally many in each.
         processes: how many of the samples each of several fresh processes took, in that order; empty: one took all.
         between_processes: half width, in natural logarithms, of the interval around the median of many processes that
-            holds the median of 95 % of them, as far as this machine is known; None in results of earlier versions.
+            covers the median of 95 % of them, as far as this machine is known; None in results of earlier versions.
         between_ratios: the same of what it adds to the ratio to another implementation of its group, for what slows all
             of a process alike leaves ratios as they are.
     """
@@ -128,7 +128,7 @@ class Measurement:
     def ci95_s(self) -> tuple[float, float] | None:
         """95 % interval of the median, seconds; None for a single sample.
 
-        It holds for this run alone unless `covers_processes`.
+        It is valid for this run alone unless `covers_processes`.
         """
         if len(self.processes) > 1:
             return interval_of_few(self.process_medians_s)

@@ -1,4 +1,4 @@
-"""What text may be: short enough to be read, of characters that can be stored and shown.
+"""Limits of typed text: short enough to be read, of characters that can be stored and shown.
 
 Everything that people type or put into a link passes here, and whatever is stored of it.
 """
@@ -20,7 +20,7 @@ _BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 # Control characters, but for tabs and line ends; and halves of a surrogate pair, which no database stores.
 _UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TERMINAL_COMMANDS = re.compile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|[@-Z\\\\-_])")  # ECMA-48
-_TURNS_TEXT_ROUND = re.compile("[\u202a-\u202e\u2066-\u2069]")  # what follows is read from right to left
+_BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # what follows is read from right to left
 REPLACEMENT = "\ufffd"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
 
@@ -36,7 +36,7 @@ def check_text(what: str, text: str, separators: str = "", *, most: int | None =
     Args:
         what: the name of the field or parameter, for the message.
         separators: the characters that separate the values of a list; none: `text` is one value.
-        most: values of a list; None where whoever reads them counts.
+        most: values of a list; None where the caller counts.
 
     Raises:
         InvalidInput: too long, too many, or of characters that cannot be shown; says which, and what is accepted.
@@ -69,7 +69,7 @@ def readable(text: str, longest: int | None = None) -> str:
         longest: characters to keep.
     """
     kept = text if longest is None else text[: 2 * longest]
-    shown = _UNUSABLE.sub(REPLACEMENT, _TURNS_TEXT_ROUND.sub("", _TERMINAL_COMMANDS.sub("", kept)))
+    shown = _UNUSABLE.sub(REPLACEMENT, _BIDI_CONTROLS.sub("", _TERMINAL_COMMANDS.sub("", kept)))
     return shown[:longest]
 
 

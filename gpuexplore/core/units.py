@@ -127,7 +127,7 @@ def format_seconds(seconds: float | None) -> str:
 
 
 def format_whole_seconds(seconds: float) -> str:
-    """Return a duration nobody wants to know more closely, from a second up, e.g. ``12 s``."""
+    """Return a rounded duration, from a second up, e.g. ``12 s``."""
     whole = max(1, round(seconds))
     return f"{whole} s" if whole < 60 else format_seconds(whole)
 
@@ -195,7 +195,7 @@ def format_multiple(factor: float) -> str:
 
 
 def format_money(amount: float | None) -> str:
-    """Return an amount of money, in the currency of whoever entered it, e.g. ``12.30``."""
+    """Return an amount of money, in the currency in which it was entered, e.g. ``12.30``."""
     if amount is None:
         return UNKNOWN
     return f"{amount:,.2f}" if amount >= 0.01 or amount == 0 else f"{amount:.1e}"
@@ -243,15 +243,15 @@ def in_one_unit(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     A quantity is what a cell is or begins with, as the functions here write it: ``980 µs`` above ``1.02 ms`` becomes
     ``0.980 ms``. Minutes and what stands behind words stay as they are.
     """
-    cells = {(place, column): cell for place, row in enumerate(rows) for column, cell in enumerate(row)}
+    cells = {(line, column): cell for line, row in enumerate(rows) for column, cell in enumerate(row)}
     heads = {key: found.group() for key, cell in cells.items() if (found := _OF_CELL.match(cell))}
     shown = _rewritten(heads, {key: key[1] for key in heads})
     return [
         tuple(
-            shown[place, column] + cell[len(heads[place, column]) :] if (place, column) in shown else cell
+            shown[line, column] + cell[len(heads[line, column]) :] if (line, column) in shown else cell
             for column, cell in enumerate(row)
         )
-        for place, row in enumerate(rows)
+        for line, row in enumerate(rows)
     ]
 
 

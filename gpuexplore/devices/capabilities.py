@@ -13,8 +13,6 @@ from typing import Any
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.devices.accelerators import Accelerator, read_table
 
-TEXTS = ("compute_capability", "source_url")
-
 
 @dataclass(frozen=True, slots=True)
 class ComputeCapability:
@@ -37,7 +35,7 @@ class ComputeCapability:
         max_shared_bytes_per_block: shared memory of a block, without further ado.
         max_shared_bytes_per_block_opt_in: the same for a kernel that opts in, which takes dynamic shared memory.
         shared_unit_bytes: shared memory is given to a block in multiples of this.
-        reserved_shared_bytes_per_block: shared memory the driver takes for itself beside each block's own.
+        reserved_shared_bytes_per_block: shared memory the driver takes for itself in addition to each block's own.
         source_url: where NVIDIA documents it.
     """
 
@@ -66,7 +64,9 @@ class ComputeCapability:
 
 
 def _capability(row: Mapping[str, str]) -> ComputeCapability:
-    values: dict[str, Any] = {name: text if name in TEXTS else int(text) for name, text in row.items()}
+    values: dict[str, Any] = {
+        name: text if name in ("compute_capability", "source_url") else int(text) for name, text in row.items()
+    }
     return ComputeCapability(**values)
 
 

@@ -107,7 +107,7 @@ def cpu_identity(root: Path = ROOT) -> Identity | None:
     if vendor is None or family is None or model is None:
         return None
     stepping = _stepping(root)
-    flags = cpu_flags(root)
+    flags = _cpu_flags(root)
     return Identity(
         vendor=vendor,
         family=family,
@@ -129,7 +129,7 @@ def _number(text: str | None) -> int | None:
     return int(text, 16 if "x" in text else 10) if text and re.fullmatch(r"\d+|0x[0-9a-f]+", text) else None
 
 
-def cpu_flags(root: Path = ROOT) -> frozenset[str]:
+def _cpu_flags(root: Path = ROOT) -> frozenset[str]:
     """Return the flags of the first core, by Linux's names; none where it does not list them."""
     return frozenset((_cpuinfo(root, "flags", "Features") or "").split())
 
@@ -257,7 +257,7 @@ def cache_bytes(root: Path = ROOT) -> int | None:
 
 def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
     """Return the dtypes the CPU has arithmetic for, by its flags."""
-    flags = cpu_flags(root)
+    flags = _cpu_flags(root)
     return tuple(dtype for dtype, sets in NATIVE_FLAGS.items() if any(needed <= flags for needed in sets))
 
 
@@ -268,7 +268,7 @@ def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
 
 
 def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> MachineKind:
-    """Return the kind of machine; what cannot be told is shared.
+    """Return the kind of machine; an unknown one is shared.
 
     Args:
         probes_flop_per_s: what the clock probe gave in earlier and later measurements.
@@ -285,7 +285,7 @@ def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> 
 
 def _is_virtual(root: Path) -> bool | None:
     """Return whether a hypervisor is beneath; None where nothing tells, as on other systems than Linux."""
-    flags = cpu_flags(root)
+    flags = _cpu_flags(root)
     if "sse2" in flags:  # an x86 CPU, which has the flag
         return "hypervisor" in flags
     names = [read_line(root / "sys/class/dmi/id" / name) for name in ("sys_vendor", "product_name")]

@@ -143,12 +143,12 @@ def thread_runs(root: Path = ROOT) -> dict[int, float]:
     return _of_threads(root, 0)
 
 
-def _of_threads(root: Path, place: int) -> dict[int, float]:
+def _of_threads(root: Path, index: int) -> dict[int, float]:
     found = {}
     for path in (root / "proc/self/task").glob("[0-9]*/schedstat"):
         fields = (read_line(path) or "").split()
         if len(fields) == 3:
-            found[int(path.parent.name)] = int(fields[place]) * 1e-9
+            found[int(path.parent.name)] = int(fields[index]) * 1e-9
     return found
 
 

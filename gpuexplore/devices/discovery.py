@@ -28,8 +28,6 @@ FIELDS = (
     *("uuid", "name", "memory.total", "compute_cap", "clocks.max.sm", "clocks.max.memory", "driver_version"),
     *("pci.device_id", "enforced.power.limit"),
 )
-TIMEOUT_S = 10.0
-NO_CEILING = "Peaks are unknown until they are measured: a CPU's clock under load is in no table."
 
 
 def _query_gpus() -> str:
@@ -39,7 +37,7 @@ def _query_gpus() -> str:
         return ""
     arguments = [command, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=10.0, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
@@ -81,7 +79,7 @@ def discover() -> tuple[Device, ...]:
 
     This process loads no CUDA library and opens no context.
     """
-    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
+    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=_cpu_with_ceiling())
     return (*real, *torch_devices(), *simulated_devices())
 
 
@@ -114,11 +112,15 @@ def _with_notes(device: Device, notes: Iterable[str]) -> Device:
     return replace(device, notes=(*device.notes, *notes))
 
 
-def cpu_with_ceiling() -> Device:
+def _cpu_with_ceiling() -> Device:
     """Return the CPU with the ceilings measured earlier for one thread per core, if there are any."""
     cpu = cpu_device()
     ceiling = load_ceiling(cpu, cpu.cores or 1)
-    return with_ceiling(cpu, ceiling) if ceiling else _with_notes(cpu, (NO_CEILING,))
+    return (
+        with_ceiling(cpu, ceiling)
+        if ceiling
+        else _with_notes(cpu, ("Peaks are unknown until they are measured: a CPU's clock under load is in no table.",))
+    )
 
 
 def device_named(device_id: str, devices: Iterable[Device]) -> Device:
@@ -165,13 +167,13 @@ def device_from(index: int, facts: GpuFacts) -> Device:
     return with_row(_plain(index, facts, doubt), row)
 
 
-def _plain(index: int, facts: GpuFacts, told: str | None = None) -> Device:
+def _plain(index: int, facts: GpuFacts, doubt: str | None = None) -> Device:
     """Return the device with what the driver states, without peaks.
 
     Args:
         index: CUDA's.
         facts: of the driver.
-        told: a note on how its row was told.
+        doubt: a note on how its row was found.
     """
     return Device(
         id=f"cuda:{index}",
@@ -185,7 +187,7 @@ def _plain(index: int, facts: GpuFacts, told: str | None = None) -> Device:
         uuid=facts.uuid,
         native=native_since(facts.compute_capability),
         identity=_identity(facts),
-        notes=() if told is None else (f"{told}.",),
+        notes=() if doubt is None else (f"{doubt}.",),
     )
 
 
@@ -209,11 +211,11 @@ def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:
     return replace(device, peaks=peaks, bandwidth=bandwidth, notes=(note,))
 
 
-# The number formats of whoever asks for none.
+# The default number formats.
 
 
 def first_dtypes(devices: Iterable[Device], chosen_ids: str = "") -> str:
-    """Return the dtypes of whoever asks for none: what `devices` compute natively, and bf16, even if emulated.
+    """Return the default dtypes: what `devices` compute natively, and bf16, even if emulated.
 
     Args:
         devices: of this machine.

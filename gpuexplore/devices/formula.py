@@ -32,7 +32,7 @@ def _rate_class(row: dict[str, str]) -> RateClass:
 
 RATE_CLASSES: tuple[RateClass, ...] = tuple(_rate_class(row) for row in read_table("flop_per_clock.csv"))
 
-# What a driver name must hold to tell the classes of one compute capability apart.
+# What a driver name must contain to distinguish the classes of one compute capability.
 NAMES_OF_CLASS = {
     "turing-full": r"\b(Quadro|TITAN) RTX\b",
     "turing-geforce": r"\bGeForce RTX\b",
@@ -120,7 +120,7 @@ def formula_bandwidth(memory_clock_hz: float | None, bus_bits: int | None) -> Ba
 
 
 def multiprocessors_from_cores(compute_capability: str | None, cuda_cores: int | None) -> int | None:
-    """Return how many multiprocessors hold `cuda_cores`; a CUDA core does one fp32 multiply-add a cycle."""
+    """Return how many multiprocessors have `cuda_cores`; a CUDA core does one fp32 multiply-add a cycle."""
     per_multiprocessor = {
         class_.rate("fp32") for class_ in RATE_CLASSES if class_.compute_capability == compute_capability
     }

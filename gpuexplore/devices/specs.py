@@ -18,13 +18,12 @@ from gpuexplore.devices.accelerators import (
     rows_named,
 )
 
-MOST_NEAR = 5
 _OF_ANY = frozenset({"gpu", "gpus", "card", "graphics", "accelerator", "generation", "edition", "tensor", "core"})
 _BRANDS = frozenset({"tesla", "quadro", "geforce", "gtx", "rtx", "instinct", "radeon", "dgx", "hgx"})  # of others too
 
 
 def search(query: str) -> tuple[Accelerator, ...]:
-    """Return the rows that hold every word of `query` in any of their names; all for an empty query."""
+    """Return the rows with every word of `query` in any of their names; all for an empty query."""
     words = query.casefold().split()
     return tuple(row for row in ACCELERATORS if all(word in _text(row) for word in words))
 
@@ -49,7 +48,7 @@ def gpu_named(query: str, also: str = "") -> Accelerator:
 
     Args:
         query: as a person typed it.
-        also: what is accepted beside names and keys, for the message.
+        also: what is accepted besides names and keys, for the message.
 
     Raises:
         InvalidInput: there is none, or different chips have this name; names those that are near.
@@ -67,15 +66,15 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
         InvalidInput: there is none; names those of the table that are near.
     """
     wanted = query.strip()
-    places = tuple(here)
-    known = next((place for place in places if wanted in (place.id, place.name, place.title)), None)
+    devices = tuple(here)
+    known = next((device for device in devices if wanted in (device.id, device.name, device.title)), None)
     if known is not None:
         return known
-    ids = ", ".join(place.id for place in places) or "none"
+    ids = ", ".join(device.id for device in devices) or "none"
     return as_device(gpu_named(wanted, f"; devices of this machine: {ids}"))
 
 
-def near_rows(query: str) -> tuple[Accelerator, ...]:
+def _near_rows(query: str) -> tuple[Accelerator, ...]:
     """Return a few rows that may be meant by a name that none of them has.
 
     Its number counts most: that of a model, else those of the same series nearest to it, as M4 is to M5.
@@ -84,7 +83,7 @@ def near_rows(query: str) -> tuple[Accelerator, ...]:
         return tuple({row.architecture: row for row in reversed(ambiguous)}.values())[::-1]
     words = _words(query) - _BRANDS
     found = _numbered_nearly(query) or [*_beginning(words), *_sharing(words)]
-    return tuple(dict.fromkeys(found or _sharing(_close(words))))[:MOST_NEAR]
+    return tuple(dict.fromkeys(found or _sharing(_close(words))))[:5]
 
 
 def near_names(query: str, among: Collection[str] | None = None) -> str:
@@ -94,7 +93,7 @@ def near_names(query: str, among: Collection[str] | None = None) -> str:
         query: as a person typed it.
         among: keys of the rows that may be chosen; None is all.
     """
-    near = ", ".join(row.name for row in near_rows(query) if among is None or row.key in among)
+    near = ", ".join(row.name for row in _near_rows(query) if among is None or row.key in among)
     return f", near: {near}" if near else ""
 
 
@@ -201,7 +200,7 @@ def _literal(query: str) -> tuple[Accelerator, ...]:
 
 
 def _fitting(words: frozenset[str]) -> tuple[Accelerator, ...]:
-    """Return the rows whose model is named, and that have every word beside it.
+    """Return the rows whose model is named, and that have every further word.
 
     A brand counts only where one of them has it: a Tesla A100 is an A100, a Quadro RTX 6000 Max-Q no RTX 6000 Ada.
     """
@@ -282,7 +281,10 @@ def peaks_json(query: str) -> dict[str, Any]:
         "query": query,
         "key": row.key if row else None,
         "kind": _kind(peaks),
-        "peaks": {peak.dtype: _peak_json(peak) for peak in peaks},
+        "peaks": {
+            peak.dtype: {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "kind": peak.kind, "source": peak.source}
+            for peak in peaks
+        },
         "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
         "bandwidth_kind": bandwidth.kind if bandwidth else None,
         "bandwidth_source": bandwidth.source if bandwidth else None,
@@ -308,7 +310,3 @@ def _kind(peaks: list[Peak]) -> str | None:
 def _matrix_first(peaks: tuple[Peak, ...]) -> list[Peak]:
     matrix = {peak.dtype for peak in peaks if peak.unit == "matrix"}
     return [peak for peak in peaks if peak.unit == "matrix" or peak.dtype not in matrix]
-
-
-def _peak_json(peak: Peak) -> dict[str, Any]:
-    return {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "kind": peak.kind, "source": peak.source}

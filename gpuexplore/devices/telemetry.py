@@ -1,4 +1,4 @@
-"""The state of a device at one moment, to be kept beside every number: clocks, heat, and who else is there.
+"""The state of a device at one moment, kept with every number: clocks, heat, and who else is there.
 
 Everything a machine does not tell is None; nothing here raises.
 """
@@ -23,7 +23,6 @@ THROTTLE_REASONS = {
     0x80: "power brake",
     0x100: "display clock",
 }
-CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 NVML_TEMPERATURE_GPU = 0
 
 
@@ -92,7 +91,14 @@ def _cpu_temperature() -> float | None:
     if not hasattr(psutil, "sensors_temperatures"):  # Linux and FreeBSD only
         return None
     sensors = psutil.sensors_temperatures()
-    return max((sensor.current for name in CPU_SENSORS for sensor in sensors.get(name, ())), default=None)
+    return max(
+        (
+            sensor.current
+            for name in ("coretemp", "k10temp", "zenpower", "cpu_thermal")
+            for sensor in sensors.get(name, ())
+        ),
+        default=None,
+    )
 
 
 def governor(root: Path = ROOT) -> str | None:

@@ -1,4 +1,4 @@
-"""The devices that torch alone finds and computes on, beside NVIDIA's: their kinds, and those of this machine.
+"""The devices that torch alone finds and computes on, apart from NVIDIA's: their kinds, and those of this machine.
 
 The table of kinds is all that the program knows of them. Nothing in it was tried on such hardware. Torch is asked only
 where something on the machine speaks for a kind and torch is built for it, in a process of its own, which takes
@@ -106,7 +106,7 @@ _ROWS = (
     # torch.cuda._sleep counts another clock on each generation: 100 MHz on gfx11, the shader's on others
     # (https://github.com/pytorch/pytorch/pull/197541), so what fills the queue on NVIDIA's would take seconds
     TorchKind("rocm", "AMD ROCm", "cuda", "hip", _kfd, "events", _BY_EVENTS, compiled_by_triton=True),
-    # an event of MPS has the time at which the host was told of it (aten/src/ATen/mps/MPSEvent.mm)
+    # an event of MPS has the time at which the host was notified (aten/src/ATen/mps/MPSEvent.mm)
     TorchKind(
         name="mps",
         title="Apple MPS",
@@ -174,16 +174,16 @@ def torch_devices(
         build: returns what torch.version of the installed one sets; None: reads its file.
         ask: returns what torch says of a kind, None where it does not answer; None: a process that loads it.
     """
-    place = host or Host()
-    hinted = [(kind, hints) for kind in TORCH_KINDS.values() if (hints := kind.hints(place))]
+    looked_at = host or Host()
+    hinted = [(kind, hints) for kind in TORCH_KINDS.values() if (hints := kind.hints(looked_at))]
     torch = (build or installed_build)() if hinted else None
     if torch is None:
         return ()
     return tuple(
-        device
+        _device(kind, index, facts)
         for kind, hints in hinted
         if kind.build is None or kind.build in torch
-        for device in _devices(kind, _kept(kind, torch, hints, ask or ask_torch))
+        for index, facts in enumerate(_kept(kind, torch, hints, ask or ask_torch))
     )
 
 
@@ -224,7 +224,7 @@ def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answ
     """Return what torch says of a kind, from a file where it was asked before under the same circumstances."""
     try:
         path = cache_directory() / f"torch-{kind.name}-{_circumstances(torch, hints)}.json"
-    except InvalidInput:  # a directory that cannot be used is told elsewhere
+    except InvalidInput:  # a directory that cannot be used is reported elsewhere
         return ask(kind.name) or ()
     saved = _saved(path)
     if saved is None:
@@ -236,7 +236,7 @@ def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answ
 def _circumstances(torch: Build, hints: Sequence[str]) -> str:
     """Return a short text that changes with torch, this Python, the driver's nodes and what is to be visible."""
     loaded = [_changed(Path(hint)) for hint in hints]
-    told = (
+    installed = (
         VERSION,
         torch.get("__version__", ""),
         sys.prefix,
@@ -244,7 +244,7 @@ def _circumstances(torch: Build, hints: Sequence[str]) -> str:
         *loaded,
         *(os.environ.get(name) for name in VISIBLE),
     )
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(installed).encode()).hexdigest()[:16]
 
 
 def _changed(node: Path) -> float | None:
@@ -271,10 +271,6 @@ def _save(path: Path, answer: Answer) -> None:
         draft.replace(path)
     except OSError as error:
         LOG.warning("What torch said of its devices could not be saved: %s", error)
-
-
-def _devices(kind: TorchKind, answer: Answer) -> list[Device]:
-    return [_device(kind, index, facts) for index, facts in enumerate(answer)]
 
 
 def _device(kind: TorchKind, index: int, said: Mapping[str, Any]) -> Device:

@@ -2,7 +2,7 @@
 
 Multiprocessors, memory, PCI id and the memory's bandwidth decide, as far as the driver states them; where several rows
 are left, the device is none of them for certain. Drivers call early and special boards by the board's code, like
-A100-PG509-200, or "Graphics Device": these are told by multiprocessors, compute capability and memory alone.
+A100-PG509-200, or "Graphics Device": these are recognised by multiprocessors, compute capability and memory alone.
 """
 
 import re
@@ -49,10 +49,10 @@ def _of_board(facts: GpuFacts) -> tuple[Accelerator, str] | None:
     rows = [row for row in ACCELERATORS if _may_be_board(row, facts)]
     if len({row.short_names for row in rows}) != 1:
         return None
-    told = f"{facts.multiprocessors} multiprocessors and {format_bytes(facts.memory_bytes)}"
+    described = f"{facts.multiprocessors} multiprocessors and {format_bytes(facts.memory_bytes)}"
     capability = f"compute capability {facts.compute_capability}, " if facts.compute_capability else ""
     also = f"; it may be {' or '.join(row.name for row in rows[1:])}" if rows[1:] else ""
-    return rows[0], f"{facts.name} is told to be {rows[0].name} by {capability}{told}{also}"
+    return rows[0], f"{facts.name} is told to be {rows[0].name} by {capability}{described}{also}"
 
 
 def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
@@ -61,8 +61,8 @@ def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
     if row.vendor == "NVIDIA" and facts.compute_capability not in (None, row.compute_capability):
         return False  # others' numbers differ from library to library
     words = set(re.findall(r"[a-z0-9]+", facts.name.casefold()))
-    beside = words - {word for name in row.short_names for word in name.casefold().split()}
-    return all(_OF_A_BOARD.fullmatch(word) for word in beside)
+    further = words - {word for name in row.short_names for word in name.casefold().split()}
+    return all(_OF_A_BOARD.fullmatch(word) for word in further)
 
 
 def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:

@@ -51,7 +51,7 @@ class Room:
         ends_utc: when it ends by itself.
         closed_utc: when its leader closed it.
         state: at the time it was loaded.
-        message: what its leader says to everybody; empty for nothing.
+        message: what its leader says to all; empty for nothing.
         link: page of ours that it is about, such as `lessons?lesson=dtypes`; empty for none.
         names_shown: whether the wall shows who is who.
         weight: how many times as much of a device those in it get as others, while both wait.
@@ -72,7 +72,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Somebody in a room.
+    """A participant of a room.
 
     Attributes:
         number: its key in the database: what pages name people by, as their owner is a secret of their browser.
@@ -119,7 +119,7 @@ class RoomTask:
 
 @dataclass(frozen=True, slots=True)
 class RoomGuess:
-    """What somebody guessed at a task.
+    """A participant's guess at a task.
 
     Attributes:
         task, participant: their numbers.
@@ -135,11 +135,11 @@ class RoomGuess:
 # Rate limit of wrong room codes by network address, which spares those who come to a room that others there are in.
 
 
-HERE = "this machine"  # in place of an address where none is known
+HERE = "this machine"  # instead of an address where none is known
 WITHIN_S = 600.0
 MOST_OF_ONE = 60  # wrong codes from one address: a class behind one mistypes, a program tries
 MOST_OF_ALL = 600  # from all together; above it, MOST_WHEN_TRIED
-MOST_WHEN_TRIED = 3  # so that somebody who tries from many addresses keeps no class out
+MOST_WHEN_TRIED = 3  # so that a guesser with many addresses keeps no class out
 MOST_KNOWN = 10_000  # addresses: the one heard of first is forgotten
 
 
@@ -234,7 +234,7 @@ __all__ = [
 ]
 
 
-# The code of a room: six letters that nobody misreads from the back row, and that spell no word.
+# The code of a room: six letters that are legible from the back row, and that spell no word.
 
 
 def new_code() -> str:
@@ -243,7 +243,7 @@ def new_code() -> str:
 
 
 def read_code(text: str) -> str:
-    """Return the code that somebody typed or followed a link with: spaces, hyphens and small letters are fine.
+    """Return the code that was typed or is in a link: spaces, hyphens and small letters are fine.
 
     Raises:
         InvalidInput: it cannot be one.

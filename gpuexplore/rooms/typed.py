@@ -1,4 +1,4 @@
-"""What people type about rooms: names, titles, lengths of time."""
+"""Typed texts about rooms: names, titles, lengths of time."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -11,7 +11,6 @@ from gpuexplore.core.units import read_whole
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80
 LONGEST_MESSAGE, LONGEST_LINK = 280, 2000
-WEIGHTS = range(1, 101)
 HOURS = range(1, 7 * 24 + 1)  # that a room may be open
 _INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")  # categories of Unicode
 
@@ -20,7 +19,7 @@ def read_name(text: str) -> str:
     """Return a display name, its spaces tidied.
 
     Raises:
-        InvalidInput: it is empty, too long, or of characters that nobody sees.
+        InvalidInput: it is empty, too long, or of invisible characters.
     """
     check_characters("name", text)
     name = " ".join(text.split())
@@ -46,7 +45,7 @@ def read_title(text: str) -> str:
 
 
 def read_message(text: str) -> str:
-    """Return what a leader says to everybody in a room, which may be empty.
+    """Return a leader's message to a room, which may be empty.
 
     Raises:
         InvalidInput: it is too long or cannot be shown.
@@ -57,7 +56,7 @@ def read_message(text: str) -> str:
 def read_link(text: str, pages: Iterable[str], first_page: str) -> str:
     """Return the page and the parameters of an address of this app, such as `lessons?lesson=dtypes`, or empty text.
 
-    Of an address only that is kept: a room sends nobody to another server.
+    Of an address only that is kept: a room never links to another server.
 
     Args:
         text: an address as the browser shows it, or what follows the server's name.
@@ -99,7 +98,7 @@ def read_weight(text: str) -> int:
     Raises:
         InvalidInput: no whole number, or out of range.
     """
-    return _whole("weight", text, WEIGHTS)
+    return _whole("weight", text, range(1, 101))
 
 
 def _whole(what: str, text: str, accepted: range) -> int:

@@ -1,4 +1,4 @@
-"""The web interface: the main script and the components that pages share. The only home of streamlit beside features.
+"""The web interface: the main script and the components that pages share. With features, the only home of streamlit.
 
 `main.py` is what Streamlit runs, `navigation.py` the table of pages; `benchmark/` is the form, `run/` a run that is
 followed, `what_if/` and `kernels/` pages of their own; `shared/` draws for all visitors what is the same for all;

@@ -26,7 +26,7 @@ LOOKS = 3
 NEWEST: Shared[ActivityRun | None] = Shared(500)
 
 PARAMETER = "activity"  # the URL's, which names the one that was started here
-TICK_S = 0.5  # for whoever started it, until there is something to see
+TICK_S = 0.5  # for the visitor who started it, until there is something to see
 Draw = Callable[[ActivityRun], None]
 
 
@@ -44,7 +44,7 @@ def start_activity(activity: Activity) -> None:
 
 
 def started_activity(*kinds: str) -> ActivityRun | None:
-    """Return the activity the URL names; None where it names none of `kinds`, of which the page is told."""
+    """Return the activity the URL names; None where it names none of `kinds`, which the page is shown."""
     run_id = st.query_params.get(PARAMETER, "")
     if not run_id:
         return None
@@ -76,7 +76,7 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
     Args:
         draw: gets the activity as it is; called once there is an observation, or it has ended well.
     """
-    with st.container():  # one place for what follows, as of a run
+    with st.container():  # one container for what follows, as of a run
         if run.active and may_cancel(run):
             _offer_cancelling(run)
     tick_s = _tick_s(run)
@@ -175,7 +175,7 @@ def offer(asked: Activity, run: ActivityRun | None, label: str, *, icon: str) ->
 
 
 def newest_done(activity: Activity, within: timedelta) -> ActivityRun | None:
-    """Return the newest activity that was done as `activity` asks for it, everybody's; None where there is none.
+    """Return the newest activity that was done as `activity` asks for it, by any visitor; None where there is none.
 
     What another machine did on a device of the same id or name does not count: a home or a database may be shared.
 

@@ -1,11 +1,11 @@
-"""Two runs beside each other: what changed, by how much, how sure that is, and what else differs."""
+"""The comparison of two runs: what changed, by how much, how sure that is, and what else differs."""
 
 from collections.abc import Sequence
 
 import streamlit as st
 
 from gpuexplore.analysis.compare import RunComparison, compare_runs
-from gpuexplore.analysis.comparison_texts import UNTOLD, as_markdown
+from gpuexplore.analysis.comparison_texts import INCONCLUSIVE, as_markdown
 from gpuexplore.charts.comparison import comparison
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Run
@@ -125,7 +125,7 @@ def _rows(found: RunComparison) -> list[dict[str, object]]:
                 "Ratio": each.ratio.value if each.ratio else None,
                 "95 % low": low,
                 "95 % high": high,
-                "Told": each.told or UNTOLD,
+                "Told": each.change or INCONCLUSIVE,
                 "Why": each.statement,
             }
         )

@@ -52,7 +52,11 @@ def show_device(device: Device) -> None:
         columns = st.columns(len(HEADLINES) + 1)
         for column, dtype in zip(columns, HEADLINES, strict=False):
             peak = device.peak(dtype, "matrix")
-            column.metric(f"{dtype} matmul", format_flop_per_s(peak.flop_per_s if peak else None), help=_source(peak))
+            column.metric(
+                f"{dtype} matmul",
+                format_flop_per_s(peak.flop_per_s if peak else None),
+                help=f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype",
+            )
         bandwidth = device.bandwidth
         columns[-1].metric(
             "Memory",
@@ -91,10 +95,6 @@ def _generation(device: Device) -> str:
 
 def _kind_words(kind: PeakKind) -> str:
     return PEAK_SOURCES[kind].label
-
-
-def _source(peak: Peak | None) -> str:
-    return f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype"
 
 
 def _peak(peak: Peak) -> dict[str, object]:
@@ -172,7 +172,7 @@ def edit_own_peaks(devices: Sequence[Device]) -> None:
             _memory_row(device, own.bandwidth)
 
 
-def parse_tflop_per_s(text: str) -> float:
+def _parse_tflop_per_s(text: str) -> float:
     """Return FLOP/s from what was typed as TFLOP/s.
 
     Raises:
@@ -181,7 +181,7 @@ def parse_tflop_per_s(text: str) -> float:
     return _parse(text, "peak", "TFLOP/s") * TERA
 
 
-def parse_gb_per_s(text: str) -> float:
+def _parse_gb_per_s(text: str) -> float:
     """Return bytes/s from what was typed as GB/s, 1e9 bytes each.
 
     Raises:
@@ -205,32 +205,32 @@ def _said_in(text: str) -> str:
 
 def _compute_form(devices: Sequence[Device]) -> None:
     with st.form("own_peak", clear_on_submit=True):
-        place, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
-        device = _choose(place, devices)
+        target, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
+        device = _choose(target, devices)
         format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
         unit = units.selectbox("Of", list(UNIT_WORDS), format_func=UNIT_WORDS.__getitem__)
         text = rate.text_input("TFLOP/s", placeholder="0.53")
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
             _save(
-                lambda: _save_peak(device, Peak(format_name, unit, parse_tflop_per_s(text), "own", _said_in(said_by)))
+                lambda: _save_peak(device, Peak(format_name, unit, _parse_tflop_per_s(text), "own", _said_in(said_by)))
             )
 
 
 def _memory_form(devices: Sequence[Device]) -> None:
     with st.form("own_bandwidth", clear_on_submit=True):
-        place, rate, source = st.columns([5, 2, 4])
-        device = _choose(place, devices)
+        target, rate, source = st.columns([5, 2, 4])
+        device = _choose(target, devices)
         text = rate.text_input("GB/s", placeholder="3350")
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
             _save(lambda: _save_bandwidth(device, text, _said_in(said_by)))
 
 
-def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
+def _choose(target: DeltaGenerator, devices: Sequence[Device]) -> Device:
     """Draw the choice of a device by its id: a device itself changes as its ceilings are measured."""
     by_id = {device.id: device for device in devices}
-    return by_id[place.selectbox("Device", list(by_id), format_func=lambda device_id: by_id[device_id].title)]
+    return by_id[target.selectbox("Device", list(by_id), format_func=lambda device_id: by_id[device_id].title)]
 
 
 def _save(save: Callable[[], str]) -> None:
@@ -250,7 +250,7 @@ def _save_peak(device: Device, peak: Peak) -> str:
 
 
 def _save_bandwidth(device: Device, text: str, source: str) -> str:
-    bytes_per_s = parse_gb_per_s(text)
+    bytes_per_s = _parse_gb_per_s(text)
     store().set_own_bandwidth(owner(), device, bandwidth=Bandwidth(bytes_per_s, "own", source))
     return f"{format_bytes_per_s(bytes_per_s)} of memory for {device.title}"
 

@@ -1,4 +1,4 @@
-"""What whoever runs the server may set in its environment; docs/deployment.md lists it."""
+"""Environment variables of the server; docs/deployment.md lists them."""
 
 import os
 import socket
@@ -20,13 +20,11 @@ MEMBERS = "GPUEXPLORE_MEMBERS"
 # Set by Hugging Face: the name that a Space has, whose page shows it in a frame
 # (https://huggingface.co/docs/hub/spaces-overview#helper-environment-variables)
 SPACE_HOST = "SPACE_HOST"
-SPACES = "https://huggingface.co"
 ANY_HOST = "*"
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def admins() -> frozenset[str]:
-    """Return the names of the accounts that may change and cancel anybody's runs, in small letters."""
+    """Return the names of the accounts that may change and cancel all runs, in small letters."""
     return frozenset(name.casefold() for name in listed(ADMINS))
 
 
@@ -36,7 +34,7 @@ def leaders() -> frozenset[str]:
 
 
 def members() -> tuple[str, ...]:
-    """Return the accounts that may measure, in small letters, as patterns: `*@example.org`; none: everybody may."""
+    """Return the accounts that may measure, in small letters, as patterns: `*@example.org`; none: every account may."""
     return tuple(name.casefold() for name in listed(MEMBERS))
 
 
@@ -47,7 +45,7 @@ def leader_key() -> str | None:
 
 
 def trusted_proxies() -> tuple[str, ...]:
-    """Return the addresses and networks whose word counts on whom they forward; by default nobody's."""
+    """Return the addresses and networks that are trusted on whom they forward; by default none."""
     return listed(TRUSTED_PROXIES)
 
 
@@ -56,11 +54,18 @@ def allowed_hosts() -> tuple[str, ...]:
 
     A Space of Hugging Face answers to its own as well.
     """
-    own = (*LOCAL_HOSTS, socket.gethostname(), get_option("server.address"), get_option("browser.serverAddress"))
+    own = (
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        socket.gethostname(),
+        get_option("server.address"),
+        get_option("browser.serverAddress"),
+    )
     names = (*(listed(ALLOWED_HOSTS) or own), *listed(SPACE_HOST))
     return tuple(dict.fromkeys(name.casefold() for name in names if name))
 
 
 def framed_by() -> tuple[str, ...]:
     """Return the origins whose pages may show the app in a frame; by default only its own may, and those of Spaces."""
-    return (*listed(FRAMED_BY), *((SPACES,) if listed(SPACE_HOST) else ()))
+    return (*listed(FRAMED_BY), *(("https://huggingface.co",) if listed(SPACE_HOST) else ()))

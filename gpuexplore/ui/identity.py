@@ -1,4 +1,4 @@
-"""Who is asking: an account that a login or a trusted proxy vouches for, else a browser by its cookie."""
+"""The identity of a visitor: an account of a login or a trusted proxy, else a browser by its cookie."""
 
 import re
 import secrets
@@ -21,12 +21,12 @@ _COOKIE = re.compile(f"[ -9;-~]{{1,{LONGEST_OWNER}}}")  # printable ASCII but fo
 
 
 def new_cookie() -> str:
-    """Return a name for a browser that nobody can guess."""
+    """Return an unguessable name for a browser."""
     return secrets.token_urlsafe(16)
 
 
 def is_cookie(text: str) -> bool:
-    """Return whether `text` can be a cookie of ours, whoever sent it."""
+    """Return whether `text` can be a cookie of ours."""
     return _COOKIE.fullmatch(text) is not None
 
 

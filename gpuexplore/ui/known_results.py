@@ -1,4 +1,4 @@
-"""What was measured on each device before: every result is read once, for all visitors and all pages."""
+"""Earlier results of each device: every result is read once, for all visitors and all pages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ NOTHING = DeviceResults()
 
 
 def _reader(device: Device, owner: str | None) -> Callable[[int], DeviceResults]:
-    """Return what reads the results on one device, everybody's or one owner's, up to the one of a number.
+    """Return what reads the results on one device, of all owners or one, up to the one of a number.
 
     It is safe to ask from several threads.
     """
@@ -48,5 +48,5 @@ READERS: Shared[Callable[[int], DeviceResults]] = Shared(500)
 
 
 def measured_results(device: Device, owner: str | None = None) -> DeviceResults:
-    """Return the newest results with a measurement on `device`: those of `owner`, or everybody's."""
+    """Return the newest results with a measurement on `device`: those of `owner`, or all."""
     return READERS.get((store(), device, owner), lambda: _reader(device, owner))(newest_result())

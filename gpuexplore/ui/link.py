@@ -1,4 +1,4 @@
-"""The parameters of a link: which each page reads, their longer names, and a word on those that nobody reads."""
+"""The parameters of a link: which each page reads, their longer names, and a word on those that no page reads."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from gpuexplore.ui.navigation import FIRST_PAGE, pages
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType({name: page.parameters for name, page in pages().items()})
-# the parameters that hold lists, with what separates their values
+# the parameters that are lists, with what separates their values
 LISTS: Mapping[str, str] = MappingProxyType(
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
     | dict.fromkeys(("gpus", "times", "peaks", "price", "hide"), ",")
@@ -79,7 +79,7 @@ def check(name: str, text: str) -> None:
 
 
 def _drop_unusable(page: str) -> None:
-    """Take what nobody may use out of the URL, and name it until another page is opened: the URL has forgotten it."""
+    """Take what must not be used out of the URL, and name it until another page is opened: the URL has forgotten it."""
     problems = {name: problem for name, text in st.query_params.to_dict().items() if (problem := _problem(name, text))}
     for name in problems:
         del st.query_params[name]

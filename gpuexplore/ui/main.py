@@ -14,8 +14,8 @@ from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head import show_recent_runs
 from gpuexplore.ui.session import RETRY_S, draw_once_back, draw_once_writable, note_visit
-from gpuexplore.ui.shared.pace import hold_back
-from gpuexplore.ui.turns import FEW, drawn_in_turn
+from gpuexplore.ui.shared.pace import wait_for_samples
+from gpuexplore.ui.turns import PAGE_LIMIT, page_drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
 
 ICON = Path(__file__).with_name("icon.svg")
@@ -52,8 +52,8 @@ def _draw() -> None:
     try:
         if trouble is not None:
             st.fragment(draw_once_writable, run_every=RETRY_S)()
-        hold_back()
-        with drawn_in_turn():
+        wait_for_samples()
+        with page_drawn_in_turn():
             page.run()
     except StoreUnavailable as error:
         if str(error) != str(trouble):
@@ -63,5 +63,5 @@ def _draw() -> None:
         show_problem(error)
 
 
-with FEW.one():
+with PAGE_LIMIT.one():
     _draw()

@@ -5,7 +5,7 @@ import re
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:<>&-])")
 # Icons and emojis are found in the text after Markdown has read it: no backslash stops them.
 _FOUND_LATER = re.compile(r":(?=(?:material/\w|[a-z+-])[\w+-]*:)")
-WORD_JOINER = "\u2060"  # invisible, and no place to break a line
+WORD_JOINER = "\u2060"  # invisible, and no line breaks at it
 
 
 def plain(text: str) -> str:

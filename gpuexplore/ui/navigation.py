@@ -103,4 +103,4 @@ def file_of(name: str) -> Path:
 def pages() -> Mapping[str, Page]:
     """Return every page by its name, section by section."""
     every = [*CORE, *(feature.page for feature in features() if feature.page)]
-    return {page.name: page for page in sorted(every, key=lambda page: (SECTIONS.index(page.section), page.place))}
+    return {page.name: page for page in sorted(every, key=lambda page: (SECTIONS.index(page.section), page.order))}

@@ -72,7 +72,7 @@ def steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
 def _revealed(chart: ChartName, panel: str | None, lines: Lines, analysis: RunAnalysis) -> list[_Step]:
     """Return a step for each line of a chart, the slowest of the largest size first, so that the best comes last."""
     drawn = lines if chart != "speedup" else _without_baseline(lines, analysis)
-    order = sorted(drawn, key=lambda line: _place(line, analysis), reverse=True)
+    order = sorted(drawn, key=lambda line: _sort_key(line, analysis), reverse=True)
     return [_Step(chart, panel, frozenset(order[: count + 1])) for count in range(len(order))]
 
 
@@ -81,7 +81,7 @@ def _without_baseline(lines: Lines, analysis: RunAnalysis) -> Lines:
     return frozenset(line for line in lines if line[1] != baseline and line[0].split(" · ")[0] != baseline)
 
 
-def _place(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]:
+def _sort_key(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]:
     series, dtype = line
     times = [
         analyzed.median_s
@@ -173,7 +173,7 @@ def for_the_back_row(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _enlarge(channel: Any) -> None:
-    """Enlarge the axis and the legend of a channel, and the room that names of lines have at its end."""
+    """Enlarge the axis and the legend of a channel, and the margin for names of lines at its end."""
     if not isinstance(channel, dict):
         return
     if isinstance(axis := channel.get("axis"), dict):
@@ -182,8 +182,8 @@ def _enlarge(channel: Any) -> None:
         legend |= {"labelFontSize": 22, "symbolSize": 260, "labelLimit": 600}
     end = (channel.get("scale") or {}).get("rangeMax")
     if isinstance(end, dict):
-        room = int(str(end["expr"]).rpartition(" ")[2])
-        channel["scale"]["rangeMax"] = {"expr": f"width - {2 * room}"}
+        margin = int(str(end["expr"]).rpartition(" ")[2])
+        channel["scale"]["rangeMax"] = {"expr": f"width - {2 * margin}"}
 
 
 def _show_ways(at: int, count: int, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""What runs where, and who waits: one's own runs stand out, and can be opened and cancelled."""
+"""The queue on a page: one's own runs stand out, and can be opened and cancelled."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,8 +27,6 @@ from gpuexplore.ui.url_widgets import show_problem
 
 STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
 
-TICK_S = 2.0
-MOST_WAITING = 100
 LOOKS = 3  # for so many a look at the queue counts, for all visitors
 YOURS, LEADER = "yours", "a room's leader"
 HELD = {
@@ -36,7 +34,6 @@ HELD = {
     RestrictionKind.DRAINED: "What is measured there ends; runs that ask for it wait.",
     RestrictionKind.RESERVED: "Runs of others that ask for it wait.",
 }
-UNKNOWN_START = "no host that is alive has its devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,8 @@ LOOK: Shared[_Queue] = Shared(1)
 
 
 def show_queue() -> None:
-    """Show the queue; it redraws itself, for somebody else may queue a run at any moment."""
-    st.fragment(_draw, run_every=TICK_S)()
+    """Show the queue; it redraws itself, for runs may be queued at any moment."""
+    st.fragment(_draw, run_every=2.0)()
 
 
 def _draw() -> None:
@@ -70,12 +67,12 @@ def _draw() -> None:
     except GpuExploreError as error:
         show_problem(error)
         return
-    show_health(queue.supervisors)
+    _show_health(queue.supervisors)
     for held in queue.holds:
         st.info(f"{plain(str(held))}. {HELD[held.kind]}", icon=":material/pause_circle:")
     _show_running(queue)
     _show_waiting(queue)
-    show_hosts(queue.supervisors)
+    _show_hosts(queue.supervisors)
 
 
 def _look() -> _Queue:
@@ -83,7 +80,7 @@ def _look() -> _Queue:
     return _Queue(
         found.running(),
         found.running_activities(),
-        found.waiting(MOST_WAITING),
+        found.waiting(100),
         found.queue_length(),
         found.supervisors(),
         found.current_restrictions(),
@@ -137,7 +134,7 @@ def _show_waiting(queue: _Queue) -> None:
         return
     for run in queue.waiting:
         if _may_cancel(run.owner):
-            with _with_controls(run.id, run.owner, _page_of(run.kind)):
+            with _with_controls(run.id, run.owner, kinds()[run.kind].page if run.kind in kinds() else ""):
                 whose = "Your run" if run.owner == owner() else "A visitor's run"
                 st.markdown(f"**{whose} is number {run.position}** · {_start(run)}")
     table_of([_row(run) for run in queue.waiting], {"Expected start": "s", "Expected time": "s"}).show(
@@ -174,7 +171,7 @@ def _start(run: WaitingRun) -> str:
     if run.restriction:
         return plain(run.restriction)
     if run.expected_start_s is None:
-        return UNKNOWN_START
+        return "no host that is alive has its devices"
     if run.expected_start_s < 1:
         return "expected to start now"
     return f"expected to start in about {format_whole_seconds(run.expected_start_s)}"
@@ -186,7 +183,7 @@ def _may_cancel(run_owner: str) -> bool:
 
 @contextmanager
 def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None]:
-    """Frame a run that the visitor may cancel, beside buttons that open and cancel it; draw another's as it is.
+    """Frame a run that the visitor may cancel, next to buttons that open and cancel it; draw another's as it is.
 
     Args:
         page: the `url_path` of the page that shows it; empty for the benchmark.
@@ -195,19 +192,15 @@ def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None
         yield
         return
     with st.container(border=True):
-        place, buttons = st.columns([3, 1], vertical_alignment="center")
+        facts, buttons = st.columns([3, 1], vertical_alignment="center")
         with buttons.container(horizontal=True, horizontal_alignment="right"):
             if st.button("Open", icon=":material/visibility:", key=f"open.{run_id}"):
                 if page:
                     st.switch_page(file_of(page), query_params={"activity": run_id})
                 st.switch_page(file_of("benchmark"), query_params={"run": run_id})
             _cancel_button(run_id)
-        with place:
+        with facts:
             yield
-
-
-def _page_of(kind: str) -> str:
-    return kinds()[kind].page if kind in kinds() else ""
 
 
 def _cancel_button(run_id: str) -> None:
@@ -216,7 +209,7 @@ def _cancel_button(run_id: str) -> None:
         st.rerun()
 
 
-def show_health(supervisors: Sequence[Supervisor]) -> None:
+def _show_health(supervisors: Sequence[Supervisor]) -> None:
     """Say in a sentence what keeps runs from being measured as they should; nothing when all is well."""
     alive = [supervisor for supervisor in supervisors if supervisor.alive]
     if not alive:
@@ -226,7 +219,7 @@ def show_health(supervisors: Sequence[Supervisor]) -> None:
         st.warning(f"Another version than this server's {gpuexplore.__version__} measures on {listed}.")
 
 
-def show_hosts(supervisors: Sequence[Supervisor]) -> None:
+def _show_hosts(supervisors: Sequence[Supervisor]) -> None:
     """Show who measures on what; who was replaced by another one of its host is left out."""
     served = {supervisor.host for supervisor in supervisors if supervisor.alive}
     shown = [supervisor for supervisor in supervisors if supervisor.alive or supervisor.host not in served]

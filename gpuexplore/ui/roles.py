@@ -1,6 +1,6 @@
-"""What a visitor may do, decided here alone: by the account, which settings give a role, or by a leader's key.
+"""The rights of a visitor, decided here alone: by the account, which settings give a role, or by a leader's key.
 
-Without an account everybody is a member, unless a setting lists the members: then whoever is not among them looks on.
+Without an account every visitor is a member, unless a setting lists the members: then all others look on.
 Who has the machine's terminal needs no role.
 """
 
@@ -30,7 +30,7 @@ class Role(IntEnum):
 
 
 class Right(StrEnum):
-    """What not everybody may do."""
+    """Restricted actions."""
 
     MEASURE = "measure"
     KEEP = "save peaks and import runs"

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.analysis.model import Context
-from gpuexplore.analysis.roofline import Point, explain, place, published_points, without_flops
+from gpuexplore.analysis.roofline import Point, explain, point_of, published_points, without_flops
 from gpuexplore.analysis.roofs import Roof, roof_experiments, roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
@@ -63,10 +63,14 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
     known = {device.id: device for device in devices}
     with st.container(border=True):
         problems = st.container()  # the columns are too narrow for sentences
-        place, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
-        with place:
+        device_column, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
+        with device_column:
             name = url_widgets.select(
-                "Device", "device", [*known, *TABLE], shown=lambda key: _label(key, known), problems=problems
+                "Device",
+                "device",
+                [*known, *TABLE],
+                shown=lambda key: f"{known[key].title} (this machine, {key})" if key in known else TABLE[key].name,
+                problems=problems,
             )
         device = known[name] if name in known else as_device(TABLE[name])
         with dtypes:
@@ -90,17 +94,11 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
     )
 
 
-def _label(name: str, known: dict[str, Device]) -> str:
-    return f"{known[name].title} (this machine, {name})" if name in known else TABLE[name].name
-
-
 Found = tuple[tuple[str, Result], ...]
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 READING = (
     "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
 )
-POINT_UNITS = {"Rate": "FLOP/s", "Of its roof": "%", "Intensity": "FLOP/byte", "Time": "s"}
-ROOF_UNITS = {"Compute": "FLOP/s", "Bandwidth": "B/s"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +109,7 @@ class RooflineView:
         roofs: of the chosen dtype, and the bandwidths.
         points: newest of each case, of the chosen dtype and operation.
         measured: results of this device there are, whatever was chosen.
-        without_flops: chosen results that compute nothing and so have no place.
+        without_flops: chosen results that compute nothing and so are no points.
         truncated: there are older results that are not shown.
         other_processors: recorded results of other processors of this name, counted by how they differ.
     """
@@ -147,7 +145,7 @@ def _view(choice: RooflineChoice, everybody: Found, live: Found) -> RooflineView
     all_roofs = roofs(
         choice.device, (result for _, result in everybody), (result for _, result in shown[Origin.RECORDED])
     )
-    points = [point for origin, found in shown.items() for point in _placed(found, all_roofs, origin=origin)]
+    points = [point for origin, found in shown.items() for point in _points_of(found, all_roofs, origin=origin)]
     points += published_points(choice.device, all_roofs)
     return RooflineView(
         roofs=tuple(roof for roof in all_roofs if roof.dtype is None or choice.dtype in (None, roof.dtype)),
@@ -177,12 +175,12 @@ def _other_processors(device: Device) -> Mapping[str, int]:
     return Counter(reason for reason in reasons if reason and reason.startswith(OTHER_PROCESSOR))
 
 
-def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
+def _points_of(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
     """Return the newest of each case as a point; the newest come first."""
     newest = {result.case: (run, result) for run, result in reversed(found)}
     context = Context(origin=origin)
-    placed = (place(analyze_alone(result, context), all_roofs, run=run) for run, result in newest.values())
-    return [point for point in placed if point is not None]
+    found_points = (point_of(analyze_alone(result, context), all_roofs, run=run) for run, result in newest.values())
+    return [point for point in found_points if point is not None]
 
 
 def _wanted(dtype: str, operation: str, choice: RooflineChoice) -> bool:
@@ -197,7 +195,7 @@ def show_roofline(view: RooflineView, choice: RooflineChoice) -> None:
     if run := run_of(event):
         st.session_state[LEFT] = run, st.query_params.to_dict()
         st.switch_page(file_of("benchmark"), query_params={"run": run})
-    st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
+    st.caption(" ".join((READING, *_how_to_read(view.points), *left_out(view))))
     if sentences := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     _show_points(view)
@@ -221,7 +219,7 @@ def run_of(event: Any) -> str | None:
 
 
 def nothing_here(name: str, points: Sequence[Point]) -> str:
-    """Return what is shown of a device that nobody measured on this server."""
+    """Return what is shown of a device without measurements on this server."""
     labels = {Origin.RECORDED: "recorded elsewhere by gpuexplore", Origin.PUBLISHED: "published by others"}
     origins = [words for origin, words in labels.items() if any(point.origin == origin for point in points)]
     shown = (
@@ -237,7 +235,7 @@ def no_run_shown(hidden: bool) -> str:
     return "Runs are hidden." if hidden else "None of your runs is on this roofline yet."
 
 
-def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
+def _how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     """Return what there is to know about the points that are drawn, a sentence each."""
     opens = "A click on a point opens its run." if any(point.run for point in points) else None
     elsewhere = any(point.origin is not Origin.LIVE for point in points)
@@ -270,7 +268,7 @@ def _show_points(view: RooflineView) -> None:
                 _point(point) for point in sorted(view.points, key=lambda point: point.fraction or 0.0, reverse=True)
             ],
             view,
-            POINT_UNITS,
+            {"Rate": "FLOP/s", "Of its roof": "%", "Intensity": "FLOP/byte", "Time": "s"},
             alt=f"Table of {count} points with intensity, rate and share of the roof above",
             config={"Of its roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
         )
@@ -298,7 +296,7 @@ def _show_roofs(view: RooflineView) -> None:
         show_table(
             lambda: [_roof(roof) for roof in view.roofs],
             view,
-            ROOF_UNITS,
+            {"Compute": "FLOP/s", "Bandwidth": "B/s"},
             alt=f"Table of {count} roofs with rate, kind and source",
         )
 
@@ -323,7 +321,7 @@ def offer(device: Device) -> None:
 def show_progress() -> None:
     """Show the runs that measure roofs, until they have ended."""
     for run in started():
-        show_run(run.id, _told)
+        show_run(run.id, _show_result_count)
 
 
 def _help(device: Device) -> str:
@@ -334,7 +332,7 @@ def _help(device: Device) -> str:
     return f"Runs {titles} with the default implementations: the best results become roofs. Usually a minute or two."
 
 
-def _told(run: Run) -> None:
+def _show_result_count(run: Run) -> None:
     if not run.active:
         title = operation_named(run.experiment.operation).title
         st.caption(f":material/check: {title}: measured. Its best result is the dotted roof on the chart.")

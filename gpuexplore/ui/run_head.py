@@ -30,8 +30,7 @@ from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 
-MOST_RECENT = 5
-LONGEST = 34  # characters that the sidebar has room for
+LONGEST = 34  # characters that fit the sidebar
 RECENT_LOOKS = 5
 OWN: Shared[Sequence[ListedRun]] = Shared(1000)
 OTHERS: Shared[str] = Shared(1000)
@@ -91,15 +90,15 @@ def _content(run: Run, suffix: str, analyze: Callable[[], RunAnalysis]) -> Calla
 
 
 def title_of(run: Run) -> str:
-    """Return what a run is called: its title, or for one that the store does not hold what it measures."""
+    """Return what a run is called: its title, or for one that is not in the store what it measures."""
     return run.title or default_title(run.experiment)
 
 
-def show_head(run: Run, place: DeltaGenerator) -> None:
-    """Draw the head of a run at `place`, and call the browser's tab as it is called."""
+def show_head(run: Run, container: DeltaGenerator) -> None:
+    """Draw the head of a run in `container`, and call the browser's tab as it is called."""
     title = title_of(run)
     st.set_page_config(page_title=f"{title} · gpuexplore")
-    with place:
+    with container:
         _draw(run, title)
 
 
@@ -205,18 +204,18 @@ def _save(run_id: str) -> None:
     changed()
 
 
-def recent_runs() -> Sequence[ListedRun]:
+def _recent_runs() -> Sequence[ListedRun]:
     """Return the visitor's newest runs; none while the database is away."""
     name = owner()
     try:
-        return OWN.get((name, moment(RECENT_LOOKS)), lambda: store().listed(Wanted(owner=name), limit=MOST_RECENT))
+        return OWN.get((name, moment(RECENT_LOOKS)), lambda: store().listed(Wanted(owner=name), limit=5))
     except StoreUnavailable:
         return ()
 
 
 def show_recent_runs() -> None:
     """Draw links to the visitor's last runs in the sidebar, the one that is shown marked."""
-    runs, shown = recent_runs(), st.query_params.get("run", "")
+    runs, shown = _recent_runs(), st.query_params.get("run", "")
     with st.sidebar, st.container(key="recent-runs"):
         st.html(UNMARKED)
         if shown and shown not in [run.id for run in runs] and (title := _title_of_another(shown)):
@@ -229,11 +228,16 @@ def show_recent_runs() -> None:
 
 
 def _link(run_id: str, title: str, icon: str) -> None:
-    st.page_link(file_of("benchmark"), label=plain(_short(title)), icon=icon, query_params={"run": run_id})
+    st.page_link(
+        file_of("benchmark"),
+        label=plain(title if len(title) <= LONGEST else f"{title[: LONGEST - 2]} …"),
+        icon=icon,
+        query_params={"run": run_id},
+    )
 
 
 def _title_of_another(run_id: str) -> str | None:
-    """Return the title of a run of the store that is somebody else's; None of what is not there."""
+    """Return the title of another owner's run of the store; None of what is not there."""
     with suppress(NotFound, StoreUnavailable):
         return OTHERS.get((run_id, moment(RECENT_LOOKS)), lambda: store().listed_run(run_id).title)
     return None
@@ -241,7 +245,7 @@ def _title_of_another(run_id: str) -> str | None:
 
 def offer_to_go_on() -> None:
     """Offer the visitor's newest run, on a page that shows none."""
-    runs = recent_runs()
+    runs = _recent_runs()
     if not runs:
         return
     newest = runs[0]
@@ -252,10 +256,6 @@ def offer_to_go_on() -> None:
 
 def _open(run_id: str) -> None:
     st.query_params["run"] = run_id
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= LONGEST else f"{title[: LONGEST - 2]} …"
 
 
 def _ago(when_utc: str) -> str:

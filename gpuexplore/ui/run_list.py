@@ -24,7 +24,6 @@ from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
 
-IMPORT_KEY = "runs.import"
 TAKEN = "runs.imported"  # the session's key of the files that were taken, by Streamlit's id
 IMPORT_HELP = (
     "What Export wrote as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown as "
@@ -85,7 +84,7 @@ def show_runs() -> None:
     """Show the list of runs with its search, and what can be done with the ticked ones."""
     wanted = _choose_runs()
     before = _before(st.query_params.get(BEFORE))
-    offer_import()
+    _offer_import()
     _offer_undo()
     runs = listed_with_summaries(store(), wanted, before=before, limit=PER_PAGE)
     if not runs and wanted == Wanted() and before is None:
@@ -290,14 +289,14 @@ def _show_paging(runs: Sequence[ListedRun], before: int | None) -> None:
             st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)
 
 
-def offer_import() -> None:
+def _offer_import() -> None:
     """Draw a field for files, keep the runs in those that are new, and name what is refused."""
     with st.expander("Import runs of other machines", icon=":material/upload_file:"):
         files = st.file_uploader(
             "Files",
             type=[suffix.removeprefix(".") for suffix in (*SUFFIXES, GZIPPED)],
             accept_multiple_files=True,
-            key=IMPORT_KEY,
+            key="runs.import",
             help=IMPORT_HELP,
         )
         taken: dict[str, str] = st.session_state.setdefault(TAKEN, {})

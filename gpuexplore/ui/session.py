@@ -1,4 +1,4 @@
-"""The services every page uses, for whoever is asking."""
+"""The services every page uses, for its visitor."""
 
 import time
 from collections.abc import Callable
@@ -41,7 +41,6 @@ DEVICES: Shared[tuple[Device, ...]] = Shared(1)
 NEWEST: Shared[int] = Shared(1)
 OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
 OWN_LOOKS = 10
-TROUBLE_S = 3.0
 _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
 
@@ -74,7 +73,7 @@ def why_silent() -> StoreUnavailable | None:
 
 
 def _trouble_with(attempt: Callable[[], None]) -> StoreUnavailable | None:
-    """Return why an attempt to write fails, as it did a moment ago for anybody: each waits for a lock for a while."""
+    """Return why an attempt to write fails, as it did a moment ago for all: each waits for a lock for a while."""
     for until_s, error in _TROUBLES:
         if time.monotonic() < until_s:
             return error
@@ -82,7 +81,7 @@ def _trouble_with(attempt: Callable[[], None]) -> StoreUnavailable | None:
     try:
         attempt()
     except StoreUnavailable as error:
-        _TROUBLES[:] = [(time.monotonic() + TROUBLE_S, error)]
+        _TROUBLES[:] = [(time.monotonic() + 3.0, error)]
         return error
     return None
 

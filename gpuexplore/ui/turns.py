@@ -1,6 +1,6 @@
 """Turns between visitors: of work that takes seconds, one piece at a time, and of whole pages, a few at a time.
 
-Whoever asks for work that another one waits for waits for that. What nobody waits for any more is not begun.
+A request for work that is already awaited joins it. Work that is no longer awaited is not begun.
 
 Streamlit draws a page anew with every change of a choice, which takes up to half a second of a core. A visitor owes the
 CPU seconds of what was drawn for them, which are forgiven with time; while something is measured, they wait so long.
@@ -21,18 +21,17 @@ from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.session import live_supervisor
 
-FREE_S = 0.6  # CPU seconds that a visitor may owe and not wait
-ONE_S = 0.06  # forgiven in a second, so that one who never stops takes no more of a core than this,
-ALL_S = 0.2  # and all together no more than this
-LONGEST_S = 5.0  # nobody waits longer
-MOST_DEBTORS = 5000
-STEP_S = 0.25
-MOST_DRAWN = 3  # pages at a time,
-HOLD_S = 0.5  # without those that have taken so long
-WORDS = ":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment"
+FREE_CPU_S = 0.6  # CPU seconds that a visitor may owe and not wait
+VISITOR_CPU_SHARE = 0.06  # forgiven in a second, so that one who never stops takes no more of a core than this,
+TOTAL_CPU_SHARE = 0.2  # and all together no more than this
+MAX_WAIT_S = 5.0  # no visitor waits longer
+MAX_VISITORS = 5000
+POLL_S = 0.25
+MAX_PAGES = 3  # pages at a time,
+SLOW_PAGE_S = 0.5  # without those that have taken so long
 
 
-class Debts:
+class CpuDebts:
     """What each visitor owes, in CPU seconds; safe to use from several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,7 +43,7 @@ class Debts:
         """Return how many seconds a visitor has to wait before a page is drawn for them."""
         with self._lock:
             rate = self._forgive()
-            return min(max(self._owed.get(visitor, 0.0) - FREE_S, 0.0) / rate, LONGEST_S)
+            return min(max(self._owed.get(visitor, 0.0) - FREE_CPU_S, 0.0) / rate, MAX_WAIT_S)
 
     def add(self, visitor: str, cost_s: float) -> None:
         """Note the CPU seconds that drawing a page took."""
@@ -52,26 +51,26 @@ class Debts:
             self._forgive()
             self._owed[visitor] = self._owed.get(visitor, 0.0) + cost_s
             self._owed.move_to_end(visitor)
-            if len(self._owed) > MOST_DEBTORS:
+            if len(self._owed) > MAX_VISITORS:
                 self._owed.popitem(last=False)
 
     def _forgive(self) -> float:
         """Forgive what time has paid; return how much a second does for each who owes more than is free."""
         now_s, self._as_of_s, since_s = self._clock(), self._clock(), self._as_of_s
-        many = sum(owed > FREE_S for owed in self._owed.values())
-        rate = min(ONE_S, ALL_S / many) if many else ONE_S
+        many = sum(owed > FREE_CPU_S for owed in self._owed.values())
+        rate = min(VISITOR_CPU_SHARE, TOTAL_CPU_SHARE / many) if many else VISITOR_CPU_SHARE
         left = {visitor: owed - rate * (now_s - since_s) for visitor, owed in self._owed.items()}
         self._owed = OrderedDict((visitor, owed) for visitor, owed in left.items() if owed > 0)
         return rate
 
 
-class FewAtOnce:
+class PageLimit:
     """Pages that are drawn at a time: each thread more keeps those that answer requests from the interpreter for 5 ms.
 
-    A page that takes long, as one that waits for a file to be read, makes room for another one after a while.
+    A page that takes long, as one that waits for a file to be read, lets another one begin after a while.
     """
 
-    def __init__(self, most: int = MOST_DRAWN, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MAX_PAGES, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock, self._lock = most, clock, Lock()
         self._began_s: dict[object, float] = {}
         self._waiting: deque[Event] = deque()  # each set when it may be its turn
@@ -96,12 +95,12 @@ class FewAtOnce:
                 self._wake_next()
 
     def _begin(self, mine: Event) -> float:
-        """Begin when there is room; else return the seconds until there is, if none ends before."""
+        """Begin when few enough are drawn; else return the seconds until then, if none ends before."""
         with self._lock:
             now_s = self._clock()
             since_s = sorted(now_s - began_s for began_s in self._began_s.values())
-            if len(since_s) >= self._most and since_s[self._most - 1] < HOLD_S:
-                return HOLD_S - since_s[self._most - 1]
+            if len(since_s) >= self._most and since_s[self._most - 1] < SLOW_PAGE_S:
+                return SLOW_PAGE_S - since_s[self._most - 1]
             self._began_s[mine] = now_s
             self._waiting.popleft()
             self._wake_next()
@@ -112,19 +111,20 @@ class FewAtOnce:
             self._waiting[0].set()
 
 
-DEBTS, FEW = Debts(), FewAtOnce()
+CPU_DEBTS = CpuDebts()
+PAGE_LIMIT = PageLimit()
 
 
 @contextmanager
-def drawn_in_turn() -> Iterator[None]:
-    """Inside, a whole page is drawn; while something is measured, whoever drew much lately waits a moment before."""
+def page_drawn_in_turn() -> Iterator[None]:
+    """Inside, a whole page is drawn; while something is measured, who drew much lately waits a moment before."""
     visitor, began_s = owner(), time.thread_time()
     if _is_measuring():
         _wait(visitor)
     try:
         yield
     finally:
-        DEBTS.add(visitor, time.thread_time() - began_s)
+        CPU_DEBTS.add(visitor, time.thread_time() - began_s)
 
 
 def _is_measuring() -> bool:
@@ -136,22 +136,22 @@ def _is_measuring() -> bool:
 
 
 def _wait(visitor: str) -> None:
-    """Wait, and say so; whoever chooses anew meanwhile is not drawn what they chose before."""
-    left_s = DEBTS.wait_s(visitor)
+    """Wait, and say so; after a new choice meanwhile the earlier one is not drawn."""
+    left_s = CPU_DEBTS.wait_s(visitor)
     if left_s <= 0:
         return
-    place = st.empty()
+    note = st.empty()
     while left_s > 0 and _is_measuring():
-        place.caption(WORDS)
-        time.sleep(min(left_s, STEP_S))
-        left_s -= STEP_S
-    place.empty()
+        note.caption(":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment")
+        time.sleep(min(left_s, POLL_S))
+        left_s -= POLL_S
+    note.empty()
 
 
-MOST_OF_ONE = 3  # pieces that wait for one visitor
-MOST = 40
-MOST_KEPT = 200
-SOON_S, LOOK_S = 0.2, 0.5
+MAX_PIECES_OF_VISITOR = 3  # pieces that wait for one visitor
+MAX_PIECES = 40
+MAX_KEPT = 200
+FIRST_POLL_S, QUEUE_POLL_S = 0.2, 0.5
 MEASURING = "A measurement goes on and has the CPU first: this goes on in its pauses"
 
 
@@ -166,7 +166,7 @@ class _Piece:
     begun: bool = False
 
 
-class Desk:
+class FairWorkQueue:
     """The pieces of work of one kind; safe to ask from several threads."""
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ class Desk:
                 piece = self._pieces[key] = _Piece(work, visitor)
                 if not self._works:
                     self._works = True
-                    Thread(target=self._work, name="desk", daemon=True).start()
+                    Thread(target=self._work, name="fair work queue", daemon=True).start()
             piece.waiting += 1
             return piece
 
@@ -200,7 +200,7 @@ class Desk:
             if not piece.waiting and not piece.begun and self._pieces.get(key) is piece:
                 del self._pieces[key]
 
-    def place(self, piece: _Piece) -> int:
+    def pieces_ahead(self, piece: _Piece) -> int:
         """Return how many pieces are done before this one, that at work among them."""
         with self._changed:
             if piece.begun:
@@ -222,10 +222,12 @@ class Desk:
 
     def _check(self, visitor: str) -> None:
         waiting = self._in_order()
-        if sum(piece.visitor == visitor for piece in waiting) >= MOST_OF_ONE:
-            raise InvalidInput(f"{MOST_OF_ONE} pieces of work of yours wait already: try again when one is done")
-        if len(waiting) >= MOST:
-            raise InvalidInput(f"{MOST} pieces of work wait already on this server: try again in a minute")
+        if sum(piece.visitor == visitor for piece in waiting) >= MAX_PIECES_OF_VISITOR:
+            raise InvalidInput(
+                f"{MAX_PIECES_OF_VISITOR} pieces of work of yours wait already: try again when one is done"
+            )
+        if len(waiting) >= MAX_PIECES:
+            raise InvalidInput(f"{MAX_PIECES} pieces of work wait already on this server: try again in a minute")
 
     def _work(self) -> None:
         """Do what waits, and end when nothing does."""
@@ -248,16 +250,16 @@ class Desk:
 
     def _forget_old(self) -> None:
         done = [key for key, piece in self._pieces.items() if piece.done.done()]
-        for key in done[:-MOST_KEPT]:
+        for key in done[:-MAX_KEPT]:
             del self._pieces[key]
-        while len(self._served) > MOST_KEPT:
+        while len(self._served) > MAX_KEPT:
             self._served.popitem(last=False)
 
 
-DESK = Desk()
+WORK_QUEUE = FairWorkQueue()
 
 
-def at_desk(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
+def run_queued(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
     """Return what `work` returns once its turn has come; until then the page says what it waits for.
 
     Args:
@@ -268,17 +270,17 @@ def at_desk(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
     Raises:
         InvalidInput: too much waits already.
     """
-    piece = DESK.ask(key, work, owner())
+    piece = WORK_QUEUE.ask(key, work, owner())
     try:
         with st.spinner(f"{doing} …"):
-            if not _is_done(piece, SOON_S):
-                place = st.empty()
-                while not _is_done(piece, LOOK_S):
-                    place.caption(f":material/hourglass_top: {_words(piece)}")  # which ends the script of who has gone
-                place.empty()
+            if not _is_done(piece, FIRST_POLL_S):
+                note = st.empty()
+                while not _is_done(piece, QUEUE_POLL_S):
+                    note.caption(f":material/hourglass_top: {_words(piece)}")  # which ends the script of who has gone
+                note.empty()
         return piece.done.result()
     finally:
-        DESK.leave(key, piece)
+        WORK_QUEUE.leave(key, piece)
 
 
 def _is_done(piece: _Piece, wait_s: float) -> bool:
@@ -290,8 +292,8 @@ def _is_done(piece: _Piece, wait_s: float) -> bool:
 
 
 def _words(piece: _Piece) -> str:
-    place = DESK.place(piece)
-    if place:
-        return f"Waiting: number {place + 1} of what this server compiles and interprets, one at a time"
+    pieces_ahead = WORK_QUEUE.pieces_ahead(piece)
+    if pieces_ahead:
+        return f"Waiting: number {pieces_ahead + 1} of what this server compiles and interprets, one at a time"
     supervisor = live_supervisor()
     return MEASURING if supervisor and supervisor.state == "measuring" else "At work: a few seconds"

@@ -1,6 +1,6 @@
-"""Undocumented parts of Streamlit, in one place: each function has the plain way where a version lacks them.
+"""Undocumented parts of Streamlit: each function has the plain way where a version lacks them.
 
-`tests/ui/test_undocumented.py` serves every page with a Streamlit that hides them, and holds that nothing else of the
+`tests/ui/test_undocumented.py` serves every page with a Streamlit that hides them, and checks that nothing else of the
 package reaches past Streamlit's documentation.
 """
 
@@ -17,7 +17,7 @@ MOVED = (ImportError, AttributeError)
 RECORDED_BY = ("_enqueue", "enqueue", "cached_message_hashes", "page_script_hash")  # of the script's context
 
 
-def script_context() -> Any | None:
+def _script_context() -> Any | None:
     """Return the context of the script that runs in this thread, None outside one."""
     with suppress(*MOVED):
         return import_module("streamlit.runtime.scriptrunner").get_script_run_ctx()
@@ -26,17 +26,17 @@ def script_context() -> Any | None:
 
 def is_fragment_rerun() -> bool:
     """Return whether a fragment is drawn by itself, and not with its whole page; False where that is unknown."""
-    return bool(getattr(script_context(), "fragment_ids_this_run", None))
+    return bool(getattr(_script_context(), "fragment_ids_this_run", None))
 
 
 def session_id() -> str:
     """Return the identifier of this page's session, empty outside one."""
-    return str(getattr(script_context(), "session_id", ""))
+    return str(getattr(_script_context(), "session_id", ""))
 
 
 def user_fields() -> Mapping[str, object]:
     """Return the fields of `st.user`, which itself looks for a file of secrets at every access."""
-    context = script_context()
+    context = _script_context()
     if context is None:
         return {}
     found = getattr(context, "user_info", None)
@@ -56,7 +56,7 @@ def connected_sessions() -> int | None:
 
 
 def keeps_upload(session: str, file: str) -> bool:
-    """Return whether Streamlit still holds a file that a page sent; True where that is unknown."""
+    """Return whether Streamlit still has a file that a page sent; True where that is unknown."""
     with suppress(*MOVED):
         runtime = import_module("streamlit.runtime").Runtime
         return not runtime.exists() or bool(runtime.instance().uploaded_file_mgr.get_files(session, [file]))
@@ -107,9 +107,9 @@ def remember_theme() -> None:
         session._populate_theme_msg = merge
 
 
-def place_of(container: DeltaGenerator) -> Hashable | None:
+def delta_path_of(container: DeltaGenerator) -> Hashable | None:
     """Return where on which page a container is, None where messages for it cannot be recorded and sent again."""
-    context, cursor = script_context(), getattr(container, "_cursor", None)
+    context, cursor = _script_context(), getattr(container, "_cursor", None)
     path = getattr(cursor, "delta_path", None)
     if path is None or not all(hasattr(context, name) for name in RECORDED_BY):
         return None
@@ -118,7 +118,7 @@ def place_of(container: DeltaGenerator) -> Hashable | None:
 
 def record(draw: Callable[[], None]) -> Sequence[Any]:
     """Draw, and return what was sent: whole, for the next browser may not have what this one has."""
-    context: Any = script_context()
+    context: Any = _script_context()
     messages: list[Any] = []
     send, cached = context._enqueue, context.cached_message_hashes
 
@@ -136,6 +136,6 @@ def record(draw: Callable[[], None]) -> Sequence[Any]:
 
 def send_again(messages: Sequence[Any]) -> None:
     """Send to this session's browser what `record` returned in another one."""
-    context: Any = script_context()
+    context: Any = _script_context()
     for message in messages:
         context.enqueue(message)

@@ -23,7 +23,6 @@ from gpuexplore.ui.markdown import plain
 LONGEST_LIST = 40  # of accepted names in a message
 ON, OFF = "yes", ""  # of a switch
 MOST_PROBLEMS = 5  # of one control
-SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
 
 
 def select(
@@ -160,7 +159,12 @@ def device(devices: Sequence[Device], label: str = "On") -> Device:
 
 def shape(default: str) -> str:
     """Draw the field of a shape."""
-    return text("Shape", "shape", default, help=SHAPE_HELP)
+    return text(
+        "Shape",
+        "shape",
+        default,
+        help="A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset.",
+    )
 
 
 def forget(*names: str) -> None:
@@ -171,7 +175,7 @@ def forget(*names: str) -> None:
 
 
 def is_usable(name: str, typed: str) -> bool:
-    """Return whether a link may hold what was typed as the parameter `name`; where not, show why."""
+    """Return whether a link may contain what was typed as the parameter `name`; where not, show why."""
     try:
         link.check(name, typed)
     except InvalidInput as error:
@@ -187,7 +191,7 @@ def show_problem(error: GpuExploreError) -> None:
 
 
 def read_as(name: str, value: str, reading: str) -> None:
-    """Put what the parameter `name` means in its place, and say so beside its widget as long as that is chosen."""
+    """Put what the parameter `name` means as its value, and say so next to its widget as long as that is chosen."""
     st.session_state.setdefault(f"{_key(name)}.readings", {})[value] = (reading,)
     link.write(name, value)
 
@@ -252,7 +256,7 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
 
 
 def _take(name: str, typed: str, *, default: str) -> str:
-    """Return what was typed, and remember it; the default for what no link may hold."""
+    """Return what was typed, and remember it; the default for what no link may contain."""
     if not is_usable(name, typed):
         return default
     _remember(name, typed, default=default)

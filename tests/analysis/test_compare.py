@@ -20,16 +20,16 @@ def compared(before, after):
     return compare_runs(Side("Monday", tuple(before), "aaaaaaaaaa", "2026-01-01"), Side("Tuesday", tuple(after), "b"))
 
 
-def told(before_s, after_s, **about):
+def change(before_s, after_s, **about):
     (case,) = compared([known(ok(before_s), **about)], [known(ok(after_s), **about)]).cases
-    return case.told
+    return case.change
 
 
 def test_a_ratio_with_its_interval_tells_faster_slower_and_the_same():
-    assert told(1e-3, 1.1e-3) == "slower"
-    assert told(1e-3, 0.9e-3) == "faster"
-    assert told(1e-3, 1.001e-3) == "same"
-    assert told(1e-3, 1.1e-3, between=0.2) is None
+    assert change(1e-3, 1.1e-3) == "slower"
+    assert change(1e-3, 0.9e-3) == "faster"
+    assert change(1e-3, 1.001e-3) == "same"
+    assert change(1e-3, 1.1e-3, between=0.2) is None
 
 
 def test_the_spread_from_run_to_run_is_in_the_interval_whether_a_result_states_it_or_not():
@@ -37,7 +37,7 @@ def test_the_spread_from_run_to_run_is_in_the_interval_whether_a_result_states_i
     (unstated,) = compared([ok(1e-3)], [ok(1e-3)]).cases
 
     assert stated.ratio.high > 1.14
-    assert stated.told is None
+    assert stated.change is None
     assert unstated.ratio.high > 1.14  # what is assumed of a shared machine
     assert "processes" in [doubt.name for doubt in unstated.ratio.doubts]
 
@@ -55,7 +55,7 @@ def test_cases_are_matched_whatever_a_single_device_is_called_and_however_long_i
     here, there = known(ok(1e-3, on="cpu")), known(ok(1e-3, on="lab1/cpu"))
     longer = replace(there, case=replace(there.case, options=Options(budget_s=1.0, cache="warm")))
 
-    assert [case.told for case in compared([here], [longer]).cases] == ["same"]
+    assert [case.change for case in compared([here], [longer]).cases] == ["same"]
     assert compared([here], [known(ok(1e-3, dtype="bf16"))]).cases == ()
 
 
@@ -73,9 +73,9 @@ def test_what_is_no_longer_measured_is_broken_and_the_reverse_mended():
     (broken,), (mended,) = compared([good], [bad]).cases, compared([bad], [good]).cases
     (neither,) = compared([bad], [bad]).cases
 
-    assert (broken.told, broken.statement) == ("broken", "incorrect: wrong by 3")
-    assert (mended.told, mended.ratio) == ("mended", None)
-    assert neither.told is None
+    assert (broken.change, broken.statement) == ("broken", "incorrect: wrong by 3")
+    assert (mended.change, mended.ratio) == ("mended", None)
+    assert neither.change is None
 
 
 def test_the_headline_counts_and_averages_what_is_told():
@@ -120,7 +120,7 @@ def test_a_product_in_another_layout_is_the_same_case_and_named():
     after = known(replace(ok(2e-3, size=64), case=replace(before.case, options=Options(layout="NT"))))
     found = compared([before], [after])
 
-    assert [each.told for each in found.cases] == ["slower"]
+    assert [each.change for each in found.cases] == ["slower"]
     assert found.differences == (Difference("layout", "NN", "NT"),)
 
 
@@ -158,6 +158,6 @@ def test_one_sample_is_in_no_verdict_and_no_mean(counts):
     known_before, known_after = ok(1e-3, dtype="bf16"), ok(2e-3, dtype="bf16")
     found = compared([before, known_before], [after, known_after])
 
-    assert (found.cases[0].told, found.cases[0].ratio) == (None, None)
+    assert (found.cases[0].change, found.cases[0].ratio) == (None, None)
     assert found.cases[0].statement == "one sample is no measurement: measure again"
     assert found.mean.value == pytest.approx(2.0)

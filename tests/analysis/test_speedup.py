@@ -73,8 +73,8 @@ def test_interval_covers_processes_only_where_both_know_how_these_differ():
 
     within, between = paired_speedup(narrow, wide), paired_speedup(*known)
 
-    assert (within.covers_processes, within.verdict.told) == (False, "above")
-    assert (between.covers_processes, between.verdict.told) == (True, None)
+    assert (within.covers_processes, within.verdict.relation) == (False, "above")
+    assert (between.covers_processes, between.verdict.relation) == (True, None)
     assert between.ci95 == pytest.approx((1.04 * exp(-0.05 * sqrt(2)), 1.04 * exp(0.05 * sqrt(2))))
     assert not paired_speedup(known[0], wide).covers_processes
     assert paired_speedup(known[0], known[0]).ci95 == (1, 1)  # whatever processes do
@@ -91,7 +91,7 @@ def test_pooled_measurements_are_paired_process_by_process():
 def test_fewer_than_six_pairs_have_a_careful_interval():
     found = paired_speedup(measured(1, 1, 1, 1, 1), measured(2, 2, 2, 2, 2, 2))
     assert found.ci95 == pytest.approx((2 / 1.1, 2 * 1.1))
-    assert found.verdict.told == "above"
+    assert found.verdict.relation == "above"
 
 
 def test_unpaired_interval_takes_both_as_independent():
@@ -183,7 +183,7 @@ def test_results_73_times_apart_are_no_tie_though_their_samples_overlap():
 def test_medians_far_apart_are_no_tie_though_most_rounds_are_equal():
     fast, slow = sampled(1, 1, 1, 1, 9, 9, 9), sampled(1, 1, 1, 9, 9, 9, 9, implementation="numpy")
     assert speedup(slow, fast).ratio == pytest.approx(1 / 9)
-    assert speedup(slow, fast).verdict.told is None
+    assert speedup(slow, fast).verdict.relation is None
     assert (fast.measurement.median_s, slow.measurement.median_s) == (1, 9)
     assert not is_tie(slow, fast)
 

@@ -14,11 +14,11 @@ LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
     "files": 740,  # 620
-    "statements": 51_860,  # 40,000
-    "classes": 510,  # 450
-    "public names": 2_924,  # 2,100
-    "constants": 2_930,  # 1,700
-    "packed assignments": 1_137,  # 300: two or more values assigned in one statement
+    "statements": 51_682,  # 40,000
+    "classes": 509,  # 450
+    "public names": 2_838,  # 2,100
+    "constants": 2_800,  # 1,700
+    "packed assignments": 1_134,  # 300: two or more values assigned in one statement
 }
 
 

@@ -44,7 +44,7 @@ def swept(baseline=None, context=Context(), **about):
 
 def beside(live=(), **about):
     """Return the analysis of live results with recorded ones of a device that has the same id beside them."""
-    return analyze(live or sweep(), context=Context(beside=sweep(**about)))
+    return analyze(live or sweep(), context=Context(recorded=sweep(**about)))
 
 
 def layers(made, kind):
@@ -419,7 +419,7 @@ def test_alternative_text_says_what_is_recorded():
 
 
 def test_recorded_and_live_results_are_never_paired():
-    found = beside(sweep(dtypes=("fp32",)), dtypes=("fp32",), implementations=("torch",)).beside
+    found = beside(sweep(dtypes=("fp32",)), dtypes=("fp32",), implementations=("torch",)).recorded
 
     assert {analyzed.speedup.paired for analyzed in found} == {False}
     assert {analyzed.speedup.baseline for analyzed in found} == {"numpy on cpu"}

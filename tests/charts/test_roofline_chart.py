@@ -6,7 +6,7 @@ from math import log10
 
 import pytest
 
-from gpuexplore.analysis.roofline import place, published_points
+from gpuexplore.analysis.roofline import point_of, published_points
 from gpuexplore.analysis.roofs import roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.charts.roofline import OPENED, describe_roofline, roofline
@@ -30,7 +30,7 @@ L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))
 L2 = CacheRoof(2, 10**6, Bandwidth(7e11, "measured_ceiling", "triad"))
 RESULTS = [ok(1e-3, size=600), ok(1e-6, size=30), ok(5e-4, size=600, dtype="bf16")]
 ROOFS = roofs(replace(device(), caches=(L1,)), RESULTS)
-POINTS = [place(analyze_alone(result), ROOFS, run=f"run{number}") for number, result in enumerate(RESULTS)]
+POINTS = [point_of(analyze_alone(result), ROOFS, run=f"run{number}") for number, result in enumerate(RESULTS)]
 SEEN = window(ROOFS, POINTS)
 H100 = as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb"))
 

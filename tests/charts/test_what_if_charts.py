@@ -3,17 +3,17 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction import UncertainValue, calibrate
-from gpuexplore.analysis.what_if.summary import claims
+from gpuexplore.analysis.what_if.summary import entered_results
 from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
-from gpuexplore.charts.user_claims import claim_shares, describe_claims
+from gpuexplore.charts.entered_results import describe_entered, entered_shares
 from gpuexplore.charts.what_if import ComparedQuantity, across_devices, trade_off, what_if_speedups, what_if_times
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Origin
 from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS
-from tests.analysis.what_if.test_user_claims import PROMISED, T4, TIMES, WORKLOAD
+from tests.analysis.what_if.test_entered_results import PROMISED, T4, TIMES, WORKLOAD
 
 H100 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb")
 TIME = ComparedQuantity("Time", "Time", lambda row: row.time, format_seconds, "datum.value", "unknown")
@@ -148,8 +148,8 @@ def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
 
 
 def test_claims_are_bars_against_each_peak(own):
-    found = claims(WORKLOAD, own, PROMISED)
-    spec = claim_shares(found).to_dict()
+    found = entered_results(WORKLOAD, own, PROMISED)
+    spec = entered_shares(found).to_dict()
     (bars,) = layers(spec, "bar")
 
     assert [(one["dtype"], one["against"], one["said"]) for one in data(spec, bars)] == [
@@ -159,7 +159,7 @@ def test_claims_are_bars_against_each_peak(own):
         ("bf16", "peak", "28.0 %"),
     ]
     assert "bf16 of the datasheet peak of fp32, 8.10 TFLOP/s 28.0 %" in spec["description"]
-    assert describe_claims([]).endswith("nothing to draw.")
+    assert describe_entered([]).endswith("nothing to draw.")
 
 
 @pytest.mark.long
@@ -186,9 +186,9 @@ def test_a_copy_that_loses_nothing_has_no_place_on_a_log_scale():
 
 def test_a_chart_of_one_row_is_high_enough_for_the_label_above_it(own):
     (alone,) = [row for row in own if row.dtype == "fp32"]
-    (claim,) = claims(WORKLOAD, [alone], {})
+    (entered,) = entered_results(WORKLOAD, [alone], {})
 
-    for spec in (claim_shares([claim]).to_dict(), what_if_times([alone]).to_dict()):
+    for spec in (entered_shares([entered]).to_dict(), what_if_times([alone]).to_dict()):
         label = max(-layer["mark"]["dy"] for layer in layers(spec, "text") if "dy" in layer["mark"])
         of_axis = 62  # pixels of its labels and title
         assert (spec["height"] - of_axis) / 2 > label + 8

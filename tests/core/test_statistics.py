@@ -13,8 +13,8 @@ from gpuexplore.core.statistics import (
     interval_of_few,
     median,
     median_interval,
+    paired_ratios,
     quantile,
-    ratios_of_turns,
     student_t,
     widened,
 )
@@ -121,20 +121,20 @@ def test_values_of_turns_are_paired_within_their_turn():
     fast = [1.0, 1.0, 1.0, 9.0, 2.0, 2.0, 2.0, 2.0, 4.0, 4.0, 4.0, 4.0]  # four a turn, each turn twice as slow
     slow = [10.0, 20.0, 40.0]
 
-    assert ratios_of_turns(slow, fast, (1, 4)) == (10, 10, 10)
-    assert ratios_of_turns(fast, slow, (4, 1)) == (0.1, 0.1, 0.1)
-    assert ratios_of_turns([10.0, 50.0, 20.0, 20.0], fast, (2, 4)) == (10, 10, 10, 10)
-    assert ratios_of_turns(slow, fast[:9], (1, 4)) == (10, 10)  # a turn that was cut off has none
+    assert paired_ratios(slow, fast, (1, 4)) == (10, 10, 10)
+    assert paired_ratios(fast, slow, (4, 1)) == (0.1, 0.1, 0.1)
+    assert paired_ratios([10.0, 50.0, 20.0, 20.0], fast, (2, 4)) == (10, 10, 10, 10)
+    assert paired_ratios(slow, fast[:9], (1, 4)) == (10, 10)  # a turn that was cut off has none
 
 
-@pytest.mark.parametrize("per_turn", [1, 5])
-def test_as_many_values_of_each_turn_are_paired_one_by_one(per_turn):
-    assert ratios_of_turns([2.0, 4.0, 6.0], [1.0, 1.0], (per_turn, per_turn)) == (2, 4)
+@pytest.mark.parametrize("per_round", [1, 5])
+def test_as_many_values_of_each_turn_are_paired_one_by_one(per_round):
+    assert paired_ratios([2.0, 4.0, 6.0], [1.0, 1.0], (per_round, per_round)) == (2, 4)
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 5))
 def test_each_turn_gives_as_many_ratios_as_the_one_with_fewer_values_has(these, others, turns):
-    ratios = ratios_of_turns([3.0] * these * turns, [1.0] * others * turns, (these, others))
+    ratios = paired_ratios([3.0] * these * turns, [1.0] * others * turns, (these, others))
 
     assert ratios == (3,) * (min(these, others) * turns)
 

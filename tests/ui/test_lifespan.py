@@ -29,7 +29,7 @@ def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector)
 
     assert sys.modules.keys() >= set(lifespan.PAGES_NEED)
     assert gc.get_freeze_count() > 10 * len(gc.get_objects())
-    assert gc.get_threshold()[0] == lifespan.GARBAGE_AFTER
+    assert gc.get_threshold()[0] == lifespan.GC_THRESHOLD
 
 
 def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
@@ -51,7 +51,7 @@ def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
 
 def test_server_steps_back_once_workers_are_warm_for_its_first_visitors_wait_meanwhile(monkeypatch):
     told, stepped = [True, True, False], []
-    monkeypatch.setattr(lifespan, "LOOK_S", 0.0)
+    monkeypatch.setattr(lifespan, "POLL_S", 0.0)
     monkeypatch.setattr(lifespan, "_warms", lambda: told.pop(0))
     monkeypatch.setattr(lifespan, "_step_back", lambda: stepped.append(list(told)))
 

@@ -7,7 +7,15 @@ import pytest
 
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.ui import turns
-from gpuexplore.ui.turns import ALL_S, FREE_S, HOLD_S, LONGEST_S, ONE_S, Debts, FewAtOnce
+from gpuexplore.ui.turns import (
+    FREE_CPU_S,
+    MAX_WAIT_S,
+    SLOW_PAGE_S,
+    TOTAL_CPU_SHARE,
+    VISITOR_CPU_SHARE,
+    CpuDebts,
+    PageLimit,
+)
 from tests.waiting import DEADLINE_S, wait_until
 
 PAGE_S = 0.15
@@ -27,7 +35,7 @@ def clock():
 
 @pytest.fixture
 def debts(clock):
-    return Debts(clock)
+    return CpuDebts(clock)
 
 
 def taken_s(debts, clock, visitors, until_s):
@@ -55,9 +63,9 @@ def test_who_looks_at_a_few_pages_never_waits(debts, clock):
     assert set(waits_s) == {0.0}
 
 
-@pytest.mark.parametrize(("visitors", "share"), [(1, ONE_S), (4, ALL_S), (12, ALL_S)])
+@pytest.mark.parametrize(("visitors", "share"), [(1, VISITOR_CPU_SHARE), (4, TOTAL_CPU_SHARE), (12, TOTAL_CPU_SHARE)])
 def test_who_redraws_without_end_takes_a_share_of_a_core_and_no_more(debts, clock, visitors, share):
-    first_s = visitors * (FREE_S + 2 * PAGE_S)
+    first_s = visitors * (FREE_CPU_S + 2 * PAGE_S)
 
     assert taken_s(debts, clock, visitors, 60.0) <= 60.0 * share * 1.4 + first_s
 
@@ -71,7 +79,7 @@ def test_a_visitor_beside_those_who_never_stop_does_not_wait(debts, clock):
 def test_nobody_waits_longer_than_some_seconds(debts):
     debts.add("heavy", 100.0)
 
-    assert debts.wait_s("heavy") == LONGEST_S
+    assert debts.wait_s("heavy") == MAX_WAIT_S
 
 
 def test_a_page_is_drawn_where_nobody_can_tell_whether_something_is_measured(monkeypatch):
@@ -119,7 +127,7 @@ def pages():
 
 
 def test_few_pages_are_drawn_at_a_time_in_the_order_they_came(pages, clock):
-    few, order = FewAtOnce(2, clock), []
+    few, order = PageLimit(2, clock), []
     drawn = [pages(few, order) for _ in range(5)]
     assert order == drawn[:2]
 
@@ -131,18 +139,18 @@ def test_few_pages_are_drawn_at_a_time_in_the_order_they_came(pages, clock):
 
 
 def test_a_page_that_takes_long_makes_room_for_another_one(pages, clock):
-    few, order = FewAtOnce(1, clock), []
+    few, order = PageLimit(1, clock), []
     slow, other = pages(few, order), pages(few, order)
     assert order == [slow]
 
-    clock.now_s += HOLD_S
+    clock.now_s += SLOW_PAGE_S
 
     assert other.begun.wait(DEADLINE_S)
     assert not slow.may_end.is_set()
 
 
 def test_a_page_that_fails_makes_room_too(pages, clock):
-    few, order = FewAtOnce(1, clock), []
+    few, order = PageLimit(1, clock), []
     with pytest.raises(ZeroDivisionError), few.one():
         raise ZeroDivisionError
 

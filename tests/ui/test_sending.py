@@ -206,7 +206,7 @@ def test_an_experiment_of_too_many_cases_is_refused_before_they_are_made(send, r
 
 
 def test_what_is_too_large_is_refused_before_all_of_it_is_read(send, port, room, monkeypatch):
-    monkeypatch.setattr(sending, "MOST_BYTES", 1000)
+    monkeypatch.setattr(sending, "MAX_RUN_BYTES", 1000)
     assert send(b"x" * 1001)[0] == 413
 
     connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
@@ -220,12 +220,12 @@ def test_what_is_too_large_is_refused_before_all_of_it_is_read(send, port, room,
 
 
 def test_so_many_results_are_kept_of_one_and_in_a_room(send, store, report, monkeypatch):
-    monkeypatch.setattr(sending, "MOST_RESULTS", 7)
+    monkeypatch.setattr(sending, "MAX_RESULTS_OF_PARTICIPANT", 7)
     send(report)
     status, answer = send(report)
     assert (status, answer["reason"]) == (409, "4 results of yours were sent, and 7 may be: these 4 were not kept")
 
-    monkeypatch.setattr(sending, "MOST_RESULTS_IN_ROOM", 11)
+    monkeypatch.setattr(sending, "MAX_RESULTS_OF_ROOM", 11)
     assert send(report, secret=OTHER, name="Bob")[0] == 200
     status, answer = send(report, secret=f"{OTHER}-2", name="Cem")
     assert answer["reason"] == "8 results of this room were sent, and 11 may be: these 4 were not kept"
@@ -244,7 +244,7 @@ class _Away:
 
 
 def test_a_run_that_does_not_arrive_gives_its_place_to_others(port, room, send, report, monkeypatch):
-    monkeypatch.setattr(sending, "LONGEST_S", 0.3)
+    monkeypatch.setattr(sending, "UPLOAD_TIMEOUT_S", 0.3)
     monkeypatch.setattr(sending, "_TAKEN", asyncio.Semaphore(1))
     slow = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
     slow.putrequest("POST", f"/api/room?room={room.code}&name=Eve")

@@ -23,7 +23,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from gpuexplore.ui.server import connections, middleware
-from gpuexplore.ui.server.lifespan import MOST_LINES, MOST_WHOLE, NEVER, bounded_records
+from gpuexplore.ui.server.lifespan import MAX_LOG_LINES, MAX_TRACEBACKS, NEVER, bounded_records
 from scripts.app_server import free_port
 from tests.ui.visitor import visiting
 from tests.waiting import DEADLINE_S
@@ -244,7 +244,7 @@ def test_a_connection_that_cannot_be_accepted_is_not_the_last(monkeypatch):
 
 
 def test_few_files_are_sent_at_a_time_where_few_more_can_be_opened(monkeypatch):
-    monkeypatch.setattr(connections, "FEW_FILES", 2)
+    monkeypatch.setattr(connections, "MAX_STATIC_REQUESTS", 2)
 
     async def crowded():
         async with bounded() as (port, here):
@@ -357,7 +357,7 @@ async def asked(app, **headers):
 
 def test_an_upload_says_its_length_and_all_pages_together_have_a_bound(monkeypatch):
     app = middleware.bound_uploads(PlainTextResponse("taken"))
-    monkeypatch.setattr(middleware, "MOST_BYTES_IN_ALL", 100)
+    monkeypatch.setattr(middleware, "MAX_UPLOAD_BYTES", 100)
 
     assert asyncio.run(asked(app)) == HTTPStatus.LENGTH_REQUIRED
     assert asyncio.run(asked(app, content_length="-5")) == HTTPStatus.LENGTH_REQUIRED
@@ -375,8 +375,8 @@ def test_a_line_that_repeats_loses_its_traceback_and_is_counted_instead():
     make = bounded_records(logging.LogRecord, lambda: now[0])
     trouble = (ValueError, ValueError("no"), None)
 
-    written = [record(make, 1, trouble) for _ in range(MOST_LINES + 50)]
-    assert [each.exc_info is not None for each in written] == [True] * MOST_WHOLE + [False] * (MOST_LINES + 30)
+    written = [record(make, 1, trouble) for _ in range(MAX_LOG_LINES + 50)]
+    assert [each.exc_info is not None for each in written] == [True] * MAX_TRACEBACKS + [False] * (MAX_LOG_LINES + 30)
     assert sum(each.levelno == NEVER for each in written) == 50
     assert record(make, 2, trouble).exc_info is not None, "another line"
 
@@ -393,10 +393,10 @@ def test_no_handler_writes_what_is_left_out(capsys):
     logger.addHandler(handler)
     try:
         logging.setLogRecordFactory(bounded_records(before))
-        for _ in range(3 * MOST_LINES):
+        for _ in range(3 * MAX_LOG_LINES):
             logger.error("the same")
     finally:
         logging.setLogRecordFactory(before)
         logger.removeHandler(handler)
 
-    assert capsys.readouterr().err.count("the same") == MOST_LINES
+    assert capsys.readouterr().err.count("the same") == MAX_LOG_LINES

@@ -126,7 +126,7 @@ def _measurement_is_wrong(analyzed: AnalyzedResult) -> str:
 
 # What disturbed a measurement more than the rest of its run, by its flags: what that makes of its time.
 #
-# The limits of such a result are told all the same, as far as they hold over its widened interval.
+# The limits of such a result are stated all the same, as far as they are certain over its widened interval.
 
 
 Disturbance = Literal["throttled", "contended", "drifted", "noisy"]
@@ -161,7 +161,7 @@ def _by_flag(analyzed: AnalyzedResult, name: Disturbance, means: str) -> Diagnos
     return Diagnosis(name, sentence, f"{flag.evidence}; from {time.basis}", "doubt")
 
 
-# What is told of implementations of users: that one is wrong elsewhere, or uses more than it was given.
+# Diagnoses of implementations of users: that one is wrong elsewhere, or uses more than it was given.
 
 
 def fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -183,7 +183,7 @@ def extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
-RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what holds all the same before what disturbed it
+RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what is true all the same before what disturbed it
     not_measured,
     over_peak,
     over_bandwidth,

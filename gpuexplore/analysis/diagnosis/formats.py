@@ -1,4 +1,4 @@
-"""The number format and the other results of a run: no units for it, TF32 in place of fp32, and who is faster."""
+"""The number format and the other results of a run: no units for it, TF32 instead of fp32, and who is faster."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from gpuexplore.core.units import format_flop_per_s, format_percent, format_rati
 
 MUCH_FASTER = 1.4
 WORTH_A_SENTENCE = 1.2
-SURELY_KNOWN = 1.1  # ends of an interval that are nearer to each other are told as one figure
+SURELY_KNOWN = 1.1  # ends of an interval that are nearer to each other are shown as one figure
 
 CLOSE_TO_A_LIMIT = 0.75
 
@@ -54,35 +54,35 @@ def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
         analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None,
     )
     known = [share for share in shares if share]
-    far = all(compare(share, CLOSE_TO_A_LIMIT).told == "below" for share in known)
+    far = all(compare(share, CLOSE_TO_A_LIMIT).relation == "below" for share in known)
     return analyzed.bound != "overhead" and bool(known) and far
 
 
 def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | None:
     """Return how many times longer an emulated result takes than the fastest native one of its kind, and that one.
 
-    None when it surely takes not much longer, or nothing native was measured beside it.
+    None when it surely takes not much longer, or nothing native was measured with it.
     """
-    worst = max(_beside_native(analyzed), key=lambda pair: pair[0].value, default=None)
-    if worst is None or worst[0].value < WORTH_A_SENTENCE or compare(worst[0], 1.0).told != "above":
+    worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    if worst is None or worst[0].value < WORTH_A_SENTENCE or compare(worst[0], 1.0).relation != "above":
         return None
     return worst
 
 
 def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
     """Return how it compares with the fastest native one of its kind where it is no slower; None where it may be."""
-    worst = max(_beside_native(analyzed), key=lambda pair: pair[0].value, default=None)
-    if worst is None or compare(worst[0], WORTH_A_SENTENCE).told != "below":
+    worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    if worst is None or compare(worst[0], WORTH_A_SENTENCE).relation != "below":
         return None
-    if compare(worst[0], 1.0).told == "below":
+    if compare(worst[0], 1.0).relation == "below":
         return f", yet {format_ratio(1 / worst[0].value)} as fast as in {worst[1].case.dtype}"
     return f", yet about as fast as in {worst[1].case.dtype}"
 
 
-def _beside_native(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
+def _against_native(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
     if not _is_emulated(analyzed.result):
         return ()
-    return [pair for pair in in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
+    return [pair for pair in _in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
 
 
 def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -136,7 +136,7 @@ def _is_short_for(candidate: DType, dtype: DType) -> bool:
 def _native_instead(analyzed: AnalyzedResult, device: Device) -> DType | None:
     """Return the dtype nearest in size, not above that of sums, that is computed in its own units; None: there is none.
 
-    One that was measured beside it and is no faster is no advice.
+    One that was measured with it and is no faster is no advice.
     """
     dtype = dtype_named(analyzed.result.case.dtype)
     widest = dtype_named(dtype.accumulate).bits
@@ -179,12 +179,12 @@ def faster_in_group(analyzed: AnalyzedResult) -> tuple[str, Result] | None:
     group = [other for other in analyzed.siblings if other.case.group == analyzed.case.group]
     ratios = [(found, other) for other in group if (found := ratio_of(analyzed.result, other))]
     best = max(ratios, key=lambda pair: pair[0].value, default=None)
-    if best is None or compare(best[0], MUCH_FASTER).told != "above":
+    if best is None or compare(best[0], MUCH_FASTER).relation != "above":
         return None
     return format_ratio(best[0].value), best[1]
 
 
-def in_other_dtypes(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
+def _in_other_dtypes(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
     """Return the same work of its implementation in other dtypes, and how many times as long this one takes."""
     others = [other for other in analyzed.siblings if replace(analyzed.case, dtype=other.case.dtype) == other.case]
     return [
@@ -197,16 +197,16 @@ def in_other_dtypes(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result
 def narrower_dtype(analyzed: AnalyzedResult) -> str | None:
     """Return the advice of a narrower dtype; None where this run or this device contradicts it.
 
-    One that was measured beside it counts by its time. Of the others one that the device and the implementation compute
+    One that was measured with it counts by its time. Of the others one that the device and the implementation compute
     in units of their own.
     """
     own = dtype_named(analyzed.case.dtype)
     measured = {
         other.case.dtype: found
-        for found, other in in_other_dtypes(analyzed)
+        for found, other in _in_other_dtypes(analyzed)
         if _is_narrower(dtype_named(other.case.dtype), own)
     }
-    faster = {name: found for name, found in measured.items() if compare(found, WORTH_A_SENTENCE).told == "above"}
+    faster = {name: found for name, found in measured.items() if compare(found, WORTH_A_SENTENCE).relation == "above"}
     if faster:
         name = max(faster, key=lambda name: faster[name].value)
         return f"{name} is {format_ratio(faster[name].value)} as fast here"

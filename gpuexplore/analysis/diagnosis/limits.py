@@ -1,4 +1,4 @@
-"""What bounds a result on the roofline, how near it came to that limit, and what would help.
+"""The limit of a result on the roofline, how near it came, and what would help.
 
 A result is bound by a roof from `BOUND_FROM` of it on. Below, the nearest roof is named with what is known to take the
 rest; below `FAR_FROM_A_LIMIT` no roof bounds it. A share that is not well known is printed as a range.
@@ -33,7 +33,6 @@ FAR_FROM_A_LIMIT = 0.25
 SHORT_CALL_S = 1e-4  # of several threads: starting and joining them takes microseconds
 VISIBLY_BELOW = 0.99
 MORE_BY_THREADS = 1.2  # times what one core reaches: less is no reason to write a parallel program
-FEWER_BYTES = "several steps in one pass would help, which move fewer bytes"
 ONE_CORE = "what one core can do"
 
 
@@ -50,7 +49,7 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that arithmetic limits it, and how near it is to the peak."""
-    peak, fraction = analyzed.limits.peak, compute_fraction(analyzed)
+    peak, fraction = analyzed.limits.peak, _compute_fraction(analyzed)
     if analyzed.bound != "compute" or peak is None or (analyzed.default_mfu or 0.0) > 1:
         return None
     if fraction is None or not _is_bound(fraction):
@@ -60,35 +59,39 @@ def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     label = _peak_label(analyzed)
     near = _near(analyzed, "compute-bound", fraction, label, beyond=beyond)
     rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
-    return Diagnosis("compute_bound", near, f"{rates} ({label}), {format_percent(fraction.value)}; {_place(analyzed)}")
+    return Diagnosis(
+        "compute_bound", near, f"{rates} ({label}), {format_percent(fraction.value)}; {_on_roofline(analyzed)}"
+    )
 
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that memory limits it, and how near it is to the bandwidth."""
-    memory, fraction = analyzed.limits.memory, serving_fraction(analyzed)
+    memory, fraction = analyzed.limits.memory, _serving_fraction(analyzed)
     if analyzed.bound != "memory" or memory is None or (analyzed.default_bandwidth_utilization or 0.0) > 1:
         return None
     if fraction is None or not _is_bound(fraction):
         return None
     near = _near(analyzed, "memory-bound", fraction, _memory_label(analyzed), beyond=_fewer_bytes(analyzed))
     rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(memory.bytes_per_s)}"
-    return Diagnosis("memory_bound", near, f"{rates}{_of_the_device(analyzed)}; {_place(analyzed)}")
+    return Diagnosis("memory_bound", near, f"{rates}{_of_the_device(analyzed)}; {_on_roofline(analyzed)}")
 
 
 def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
+    """Say that a cache delivers its data, and how near it is to what that cache can, where that was measured."""
     if analyzed.bound != "cache":
         return None
     rate, most, resident = analyzed.bytes_per_s, analyzed.limits.serving, analyzed.cache_resident_reason
-    fraction = serving_fraction(analyzed)
+    fraction = _serving_fraction(analyzed)
     if fraction is None or most is None:
         sentence = f"{analyzed.label} is served by caches: {resident}."
-        return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_place(analyzed)}")
+        return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_on_roofline(analyzed)}")
     if not _is_bound(fraction):
         return None
     label = ONE_CORE if analyzed.limits.one_thread else _serving_label(analyzed)
     near = _near(analyzed, "cache-bound", fraction, label, beyond=_fewer_bytes(analyzed))
-    evidence = f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {resident}; {_place(analyzed)}"
+    evidence = (
+        f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {resident}; {_on_roofline(analyzed)}"
+    )
     return Diagnosis("cache_bound", near, evidence)
 
 
@@ -102,7 +105,7 @@ def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
         return None
     far = ", so no limit of the hardware bounds it" if fraction.value < FAR_FROM_A_LIMIT else ", its nearest limit"
     reaches = f"{analyzed.label} {_alone(analyzed, ' and')}reaches {share_said(fraction)} of {of}"
-    return Diagnosis("below_limits", f"{reaches}{far}: {_lost(analyzed)}.", f"{rates}; {_place(analyzed)}")
+    return Diagnosis("below_limits", f"{reaches}{far}: {_lost(analyzed)}.", f"{rates}; {_on_roofline(analyzed)}")
 
 
 def _nearest(analyzed: AnalyzedResult) -> tuple[Estimate, str, str] | None:
@@ -111,10 +114,10 @@ def _nearest(analyzed: AnalyzedResult) -> tuple[Estimate, str, str] | None:
     counts, found = _counts_flops(analyzed), list[tuple[Estimate, str, str]]()
     if (counts and peak is None) or (analyzed.bound == "cache" and serving is None):
         return None
-    if counts and peak and (fraction := compute_fraction(analyzed)):
+    if counts and peak and (fraction := _compute_fraction(analyzed)):
         rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
         found.append((fraction, _peak_label(analyzed), rates))
-    if serving and (fraction := serving_fraction(analyzed)):
+    if serving and (fraction := _serving_fraction(analyzed)):
         rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(serving.bytes_per_s)}"
         found.append((fraction, _serving_label(analyzed), rates))
     return max(found, key=lambda roof: roof[0].value, default=None)
@@ -168,7 +171,7 @@ def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that nothing is known to hold the result against."""
+    """Say that nothing is known to compare the result with."""
     if analyzed.median_s is None or analyzed.default_peak or not analyzed.flop_count:
         return None
     dtype, unit = arithmetic_of(analyzed.result)
@@ -176,14 +179,14 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("no_peak", sentence, f"its arithmetic is in {dtype} on {unit} units")
 
 
-def compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
+def _compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     """Return the fraction of the peak that its implementation can reach; None where one of both is unknown."""
     peak = analyzed.limits.peak
     return analyzed.share_of(analyzed.flop_count, peak.flop_per_s) if peak else None
 
 
-def serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
-    """Return the fraction of what memory, or the cache that holds its data, can deliver to its implementation."""
+def _serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
+    """Return the fraction of what memory, or the cache that its data fit in, can deliver to its implementation."""
     serving = analyzed.limits.serving
     return analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None
 
@@ -223,7 +226,11 @@ def _fewer_bytes(analyzed: AnalyzedResult) -> str:
     device, whole = analyzed.device, MORE_BY_THREADS
     if device and device.bandwidth and device.one_thread and device.one_thread.bandwidth and analyzed.bound == "memory":
         whole = device.bandwidth.bytes_per_s / device.one_thread.bandwidth.bytes_per_s
-    return _by_threads(analyzed, whole) or narrower_dtype(analyzed) or FEWER_BYTES
+    return (
+        _by_threads(analyzed, whole)
+        or narrower_dtype(analyzed)
+        or "several steps in one pass would help, which move fewer bytes"
+    )
 
 
 def _peak_label(analyzed: AnalyzedResult) -> str:
@@ -262,10 +269,10 @@ def _is_lowered(analyzed: AnalyzedResult) -> bool:
     return whole is not None and memory is not None and memory.bytes_per_s < VISIBLY_BELOW * whole.bytes_per_s
 
 
-def _place(analyzed: AnalyzedResult) -> str:
+def _on_roofline(analyzed: AnalyzedResult) -> str:
     """Return where it stands on the roofline of what delivers its data, as far as the roofs are known."""
     peak, bandwidth = analyzed.limits.peak, analyzed.limits.serving
-    place = f"intensity {format_intensity(analyzed.intensity)}"
+    intensity = f"intensity {format_intensity(analyzed.intensity)}"
     if peak is None or bandwidth is None:
-        return place
-    return f"{place}, ridge point {format_intensity(ridge_point(peak.flop_per_s, bandwidth.bytes_per_s))}"
+        return intensity
+    return f"{intensity}, ridge point {format_intensity(ridge_point(peak.flop_per_s, bandwidth.bytes_per_s))}"

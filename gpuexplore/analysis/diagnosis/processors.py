@@ -97,17 +97,17 @@ def _counted(found: Waves) -> str:
 def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that bringing the data to the GPU and back would take longer than the computation.
 
-    It matters to who asks whether the GPU is worth it, beside the same work measured on the CPU.
+    It matters to who asks whether the GPU is worth it, compared with the same work measured on the CPU.
     """
     device, median_s = analyzed.device, analyzed.median_s
-    if device is None or device.kind != GPU or median_s is None or not _is_beside_a_cpu(analyzed):
+    if device is None or device.kind != GPU or median_s is None or not _was_measured_on_a_cpu(analyzed):
         return None
     row = row_of(device)
     if row is None or row.pcie_bytes_per_s is None:
         return None
     moved = analyzed.byte_count
     transfer_s = moved / row.pcie_bytes_per_s
-    if compare(analyzed.time, transfer_s).told != "below":
+    if compare(analyzed.time, transfer_s).relation != "below":
         return None
     return Diagnosis(
         "transfer_dominates",
@@ -118,7 +118,7 @@ def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
     )
 
 
-def _is_beside_a_cpu(analyzed: AnalyzedResult) -> bool:
+def _was_measured_on_a_cpu(analyzed: AnalyzedResult) -> bool:
     environments = (other.environment for other in analyzed.elsewhere if other.measurement)
     return any(environment and environment.device.kind != GPU for environment in environments)
 
@@ -134,7 +134,7 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     if (analyzed.median_s or 0.0) < LONG_S:
         return None
     reached = analyzed.share_of(analyzed.flop_count, peak.flop_per_s)
-    if environment.device.kind != CPU or compare(reached, SLOW_BELOW).told != "below":
+    if environment.device.kind != CPU or compare(reached, SLOW_BELOW).relation != "below":
         return None  # a library whose threads wait for others is not to blame
     library = load_backend(analyzed.implementation.backend)
     cause = library.slow_product(dtype_named(analyzed.result.case.dtype), environment)
@@ -180,6 +180,6 @@ def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
 
 
 def _rival(analyzed: AnalyzedResult) -> str:
-    """Return who is much faster in the same rounds, as proof that the hardware can; empty when nobody is."""
+    """Return what is much faster in the same rounds, as proof that the hardware can; empty when nothing is."""
     found = faster_in_group(analyzed)
     return f"; {found[1].case.implementation} is {found[0]} as fast in the same rounds" if found else ""

@@ -1,4 +1,4 @@
-"""How long a case would take on a local or hypothetical device: what terms say, corrected by measurements.
+"""Predicted time of a case on a local or hypothetical device: fitted terms, corrected by measurements.
 
 A library's calls on GPUs are predicted by terms fitted to published measurements; all else by its ideal time and what
 was seen of its kind. Every prediction carries a 90 % prediction interval, and names what it rests on.
@@ -90,7 +90,7 @@ class Prediction:
         support: whether the device has units for the dtype.
         reason: why it is emulated, unsupported or unknown; None for a native dtype.
         time_s: the median of what is expected.
-        low_s: lower end of the interval that holds in INTERVAL of the cases.
+        low_s: lower end of the interval that covers INTERVAL of the cases.
         high_s: its upper end.
         bound: the term that decides.
         peak: compute peak of the units that do the arithmetic.
@@ -281,14 +281,14 @@ def _of_library(
     Args:
         asked: the call, without its time.
         judged: what is fitted for it in each kind of calls, among others.
-        first: the place of the first kind.
+        first: the index of the first kind.
         calibration: what was measured.
         moved: what its shape takes of the time of others, a natural logarithm.
     """
     device, kinds, gpus = asked.device, list(CALLS), calibration.gpus
     calibration = calibration.without_namesakes(device)
-    place, fitted_s = kinds.index(asked.calls), judged.times_s[first : first + len(kinds)]
-    estimate, seen = gpus.estimate_of(judged, first + place), tuple[ObservedEfficiency, ...]()
+    kind, fitted_s = kinds.index(asked.calls), judged.times_s[first : first + len(kinds)]
+    estimate, seen = gpus.estimate_of(judged, first + kind), tuple[ObservedEfficiency, ...]()
     if calibration.is_measured(device, LIBRARY):
         seen = calibration.seen(LIBRARY)
         queued = gpus.estimate_of(judged, first + kinds.index("queued"))
@@ -302,7 +302,7 @@ def _of_library(
             _around(float(time_s), moved, hypot(float(deviation), NOISE))
             for time_s, deviation in zip(fitted_s, deviations, strict=True)
         ]
-    time = _in_order(each, place)
+    time = _in_order(each, kind)
     return replace(
         asked,
         time_s=time.value,
@@ -338,14 +338,14 @@ def _as_queued(queued: UncertainValue, fitted_s: Numbers) -> list[UncertainValue
     return [queued.times(less), queued, single]
 
 
-def _in_order(kinds: Sequence[UncertainValue], place: int) -> UncertainValue:
-    """Return the times of one of the kinds of calls, ordered among theirs; ends move outwards, so that intervals hold.
+def _in_order(kinds: Sequence[UncertainValue], kind: int) -> UncertainValue:
+    """Return the times of one of the kinds of calls, ordered among theirs; ends move outwards, so that intervals cover.
 
     Args:
         kinds: of one call, with ever more of its launch in its time.
-        place: of the kind that is returned.
+        kind: index of the one that is returned.
     """
-    before, after = kinds[: place + 1], kinds[place:]
+    before, after = kinds[: kind + 1], kinds[kind:]
     return UncertainValue(
         max(each.value for each in before), min(each.low for each in after), max(each.high for each in before)
     )

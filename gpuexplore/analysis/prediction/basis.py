@@ -1,4 +1,4 @@
-"""What a prediction rests on, in words: the measurements nearest to it, and what would make it better."""
+"""The basis of a prediction in words: the measurements nearest to it, and what would make it better."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,8 +36,8 @@ def basis_of_library(estimate: CallEstimate, found: Posterior, seen: Sequence[Ob
         return own or "no measurement like it: terms fitted to published measurements of other calls"
     names = list(dict.fromkeys(each.device for each in near))[:MOST_NAMED]
     words = ORIGINS["measured"][estimate.near > 1]
-    place = f"{'the nearest ' if estimate.near > 1 else ''}on {', '.join(names)}"
-    return "; ".join(filter(None, (own, f"{estimate.near} {words}, {place}")))
+    devices = f"{'the nearest ' if estimate.near > 1 else ''}on {', '.join(names)}"
+    return "; ".join(filter(None, (own, f"{estimate.near} {words}, {devices}")))
 
 
 def better_of(case: Case, device: Device, estimate: CallEstimate, *, own: bool) -> str | None:

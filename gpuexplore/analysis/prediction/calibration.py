@@ -1,4 +1,4 @@
-"""What predictions are calibrated on: published results, recorded runs and this machine's own, as observations.
+"""Calibration of predictions: published results, recorded runs and this machine's own, as observations.
 
 An observation is the natural logarithm of an efficiency, the ideal time of a case over the time it took, less what
 was expected. `gpuexplore.analysis.prediction.priors` says what is expected and what makes cases alike. Of a library's
@@ -217,7 +217,7 @@ def observation(
     return ObservedEfficiency(regime, device, origin, features, value, noise)
 
 
-def of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficiency | None:
+def _of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficiency | None:
     """Return how much faster a library's call was than it is fitted to be; None where it is no such call."""
     case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
     units = arithmetic(case, device)
@@ -251,7 +251,9 @@ def from_results(
     results: Iterable[Result], origin: ObservationSource = "own", gpus: Fitted | None = None
 ) -> tuple[ObservedEfficiency, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
-    latest = {_place(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)}
+    latest = {
+        _measured_again_as(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)
+    }
     found = (_result(result, origin, gpus or fitted()) for result in latest.values())
     return tuple(observed for observed in found if observed is not None)
 
@@ -261,7 +263,7 @@ def _is_usual(options: Options) -> bool:
     return options.data == "normal" and options.layout == "NN"
 
 
-def _place(result: Result) -> tuple[object, ...]:
+def _measured_again_as(result: Result) -> tuple[object, ...]:
     """Return what is measured again when it is measured on the same device again."""
     device = device_of(result)
     return (result.case, device and device_key(device))
@@ -277,7 +279,7 @@ def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> Observed
     known = observation(result.case, device, result.measurement.median_s, noise=noise, origin=origin)
     if known is not None or device.kind == "cpu":
         return known
-    known = of_library(result, device, gpus)
+    known = _of_library(result, device, gpus)
     return known and replace(known, origin=origin, noise=noise)
 
 

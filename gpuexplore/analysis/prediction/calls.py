@@ -25,7 +25,7 @@ CALLS_WORDS: Mapping[Calls, str] = MappingProxyType(
     {"graph": "calls in a CUDA graph", "queued": "queued calls", "single": "single calls"}
 )
 REPLAYED = Flag("warm", "replayed in a CUDA graph, without a flush")
-OF_OWN_SAMPLES = frozenset({"cold", "launch_bound"})  # flags that do not hold for the replay of a graph
+OF_OWN_SAMPLES = frozenset({"cold", "launch_bound"})  # flags that are not true of the replay of a graph
 
 # The kind of call each way of timing stands for.
 CALLS_OF_TIMING: Mapping[Timing, Calls] = MappingProxyType(
@@ -43,13 +43,13 @@ CALLS_OF_TIMING: Mapping[Timing, Calls] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What is known of a call beside its case.
+    """What is known of a call apart from its case.
 
     Attributes:
         calls: how calls follow one another.
         searched: the shape is the best of a search, as published ones often are.
-        weight_sets: how many right-hand matrices take turns, as the layers of a network do: few stay in a cache; None
-            is as usual for the operation, SETS_IN_TURN for a linear layer and one for others.
+        weight_sets: how many right-hand matrices alternate, as the layers of a network do: few stay in a cache; None
+            is as usual for the operation, ROTATING_SETS for a linear layer and one for others.
         quantises: the left-hand matrix is quantised in a kernel before; None is as usual, for a linear layer in fp8.
         source: a way of taking times that has launches of its own; empty is as `calls` say.
     """
@@ -62,8 +62,7 @@ class Conditions:
 
 
 USUAL = Conditions()
-IN_TURN, SETS_IN_TURN = "weights of 6 layers in turn", 6
-QUANTISING = "includes quantising the activations"
+ROTATING_SETS = 6
 
 
 def conditions_of(measured: PublishedMeasurement) -> Conditions:
@@ -71,8 +70,8 @@ def conditions_of(measured: PublishedMeasurement) -> Conditions:
     timing, text = measured.timing, measured.conditions
     return Conditions(
         CALLS_OF_TIMING[timing],
-        weight_sets=SETS_IN_TURN if IN_TURN in text else 1,
-        quantises=QUANTISING in text,
+        weight_sets=ROTATING_SETS if "weights of 6 layers in turn" in text else 1,
+        quantises="includes quantising the activations" in text,
         source="" if timing in CALLS else timing,
     )
 

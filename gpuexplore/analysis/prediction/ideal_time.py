@@ -149,7 +149,7 @@ def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
 
 
 def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]:
-    """Return the seconds of moving the data once, and whether a CPU's caches hold them between calls."""
+    """Return the seconds of moving the data once, and whether they fit in a CPU's caches between calls."""
     memory = device.bandwidth.bytes_per_s if device.bandwidth else float("inf")
     if case.options.cache == "cold" or processor_of(device) != "cpu":
         return byte_count / memory, False

@@ -1,6 +1,6 @@
 """The model of what is expected of a case: before anything like it was measured, and after similar cases were.
 
-Those of a GPU were chosen by hand from the physics: a card with few watts for its peak holds a lower clock; kernels of
+Those of a GPU were chosen by hand from the physics: a card of few watts for its peak runs at lower clocks; kernels of
 one architecture are alike. A library's calls on a GPU are expected to be as fitted, each as sure as its estimate says:
 what was measured on a device moves that device first. Those of a CPU are rounded from what makes an earlier recording
 likeliest (the marginal likelihood), which is not the one that ships. `benchmarks/prediction.py` judges them.
@@ -94,7 +94,7 @@ def _columns(components: Sequence[Component], cases: Sequence[Features]) -> Colu
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What the process expects of a case: mean and standard deviation, and how much each observation told of it."""
+    """What the process expects of a case: mean and standard deviation, and how much each observation contributed."""
 
     mean: float
     deviation: float

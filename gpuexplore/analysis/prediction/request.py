@@ -1,4 +1,4 @@
-"""What a person asks to be predicted, in the texts they type, on the command line and from Python."""
+"""A request for a prediction, from the texts that are typed on pages, on the command line and in Python."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

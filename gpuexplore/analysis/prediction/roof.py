@@ -61,7 +61,7 @@ def roofs(case: Case, device: Device, peak: Peak | None) -> Iterator[DeviceLimit
         # A fast algorithm takes at least one multiplication for each r x r of a convolution (Winograd, 1980).
         least = flop_count / (case.shape["r"] ** 2 if family_of(case) == "convolution" else 1)
         yield DeviceLimit("compute", least, peak, peak.flop_per_s, _headroom(device, peak))
-    if memory is not None and device.cache_bytes is not None:  # caches may have delivered what they hold
+    if memory is not None and device.cache_bytes is not None:  # caches may have delivered what fits in them
         moved = operation.byte_count(case.shape, format_named(case.dtype)) - device.cache_bytes
         measured = PEAK_SOURCES[memory.kind].basis == "measured"
         yield DeviceLimit("memory", max(moved, 0), memory, memory.bytes_per_s, FAR_ABOVE_A_CEILING if measured else 1.0)

@@ -1,1 +1,1 @@
-"""What follows from the results of one run, worked out once; every table, chart and sentence reads it here."""
+"""The analysis of one run, worked out once; every table, chart and sentence reads it here."""

@@ -1,4 +1,4 @@
-"""The analysis of a run, from results to everything that follows from them: the one place where it is made."""
+"""The analysis of a run, from results to everything that follows from them; made here alone."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -83,14 +83,14 @@ def analyze(
     context = with_measured_ceilings(context, results)
     machines = machine_notes(results, context.origin)
     own = _analyzed(results, comparison, context, machines=machines)
-    beside = _analyzed(context.beside, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
+    recorded = _analyzed(context.recorded, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
     ranked = [analyzed for analyzed in own if is_ranked(analyzed.result)]
     measured = [analyzed for analyzed in ranked if not analyzed.flag("fragile")] or ranked
     shapes = shapes_by_work([analyzed.result for analyzed in measured])
     largest = shapes[-1] if shapes else None
     there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)
     ties = tuple(analyzed for analyzed in there if analyzed is there[0] or is_tie(analyzed.result, there[0].result))
-    found = RunAnalysis(own, beside, comparison, context, largest, tuple(there), ties, machines)
+    found = RunAnalysis(own, recorded, comparison, context, largest, tuple(there), ties, machines)
     return replace(found, summary=summarize(found, running=running))
 
 
@@ -111,26 +111,26 @@ def _analyzed(
     """Return each result with what follows from it and from those that it is analyzed together with."""
     ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
     labels = _device_labels(results, context.origin)
-    groups, places = _grouped(results, _group), _grouped(results, _anywhere)
+    groups, anywhere = _grouped(results, _group), _grouped(results, _anywhere)
     notes = {note.device: note for note in machines}
     found = []
     for result in results:
         case, alone = result.case, _alone(result, comparison, context)
-        beside = replace(
+        together = replace(
             alone,
             label=f"{alone.label} on {labels[case.device]}" if len(labels) > 1 else alone.label,
             device_label=labels[case.device],
             speedup=ratios.get(case),
             siblings=groups[_group(case)],
-            elsewhere=tuple(other for other in places[_anywhere(case)] if other.case.device != case.device),
-            flags=flags_to_show(result, notes.get(case.device)),
+            elsewhere=tuple(other for other in anywhere[_anywhere(case)] if other.case.device != case.device),
+            flags=_flags_to_show(result, notes.get(case.device)),
         )
-        found.append(replace(beside, diagnoses=diagnose(beside)))
+        found.append(replace(together, diagnoses=diagnose(together)))
     return tuple(found)
 
 
 def _alone(result: Result, comparison: Comparison, context: Context) -> AnalyzedResult:
-    """Return what follows from a result, whatever was measured beside it."""
+    """Return what follows from a result, whatever was measured with it."""
     custom = context.custom(device_of(result))
     peak, bandwidth = default_peak(result, custom.compute), default_bandwidth(result, custom.bandwidth)
     limits = implementation_limits(result, peak, bandwidth)
@@ -212,12 +212,12 @@ def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tu
         if result.measurement:
             by_device[result.case.device].append(result)
     several = len({result.case.device for result in results}) > 1
-    place = "this machine" if origin is Origin.LIVE else "the machine of this recording"
-    found = (_note(f"device {name}" if several else place, name, measured) for name, measured in by_device.items())
+    machine = "this machine" if origin is Origin.LIVE else "the machine of this recording"
+    found = (_note(f"device {name}" if several else machine, name, measured) for name, measured in by_device.items())
     return tuple(note for note in found if note)
 
 
-def flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, ...]:
+def _flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, ...]:
     """Return the flags of a result that the rest of its run does not carry alike."""
     usual = machine.usual if machine else {}
     return tuple(flag for flag in result.flags if flag.name not in usual or _is_worse(flag, usual[flag.name]))
@@ -240,8 +240,8 @@ def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: f
     if times < STEADY:
         return f"Whether others used {subject} meanwhile cannot be known."
     where = f"{subject[0].upper()}{subject[1:]} is shared: times" if SHARED & set(usual) else f"On {subject}, times"
-    beside = f", ratios by {format_percent(ratios)}" if ratios else ""
-    return f"{where} vary by about {format_percent(times)} from run to run{beside}."
+    of_ratios = f", ratios by {format_percent(ratios)}" if ratios else ""
+    return f"{where} vary by about {format_percent(times)} from run to run{of_ratios}."
 
 
 def _usual(results: Sequence[Result]) -> dict[FlagName, float | None]:
@@ -263,8 +263,8 @@ def _ratios(results: Sequence[Result]) -> list[Estimate]:
 
 def _typical(estimates: Sequence[Estimate]) -> float:
     """Return by how much the estimates typically vary from run to run, as a fraction."""
-    beside = [hypot(*(doubt.deviation for doubt in found.doubts if doubt.name != SAMPLES)) for found in estimates]
-    return exp(median(beside)) - 1 if beside else 0.0
+    deviations = [hypot(*(doubt.deviation for doubt in found.doubts if doubt.name != SAMPLES)) for found in estimates]
+    return exp(median(deviations)) - 1 if deviations else 0.0
 
 
 def _median(sizes: Sequence[float]) -> float | None:

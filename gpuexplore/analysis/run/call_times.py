@@ -18,7 +18,7 @@ from gpuexplore.recorded import recordings
 Key = tuple[str, str, str, str]  # operation, implementation, dtype of the arrays and of the arithmetic
 Points = tuple[tuple[float, float], ...]  # work and seconds, ascending
 
-SHARE_OF_PEAK = 0.1  # of code that nobody measured
+SHARE_OF_PEAK = 0.1  # of code without a measurement
 FLOP_PER_S = 1e10  # of a CPU without measured peaks, and
 GPU_FLOP_PER_S = 1e12  # of a GPU
 LEAST_CALL_S = 2e-6
@@ -70,7 +70,7 @@ def _recorded_for(device: Device) -> Mapping[Key, Points]:
 
 @once
 def _recorded() -> dict[Key, Points]:
-    """Return what the recordings of CPUs hold."""
+    """Return what the recordings of CPUs contain."""
     return _points(result for recording in recordings() for result in recording.results if result.case.device == "cpu")
 
 
@@ -96,7 +96,7 @@ def _work(case: Case) -> float:
 
 def _at(points: Sequence[tuple[float, float]], wanted: float) -> float:
     """Return the seconds of `wanted` work: between neighbours along the line of logarithms, beyond the last by work."""
-    above = next((place for place, (at, _) in enumerate(points) if at >= wanted), None)
+    above = next((index for index, (at, _) in enumerate(points) if at >= wanted), None)
     if above is None:
         at, seconds = points[-1]
         return seconds * wanted / at

@@ -1,4 +1,4 @@
-"""What an experiment will cost, before anything is queued, and the refusal of what cannot end well.
+"""The cost of an experiment, before anything is queued, and the refusal of what cannot end well.
 
 A run takes the sum of its terms: the start of a worker that is not warm; for each case what its preparation and checks
 take, and a few calls; beyond that sampling, until the budgets of all cases together are spent. So a case whose call
@@ -24,7 +24,6 @@ from gpuexplore.operations.first_visit import first_kernels
 START_S = 1.2  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for
 CEILING_S = 3.0  # the peaks of a CPU that was never measured
-COMPILED_BY = "numba"
 COMPILE_PRODUCT_S = 1.5  # of a kernel of products that was never run here, in one dtype,
 COMPILE_OTHER_S = 0.5  # and of any other
 USED_OF_MORE = 0.4  # of a budget beyond the default: medians are known by then, mostly
@@ -32,8 +31,8 @@ PREPARATION_S = 0.04  # inputs, checks and the first rounds of a small case
 CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
 REFERENCE_FLOP_PER_S = 2e10  # and FLOPs of a reference
 CALLS = 12  # of a case at least: first, warm-up, a round, checks
-BESIDE_S = 0.05  # of a case beside its budget: the last checks, and looks at the cores
-BESIDE_PAGES_S = 0.15  # the same where a web server and a browser use these cores, and rounds wait for pages
+OVERHEAD_S = 0.05  # of a case beyond its budget: the last checks, and looks at the cores
+OVERHEAD_WITH_PAGES_S = 0.15  # the same where a web server and a browser use these cores, and rounds wait for pages
 SLOW_CALLS = 4  # of one whose call takes long
 PROBE_S = 0.3  # until a case is known to take too long
 SPREAD = 1.5  # that estimates are off by, mostly
@@ -102,14 +101,14 @@ def estimate(
         devices: of this machine; of one that is not named nothing is known.
         measured: earlier results of these devices; kernels without one have to be compiled. None: they are not known.
         cold: whether workers have to be started, as for a command; those that are there have compiled what a first
-            visit computes, and measure beside the app's pages.
+            visit computes, and measure concurrently with the app's pages.
     """
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {case: _why_not(case, operation) for case in cases}
     runnable = [case for case, reason in reasons.items() if reason is None]
     repeat, known = experiment.options.repeat, {device.id: device for device in devices}
     earlier = tuple(measured or ())
-    spent = _seconds_by_case(runnable, known, earlier, BESIDE_S if cold else BESIDE_PAGES_S)
+    spent = _seconds_by_case(runnable, known, earlier, OVERHEAD_S if cold else OVERHEAD_WITH_PAGES_S)
     compiled = {_kernel(result.case) for result in earlier} | (set() if cold else _first_kernels(known.values()))
     compiling_s = 0.0 if measured is None else _compiling_s(runnable, known, compiled)
     starts_s = _starts_s(experiment, runnable, known, cold=cold) + compiling_s
@@ -134,7 +133,7 @@ def _why_not(case: Case, operation: Operation) -> str | None:
 
 
 def _seconds_by_case(
-    cases: Sequence[Case], known: Mapping[str, Device], measured: Sequence[Result], beside_s: float
+    cases: Sequence[Case], known: Mapping[str, Device], measured: Sequence[Result], overhead_s: float
 ) -> dict[Case, tuple[float, float]]:
     """Return for each case what it takes at least, and its share of the budget."""
     times = {
@@ -148,12 +147,12 @@ def _seconds_by_case(
     return {
         case: (0.0, case.options.budget_s)
         if case.device in simulated
-        else _seconds_of(case, times[case.device](case), beside_s)
+        else _seconds_of(case, times[case.device](case), overhead_s)
         for case in cases
     }
 
 
-def _seconds_of(case: Case, call_s: float, beside_s: float) -> tuple[float, float]:
+def _seconds_of(case: Case, call_s: float, overhead_s: float) -> tuple[float, float]:
     operation = operation_named(case.operation)
     sampled_s = min(case.options.budget_s, DEFAULT_BUDGET_S)
     sampled_s += USED_OF_MORE * (case.options.budget_s - sampled_s)
@@ -164,7 +163,7 @@ def _seconds_of(case: Case, call_s: float, beside_s: float) -> tuple[float, floa
         return PREPARATION_S + PROBE_S, 0.0  # it is skipped
     if call_s >= WAKING_CALL_S:
         return prepare_s + SLOW_CALLS * call_s * phases, case.options.budget_s
-    return prepare_s + CALLS * call_s * phases + beside_s, sampled_s * phases + beside_s
+    return prepare_s + CALLS * call_s * phases + overhead_s, sampled_s * phases + overhead_s
 
 
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:
@@ -190,7 +189,7 @@ def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], compiled: S
     return sum(
         COMPILE_PRODUCT_S if operations[name].products else COMPILE_OTHER_S
         for name, implementation, _ in lacking - compiled
-        if operations[name].implementation_named(implementation).backend.startswith(COMPILED_BY)
+        if operations[name].implementation_named(implementation).backend.startswith("numba")
     )
 
 
@@ -242,7 +241,7 @@ def check_limits(experiment: Experiment, devices: Sequence[Device]) -> None:
 
 
 def check_threads(experiment: Experiment, devices: Iterable[Device]) -> None:
-    """Raise InvalidInput when more threads are asked for than the CPU beside a device has cores."""
+    """Raise InvalidInput when more threads are asked for than the CPU of a device's host has cores."""
     hosts = {_host(device_id) for device_id in experiment.devices}
     cpus = [device for device in devices if device.kind == "cpu" and _host(device.id) in hosts]
     cores = min((device.cores for device in cpus if device.cores), default=None)

@@ -26,12 +26,10 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.core.timed import Condition, PhaseName
 
 ABOUT = ("id", "title", "note", "tags", "created_utc", "origin")  # of a run
-_OF_ONE_CASE = ("device", "before", "after")
-_MERGED = ("libraries", "settings")
 
 
 def run_report(experiment: Experiment, analysis: RunAnalysis, run: Run | None = None) -> dict[str, Any]:
-    """Return the report of the results of `experiment`; those beside them are not in it.
+    """Return the report of the results of `experiment`; recorded ones are not in it.
 
     Args:
         experiment: what was asked for.
@@ -68,7 +66,9 @@ def _environment(found: Sequence[Environment | None]) -> dict[str, Any] | None:
     if not known:
         return None
     shared = {
-        key: _shared(key, [environment[key] for environment in known]) for key in known[0] if key not in _OF_ONE_CASE
+        key: _shared(key, [environment[key] for environment in known])
+        for key in known[0]
+        if key not in ("device", "before", "after")
     }
     devices = {environment["device"]["id"]: environment["device"] for environment in known}
     return shared | {
@@ -78,7 +78,7 @@ def _environment(found: Sequence[Environment | None]) -> dict[str, Any] | None:
 
 
 def _shared(key: str, values: Sequence[Any]) -> Any:
-    if key in _MERGED:
+    if key in ("libraries", "settings"):
         return {name: member for value in reversed(values) for name, member in value.items()}
     return values[0] if all(value == values[0] for value in values) else None
 

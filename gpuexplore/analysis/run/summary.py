@@ -77,13 +77,13 @@ def _leaders(analysis: RunAnalysis) -> str:
     """Return who is the fastest, or who cannot be separated from the fastest, and within which factor."""
     names = [analyzed.label for analyzed in analysis.ties]
     if len(names) == 1:
-        return f"{names[0]} {_claim(analysis) if len(analysis.at_largest_shape) > 1 else 'takes'}"
+        return f"{names[0]} {_verb_of_fastest(analysis) if len(analysis.at_largest_shape) > 1 else 'takes'}"
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
     who = f"all {len(names)} results" if len(names) == len(analysis.at_largest_shape) > 2 else listed
     return f"{who} cannot be separated statistically (within {format_percent(TIE_WITHIN - 1)}):"
 
 
-def _claim(analysis: RunAnalysis) -> str:
+def _verb_of_fastest(analysis: RunAnalysis) -> str:
     """Return what can be said of the fastest of several: how sure it is that all others are slower."""
     if undecided(analysis) or analysis.fastest is None:
         return "has the smallest median:"
@@ -146,7 +146,7 @@ def quality_of(results: Sequence[Result]) -> tuple[Quality | None, str | None]:
 
 
 def is_memory_bound(analysis: RunAnalysis) -> bool:
-    """Return whether what was reached is better told in bytes per second than in FLOP/s."""
+    """Return whether what was reached is better stated in bytes per second than in FLOP/s."""
     fastest = analysis.fastest
     if fastest is None or fastest.bound == "compute":
         return False

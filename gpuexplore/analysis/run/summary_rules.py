@@ -41,7 +41,7 @@ CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know
 )
 
 
-def main_finding(analysis: RunAnalysis) -> str | None:
+def _main_finding(analysis: RunAnalysis) -> str | None:
     """Say what explains the fastest result best, or what is wrong with it, or why neither is known."""
     found = analysis.fastest.diagnoses if analysis.fastest else ()
     return next((diagnosis.sentence for diagnosis in found), None)
@@ -83,7 +83,7 @@ def single_samples(analysis: RunAnalysis) -> str | None:
     )
 
 
-def unknown_peak(analysis: RunAnalysis) -> str | None:
+def _unknown_peak(analysis: RunAnalysis) -> str | None:
     """Say why the kind of peak that was asked for is unknown for the fastest result."""
     fastest, kind = analysis.fastest, analysis.comparison.peak_kind
     if fastest is None or kind is None or not fastest.flop_count or fastest.peak.reason is None:
@@ -139,7 +139,7 @@ def gain(analysis: RunAnalysis) -> str | None:
     if analysis.comparison.baseline in DTYPES:
         return f"{name} is {_times(found)} as fast in {dtype} as in {found.baseline}."
     where = f" on {best.device_label}" if not found.paired else ""
-    if found.verdict.told is None:
+    if found.verdict.relation is None:
         return f"In {dtype}, {name}{where} cannot be separated from {found.baseline}: {_times(found)} as fast."
     return f"In {dtype}, {name}{where} is {_times(found)} as fast as {found.baseline}."
 
@@ -161,8 +161,8 @@ def undecided(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
     return tuple(other for other in apart if fastest and not is_separable(other.result, fastest.result))
 
 
-def not_separated(analysis: RunAnalysis) -> str | None:
-    """Say of which results that look slower than the fastest it cannot be told, and what would tell it."""
+def _not_separated(analysis: RunAnalysis) -> str | None:
+    """Say which results that look slower than the fastest are inconclusive, and what would decide."""
     fastest, doubtful = analysis.fastest, undecided(analysis)
     if fastest is None or not doubtful:
         return None
@@ -181,7 +181,7 @@ def _times(found: Speedup) -> str:
     return f"{format_ratio(found.ratio)} (95 % interval {format_interval(found.ci95, format_ratio)}{scope}{by_round})"
 
 
-def narrow_dtype(analysis: RunAnalysis) -> str | None:
+def _narrow_dtype(analysis: RunAnalysis) -> str | None:
     """Say what the fastest implementation gained from its dtype over the widest one it was measured in."""
     fastest = analysis.fastest
     if fastest is None or analysis.comparison.baseline in DTYPES:  # `gain` says it
@@ -191,7 +191,7 @@ def narrow_dtype(analysis: RunAnalysis) -> str | None:
     if widest is None:
         return None
     found = speedup(fastest.result, widest.result, name=widest.case.dtype)
-    if found.ratio < WORTH_A_SENTENCE or found.verdict.told != "above":
+    if found.ratio < WORTH_A_SENTENCE or found.verdict.relation != "above":
         return None
     name, narrow = fastest.case.implementation, fastest.case.dtype
     return f"{name} is {_times(found)} as fast in {narrow} as in {widest.case.dtype}."
@@ -201,7 +201,7 @@ def _same_but_dtype(analyzed: AnalyzedResult, other: AnalyzedResult) -> bool:
     return analyzed is not other and replace(analyzed.case, dtype=other.case.dtype) == other.case
 
 
-def slow_dtype(analysis: RunAnalysis) -> str | None:
+def _slow_dtype(analysis: RunAnalysis) -> str | None:
     """Say which emulated dtype costs most compared with a native one of the same implementation."""
     slowed = [
         (found[0].value, analyzed) for analyzed in analysis.at_largest_shape if (found := slower_than_native(analyzed))
@@ -249,17 +249,17 @@ def _measurement(analyzed: AnalyzedResult) -> Measurement:
 
 
 RULES: tuple[SummaryRule, ...] = (
-    main_finding,
+    _main_finding,
     not_believed,
     fragile,
     single_samples,
-    unknown_peak,
+    _unknown_peak,
     contrast,
     phases,
     gain,
-    not_separated,
-    narrow_dtype,
-    slow_dtype,
+    _not_separated,
+    _narrow_dtype,
+    _slow_dtype,
     disturbed,
     missing,
 )

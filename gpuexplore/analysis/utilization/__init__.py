@@ -1,1 +1,1 @@
-"""What share of a peak a result reached: rates, the peaks it is compared with, and whether a rate can be."""
+"""The share of a peak that a result reached: rates, the peaks it is compared with, and plausibility of rates."""

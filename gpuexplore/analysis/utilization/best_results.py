@@ -75,7 +75,7 @@ def exceeded_peak(flop_count: float, time_s: float, flop_per_s: float | None) ->
 
     Args:
         flop_count: of the work.
-        time_s: in which somebody says that it was done.
+        time_s: as stated.
         flop_per_s: the peak of the device for the dtype; None is unknown.
     """
     if flop_per_s is not None and flop_count / time_s > FAR_ABOVE * flop_per_s:
@@ -90,7 +90,7 @@ def exceeded_bandwidth(
 
     Args:
         byte_count: that the work moves at least.
-        time_s: in which somebody says that it was done.
+        time_s: as stated.
         bytes_per_s: the bandwidth; None is unknown.
         cache_bytes: that caches can have delivered instead of the memory; None is unknown.
     """

@@ -8,7 +8,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Experiment, Peak, PeakKind, Result
 
 NO_DEVICE = "the result does not name its device"
-NO_BANDWIDTH = "no memory bandwidth is known for this device: enter one on the page Devices"
 
 
 def comparison_for(experiment: Experiment, baseline: str = "", peak: str = "") -> Comparison:
@@ -55,7 +54,13 @@ def reference_bandwidth(result: Result, comparison: Comparison, context: Context
     if comparison.peak_kind is not None:
         return _bandwidth_of_kind(PEAK_SOURCES[comparison.peak_kind], result, context)
     bandwidth = default_bandwidth(result, context.custom(device_of(result)).bandwidth)
-    return PeakChoice(bandwidth.kind, bandwidth) if bandwidth else PeakChoice("datasheet", None, NO_BANDWIDTH)
+    return (
+        PeakChoice(bandwidth.kind, bandwidth)
+        if bandwidth
+        else PeakChoice(
+            "datasheet", None, "no memory bandwidth is known for this device: enter one on the page Devices"
+        )
+    )
 
 
 def known_peaks(result: Result, context: Context) -> tuple[PeakChoice[Peak], ...]:

@@ -1,6 +1,6 @@
 """Every kind of peak that a result can be compared with, one row each: what it is called, how it is found, its limits.
 
-MFU is a fraction, and whoever reads one must know its denominator. The default one is the device's own peak; the others
+MFU is a fraction, and its reader must know its denominator. The default one is the device's own peak; the others
 answer other questions: what the measured clock allowed, what was ever reached here, what others reached.
 """
 
@@ -25,7 +25,7 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.core.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.core.units import format_percent, format_si
-from gpuexplore.devices import Accelerator, formula_peaks, row_of
+from gpuexplore.devices import formula_peaks, row_of
 from gpuexplore.devices.accelerators import PEAK_FIELDS
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
@@ -39,7 +39,7 @@ NOTED_SIZE = 8192  # of products whose shape they do not state
 
 @dataclass(frozen=True, slots=True)
 class PublishedResult:
-    """One product somebody measured and published; not measured by gpuexplore.
+    """One published measurement of a product; not by gpuexplore.
 
     Attributes:
         gpu: the device as its author calls it.
@@ -153,7 +153,7 @@ class PeakSource:
             device's own peak is of another kind.
         find_bandwidth: the same for memory.
         why_above: returns why a compute rate can be above this peak, given the fraction that was reached.
-        why_above_bandwidth: why a memory rate can be, beside caches.
+        why_above_bandwidth: why a memory rate can be, apart from caches.
         basis: `rated` for a clock, with which it scales; `measured` by loops; or neither.
     """
 
@@ -332,7 +332,7 @@ def rated_clock_hz(device: Device, peak: Peak) -> float | None:
     row = row_of(device)
     if row is None:
         return device.clock_hz * tensor_clock_share(device.compute_capability, device.name, field)
-    return _of_row(row, field)
+    return row.tensor_clock_hz or row.boost_clock_hz if field in SLOWED_FIELDS else row.boost_clock_hz
 
 
 def measured_over_rated(result: Result, peak: Peak) -> float | None:
@@ -340,7 +340,3 @@ def measured_over_rated(result: Result, peak: Peak) -> float | None:
     device, measured_hz = device_of(result), measured_clock_hz(result)
     rated_hz = rated_clock_hz(device, peak) if device else None
     return measured_hz / rated_hz if measured_hz and rated_hz else None
-
-
-def _of_row(row: Accelerator, field: str) -> float | None:
-    return row.tensor_clock_hz or row.boost_clock_hz if field in SLOWED_FIELDS else row.boost_clock_hz

@@ -84,7 +84,7 @@ def bandwidth_utilization(result: Result, bandwidth: Bandwidth | None) -> float 
 def cache_mode(result: Result) -> CacheState:
     """Return how the caches were treated: what the run flagged, else what was asked for, else warm.
 
-    Warm is the careful guess: it claims no memory bandwidth that a cache may have delivered.
+    Warm is the careful guess: it counts no memory bandwidth that a cache may have delivered.
     """
     flagged = {flag.name for flag in result.flags}
     if "cold" in flagged or "warm" in flagged:
@@ -105,8 +105,8 @@ def cache_resident_reason(result: Result) -> str | None:
     device = device_of(result)
     if device is None or not is_cache_resident(result):
         return None
-    holding = smallest_cache(device.caches, byte_count(result.case))
-    name, size_bytes = (f"L{holding.level}", holding.size_bytes) if holding else ("last-level", device.cache_bytes)
+    fitting = smallest_cache(device.caches, byte_count(result.case))
+    name, size_bytes = (f"L{fitting.level}", fitting.size_bytes) if fitting else ("last-level", device.cache_bytes)
     return (
         f"its {format_bytes(byte_count(result.case))} stay in the {name} cache ({format_bytes(size_bytes)}), so memory "
         "bandwidth is not what bounds it"
@@ -122,9 +122,9 @@ def cached_bytes(device: Device) -> int | None:
 
 
 def smallest_cache(caches: Iterable[CacheRoof], size_bytes: int) -> CacheRoof | None:
-    """Return the smallest of `caches` with a known bandwidth that holds so many bytes; None where none does."""
-    holding = [cache for cache in caches if cache.size_bytes >= size_bytes]
-    return min(holding, key=lambda cache: cache.size_bytes, default=None)
+    """Return the smallest of `caches` with a known bandwidth that so many bytes fit in; None where there is none."""
+    fitting = [cache for cache in caches if cache.size_bytes >= size_bytes]
+    return min(fitting, key=lambda cache: cache.size_bytes, default=None)
 
 
 # Work and rates: how many FLOPs and bytes a case stands for, and how many a second were achieved.
@@ -262,14 +262,14 @@ def is_stream(result: Result) -> bool:
 def bytes_from_memory(result: Result) -> int | None:
     """Return the bytes that no cache can have delivered; None when the size of the cache is unknown.
 
-    A cold cache has none of the inputs, though it can hold back what is written; a warm one has all it can hold.
+    A cold cache has none of the inputs, though it can keep what is written; a warm one has all that fits.
     """
     device, case = device_of(result), result.case
     if device is None or device.cache_bytes is None:
         return None
     total, written = byte_count(case), prod(operation_named(case.operation).output(case.shape))
-    held = written * dtype_named(case.dtype).itemsize_bytes if cache_mode(result) == "cold" else total
-    return total - min(held, device.cache_bytes)
+    cached = written * dtype_named(case.dtype).itemsize_bytes if cache_mode(result) == "cold" else total
+    return total - min(cached, device.cache_bytes)
 
 
 def best_rate(result: Result) -> float:

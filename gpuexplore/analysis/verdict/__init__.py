@@ -1,4 +1,4 @@
-"""Conclusions from quantities with intervals, in one place: everybody who concludes asks `compare`.
+"""Conclusions from quantities with intervals, all of them by `compare`.
 
 ``compare(ratio_of(this, other), 1)`` says which of two is slower, ``compare(estimate, 0.25, 0.75)`` on which side of a
 range a quantity lies. What casts doubt on a result widens the interval of its time (`time_of`); it never silences.
@@ -12,7 +12,7 @@ from typing import Literal
 
 from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, Doubt, Estimate, rate_of, ratio_of, time_of
 
-# The one function that concludes: on which side of a bound or a range a quantity lies, or that it cannot be told.
+# The one function that concludes: on which side of a bound or a range a quantity lies, or that it is inconclusive.
 
 
 Relation = Literal["below", "within", "above"]
@@ -32,7 +32,7 @@ class Words:
 
     Attributes:
         below, within, above: what follows ``almost certainly``, e.g. ``slower``.
-        question: what cannot be told, e.g. ``which is faster``.
+        question: what is inconclusive, e.g. ``which is faster``.
     """
 
     below: str | None = None
@@ -46,39 +46,39 @@ class Verdict:
     """What follows from a quantity and what it is compared with.
 
     Attributes:
-        told: which relation holds over the whole interval; None: it cannot be told.
+        relation: true over the whole interval; None: inconclusive.
         statement: the answer with its certainty, or what is known instead, in words without a full stop.
-        certainty: of what is told; None where nothing is.
-        would_decide: what a visitor can do to have it told; None where nothing helps, or it is told.
+        certainty: of the relation; None where there is none.
+        would_decide: what a visitor can do to have it decided; None where nothing helps, or it is.
     """
 
-    told: Relation | None
+    relation: Relation | None
     statement: str
     certainty: Certainty | None = None
     would_decide: str | None = None
 
 
 def compare(estimate: Estimate | None, low: float, high: float | None = None, words: Words = Words()) -> Verdict:
-    """Return whether a quantity is below `low`, above `high`, or between both; told where its whole interval is.
+    """Return whether a quantity is below `low`, above `high`, or between both; that is where its whole interval lies.
 
     Args:
         estimate: None is unknown.
         low: the bound, or the lower end of a range.
         high: the upper end; None: there is one bound alone, and nothing lies within. A range may be open: with an end
-            that is infinite, of which `words` have to tell.
+            that is infinite, which `words` have to name.
         words: how the answers are worded.
     """
     if estimate is None:
         return Verdict(None, f"{words.question or 'it'} cannot be told: it was not measured")
     bounds = (low, low if high is None else high)
-    told = _relation(estimate.interval, bounds)
-    if told is None:
+    relation = _relation(estimate.interval, bounds)
+    if relation is None:
         question = words.question or _question(estimate, bounds)
         known = f"between {' and '.join(map(estimate.words, estimate.interval))}" if estimate.interval else estimate
         return Verdict(None, f"{known}: {question} cannot be told", None, _would_decide(estimate, bounds))
     certainty = _certainty(estimate, bounds)
-    answer = getattr(words, told) or _answer(told, estimate, bounds)
-    return Verdict(told, f"{estimate}: {certainty} {answer}", certainty)
+    answer = getattr(words, relation) or _answer(relation, estimate, bounds)
+    return Verdict(relation, f"{estimate}: {certainty} {answer}", certainty)
 
 
 def _relation(interval: tuple[float, float] | None, bounds: tuple[float, float]) -> Relation | None:
@@ -117,9 +117,9 @@ def _would_decide(estimate: Estimate, bounds: tuple[float, float]) -> str | None
     return None if widest is None or estimate.value in bounds else DECIDES.get(widest.name)
 
 
-def _answer(told: Relation, estimate: Estimate, bounds: tuple[float, float]) -> str:
+def _answer(relation: Relation, estimate: Estimate, bounds: tuple[float, float]) -> str:
     low, high = map(estimate.words, bounds)
-    return f"between {low} and {high}" if told == "within" else f"{told} {low if told == 'below' else high}"
+    return f"between {low} and {high}" if relation == "within" else f"{relation} {low if relation == 'below' else high}"
 
 
 def _question(estimate: Estimate, bounds: tuple[float, float]) -> str:

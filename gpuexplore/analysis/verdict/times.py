@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Flag, FlagName, Measurement, Result
-from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, ratios_of_turns, widened
+from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, paired_ratios, widened
 from gpuexplore.core.units import (
     format_bytes,
     format_bytes_per_s,
@@ -57,7 +57,7 @@ class Estimate:
 
     Attributes:
         value: the best guess.
-        low, high: the ends of the interval, which holds `value`; None is unknown, both or neither.
+        low, high: the ends of the interval, which includes `value`; None is unknown, both or neither.
         unit: ``s``, ``times``, ``fraction``, ``FLOP/s``, ...
         basis: what it rests on, in words.
         doubts: what makes the interval wide, the widest part first; empty where that is not known.
@@ -120,13 +120,15 @@ class Estimate:
 
 UNSIZED = log(1.3)
 LARGEST = log(3.0)
-ALONE = log(2.0)  # waits that fill most of the rounds hit each library in its own way, sampled in turns or not
-LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15
+ALONE = log(
+    2.0
+)  # waits that fill most of the rounds hit each library in its own way, sampled in the same rounds or not
+LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in the same rounds: ratios vary by 4 % where times do by 15
 
 # from the size of a flag to the half width of what it adds, in natural logarithms
 WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
     {
-        "contended": log1p,  # share of the CPU that others had: twice as long beside one that takes all of it
+        "contended": log1p,  # share of the CPU that others had: twice as long next to one that takes all of it
         "drifted": log1p,  # by how much longer rounds on slow cores take, times their share
         "throttled": log1p,  # by how much longer at this clock than at the full one
         "noisy": lambda share: log1p(share / 2),  # of the interquartile range: half of it on each side
@@ -134,7 +136,7 @@ WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
 )
 
 SAMPLES, PROCESSES = "samples", "processes"
-FEWEST_TO_BOUND = 3  # samples: of two, what bounds Student's t holds the median in 80 % and not in 95
+FEWEST_TO_BOUND = 3  # samples: of two, what bounds Student's t covers the median in 80 % and not in 95
 FEW_AT_LEAST = 1.1  # of a handful of samples that happen to agree
 
 
@@ -191,8 +193,8 @@ def paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt] 
 def ratios_by_round(this: Measurement, other: Measurement) -> tuple[float, ...]:
     """Return how many times as long as the other one it took, in each process, or else in each round."""
     if _are_pooled(this, other):
-        return ratios_of_turns(this.process_medians_s, other.process_medians_s)
-    return ratios_of_turns(this.samples_s, other.samples_s, (this.per_round, other.per_round))
+        return paired_ratios(this.process_medians_s, other.process_medians_s)
+    return paired_ratios(this.samples_s, other.samples_s, (this.per_round, other.per_round))
 
 
 def quotient(this: Estimate | None, other: Estimate | None) -> Estimate | None:
@@ -258,8 +260,8 @@ def _counted(count: int, what: str) -> str:
 # How far a flag widens the interval of a time: by what it is evidence of, as far as it says how much.
 #
 # A time that nothing disturbed is known to what its samples and processes vary by; each flag adds an independent
-# uncertainty. One whose size nobody wrote down adds what was found to be enough: over 192 results in eight processes
-# of a shared machine, the intervals of flagged results widened by 30 % held the median of all in 92 %.
+# uncertainty. One of unknown size adds what was found to be enough: over 192 results in eight processes
+# of a shared machine, the intervals of flagged results widened by 30 % covered the median of all in 92 %.
 
 
 def doubts_of(flags: Sequence[Flag]) -> tuple[Doubt, ...]:
@@ -268,7 +270,7 @@ def doubts_of(flags: Sequence[Flag]) -> tuple[Doubt, ...]:
 
 
 def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt, ...]:
-    """Return what flags add to the uncertainty of a ratio of two results that were sampled in turns.
+    """Return what flags add to the uncertainty of a ratio of two results that were sampled in the same rounds.
 
     What hit both alike hardly shows in it, what hit one alone does. Noise shows in the ratios round by round, which its
     interval is made of already.

@@ -22,7 +22,6 @@ from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.core.once import once
 from gpuexplore.operations import operation_named
 
-REFERENCE = "fp64"
 EXPONENTS = range(-40, 6)  # normal numbers below 2**-40 or above 2**6 do not count
 PERTURBATION = 1e-6  # small against 1, large against fp64
 SEED = 20
@@ -59,14 +58,14 @@ def error_amplification(operation: str) -> float:
 
 def input_error(operation: str, dtype: DType) -> float:
     """Return the relative error of the output that comes from rounding the inputs to `dtype`."""
-    exact = dtype.significand_bits >= format_named(REFERENCE).significand_bits
+    exact = dtype.significand_bits >= format_named("fp64").significand_bits
     return 0.0 if exact else error_amplification(operation) * rounding(dtype)
 
 
 def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
     """Return norm(out - right) / norm(right) to expect, the right answer in fp64 from unrounded inputs.
 
-    The output is in `dtype`, or in the format that stands beside it.
+    The output is in `dtype`, or in the format that is paired with it.
     """
     contract, out = operation_named(operation), format_named(dtype.output_format or dtype.name)
     sums = format_named(dtype.accumulate)
@@ -80,7 +79,7 @@ def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
 def with_input_error(accuracy: Accuracy, operation: str, dtype: DType) -> float | None:
     """Return a measured error as one against unrounded inputs: measured is against the inputs an implementation got.
 
-    None when the output held no numbers.
+    None when the output contained no numbers.
     """
     if accuracy.relative_error is None:
         return None

@@ -1,4 +1,4 @@
-"""The meaning of a what-if: the fastest format, what it costs, and times beside what a visitor knows from elsewhere."""
+"""The meaning of a what-if: the fastest format, what it costs, and times compared with those a visitor entered."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ SAME = 2e-3  # published rates have three or four digits
 
 
 @dataclass(frozen=True, slots=True)
-class UserClaim:
+class EnteredResult:
     """One time relative to every peak that is named for its dtype.
 
     Attributes:
         row: the time, and the peak of the arithmetic that ran.
         flop_per_s: what it amounts to.
         promised: the peak the visitor entered, FLOP/s.
-        published: the best result anybody published on this device in this dtype; None where it is this very time.
+        published: the best result published on this device in this dtype; None where it is this very time.
         known_as: that published result where it is this very time, with its conditions.
     """
 
@@ -63,18 +63,22 @@ class UserClaim:
         return self.flop_per_s / self.published.flop_per_s if self.flop_per_s and self.published else None
 
 
-def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[UserClaim, ...]:
-    """Return a claim for each of `rows` whose time was entered or whose dtype has a promised peak."""
+def entered_results(
+    workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]
+) -> tuple[EnteredResult, ...]:
+    """Return one for each of `rows` whose time was entered or whose dtype has a promised peak."""
     return tuple(
-        _claim(workload, row, promised) for row in rows if row.origin is Origin.ENTERED or row.dtype in promised
+        _entered_result(workload, row, promised)
+        for row in rows
+        if row.origin is Origin.ENTERED or row.dtype in promised
     )
 
 
-def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> UserClaim:
+def _entered_result(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> EnteredResult:
     rate = workload.flop_count / row.time.value if row.time else None
     found = best_published(row.device.spec_key, row.dtype)
     same = bool(found and rate and row.origin is Origin.ENTERED and abs(found.flop_per_s / rate - 1) < SAME)
-    return UserClaim(
+    return EnteredResult(
         row,
         rate,
         promised.get(row.dtype),
@@ -138,19 +142,21 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
 def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
     if not rows:
         return "Choose at least one dtype."
-    place = f"On {rows[0].device.title}"
+    device = f"On {rows[0].device.title}"
     others = [row for row in rows if row.speedup and row.dtype != baseline]
     best = max(others, key=lambda other: other.speedup.value if other.speedup else 0.0, default=None)
     if best is not None and best.speedup is not None:
-        return f"{place}, {best.dtype} {_compared(best, best.speedup, baseline)}{_loss(best, rows, baseline)}."
+        return f"{device}, {best.dtype} {_compared(best, best.speedup, baseline)}{_loss(best, rows, baseline)}."
     wrong = next((row for row in rows if row.dtype == baseline and row.impossible), None)
     if wrong:
-        return f"{place}, the time entered for {baseline} is impossible, so nothing is compared with it."
+        return f"{device}, the time entered for {baseline} is impossible, so nothing is compared with it."
     timed = next((row for row in rows if row.credible_time), None)
     if timed and timed.time:
-        return f"{place}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; nothing to compare."
+        return (
+            f"{device}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; nothing to compare."
+        )
     reasons = dict.fromkeys(row.reason for row in rows if row.reason)
-    return f"{place}, no time is known: {'; '.join(reasons) or 'nothing like it was ever measured'}."
+    return f"{device}, no time is known: {'; '.join(reasons) or 'nothing like it was ever measured'}."
 
 
 def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:
@@ -174,8 +180,8 @@ def _times(ratio: UncertainValue) -> str:
 def _range(ratio: UncertainValue) -> str:
     if ratio.low == ratio.high:
         return ""
-    told = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).told
-    undecided = "" if told else "; which is faster cannot be told"
+    relation = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).relation
+    undecided = "" if relation else "; which is faster cannot be told"
     return f" ({format_interval((ratio.low, ratio.high), format_multiple)}{undecided})"
 
 

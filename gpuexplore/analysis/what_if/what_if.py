@@ -1,6 +1,6 @@
 """Dtype what-if: one workload in every format on every device, measured where it is known, else predicted.
 
-A figure comes from results measured here, else from recorded ones, else from a prediction; a time somebody entered
+A figure comes from results measured here, else from recorded ones, else from a prediction; an entered time
 replaces them, and is compared with nothing where no such device can have reached it. The times of layers add up, and so
 do the ends of their intervals: layers on one device are mispredicted alike, so their errors do not cancel. A ratio's
 interval is the widest that both intervals allow.
@@ -37,12 +37,11 @@ from gpuexplore.devices import row_of
 from gpuexplore.devices.identity import same_device
 
 SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
-SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known beside the table of devices, and of which calls times are wanted.
+    """What is known apart from the table of devices, and of which calls times are wanted.
 
     Attributes:
         calibration: what predictions rest on.
@@ -77,7 +76,7 @@ class WhatIf:
         mfu: fraction of `peak` reached at that time, 0 to 1.
         peak: the peak of the arithmetic of the layer with the most FLOPs.
         memory_bytes: every array of every layer at once: an upper bound.
-        fits: whether that fits the device's memory; None where only the largest layer does, or nobody knows.
+        fits: whether that fits the device's memory; None where only the largest layer does, or that is unknown.
         error: relative to fp64 on unrounded inputs, of the least accurate layer.
         error_origin: whether the error was measured, or is what rounding is expected to cost.
         energy_j: joules at the board's power limit: an upper bound.
@@ -151,8 +150,8 @@ def what_if(
     names = tuple(each.name for each in formats)
     known = replace(known, predictions=_predicted(workload, tuple(devices), names, (known.calibration, known.calls)))
     rows = []
-    for place, device in enumerate(devices):
-        here = known if place == 0 else replace(known, times_s={})
+    for index, device in enumerate(devices):
+        here = known if index == 0 else replace(known, times_s={})
         found = {each.name: _row(workload, device, each, here) for each in formats}
         rows += [replace(found[name], speedup=ratio(found[baseline], found[name])) for name in dtypes]
     return tuple(rows)
@@ -184,7 +183,7 @@ def format_in(layer: WorkloadLayer, dtype: DType) -> DType:
 def fastest(
     results: Sequence[Result], device: Device, layer: WorkloadLayer, dtype: str, *, calls: Calls = USUAL_CALLS
 ) -> Result | None:
-    """Return the fastest result of this call on such a device; None when nobody measured it.
+    """Return the fastest result of this call on such a device; None without a measurement.
 
     Args:
         calls: the kind that counts where the call was measured in it; else every other kind does.
@@ -238,7 +237,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         error=error,
         error_origin=error_origin,
         energy_j=spent_s * row.power_w if spent_s and row and row.power_w else None,
-        cost=spent_s / SECONDS_PER_HOUR * price if spent_s and price is not None else None,
+        cost=spent_s / 3600 * price if spent_s and price is not None else None,
         calls=kinds.pop() if len(kinds) == 1 else None,
         notes=(*_notes(parts, dtype), *(() if entered_s else _other_calls(parts, known.calls))),
         impossible=impossible,
@@ -315,11 +314,11 @@ def _implementations(parts: Sequence[_LayerTime]) -> str:
 
 
 def _counted(parts: Sequence[_LayerTime]) -> str:
-    """Return e.g. ``2 of 7 layers measured here``; empty when all come from one place."""
+    """Return e.g. ``2 of 7 layers measured here``; empty when all have one origin."""
     if len({part.origin for part in parts}) == 1:
         return ""
-    places = {Origin.LIVE: "measured here", Origin.RECORDED: "recorded elsewhere"}
-    counts = {words: sum(part.origin == origin for part in parts) for origin, words in places.items()}
+    origins = {Origin.LIVE: "measured here", Origin.RECORDED: "recorded elsewhere"}
+    counts = {words: sum(part.origin == origin for part in parts) for origin, words in origins.items()}
     return ", ".join(f"{count} of {len(parts)} layers {words}" for words, count in counts.items() if count)
 
 

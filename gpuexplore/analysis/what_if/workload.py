@@ -71,7 +71,7 @@ class Workload:
     def byte_count(self, format_of: Callable[[WorkloadLayer], DType]) -> int:
         """Return the bytes moved at least: each input of each call read once, each output written once.
 
-        The same bytes hold every array at once: an upper bound of the memory needed, because layers share arrays.
+        These are the bytes of every array at once: an upper bound of the memory needed, because layers share arrays.
 
         Args:
             format_of: the format a layer's arrays are in.
@@ -174,7 +174,7 @@ def _bytes(layer: WorkloadLayer, format_of: Callable[[WorkloadLayer], DType]) ->
     return layer.contract.byte_count(layer.shape, format_of(layer))
 
 
-# Whether a time that somebody entered can be, by the rule that judges every claim.
+# Plausibility of an entered time, by the rule that judges every published one.
 
 
 def why_impossible(workload: Workload, device: Device, dtype: DType, time_s: float, *, peak: Peak | None) -> str | None:

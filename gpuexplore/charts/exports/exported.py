@@ -1,4 +1,4 @@
-"""What is written to a file: results with what follows from them, and the run they are of."""
+"""The content of an export: results with what follows from them, and the run they are of."""
 
 from dataclasses import dataclass
 

@@ -105,7 +105,7 @@ def _stats(measurement: Measurement) -> dict[str, Any]:
 
 
 def _case(analyzed: AnalyzedResult) -> Mapping[str, Any]:
-    """Return what other harnesses have no place for, so that `gpuexplore import` reads what was written."""
+    """Return what other harnesses have no field for, so that `gpuexplore import` reads what was written."""
     measurement = analyzed.measurement
     about = {"processes": list(measurement.processes), "per_round": measurement.per_round} if measurement else {}
     return {"case": encode(analyzed.case), "accuracy": encode(analyzed.result.accuracy), **about}

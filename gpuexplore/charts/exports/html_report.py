@@ -1,4 +1,4 @@
-"""A run as one HTML file with nothing beside it, which prints well, and as what a notebook shows of it."""
+"""A run as one self-contained HTML file, which prints well, and as what a notebook shows of it."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -16,10 +16,6 @@ from gpuexplore.charts.quick_altair import unchecked
 from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.request import as_command, as_python, from_experiment
 
-TEMPLATE = Path(__file__).with_name("report.html.jinja")
-STYLE = Path(__file__).with_name("report.css")
-CELL = Path(__file__).with_name("cell.html.jinja")
-
 
 def html_report(exported: Exported) -> bytes:
     """Return the report of a run.
@@ -29,10 +25,10 @@ def html_report(exported: Exported) -> bytes:
     """
     request = from_experiment(exported.experiment)
     quality, why = quality_of([each.result for each in exported.analysis.results if each.measurement])
-    page = _template(TEMPLATE).render(
+    page = _template(Path(__file__).with_name("report.html.jinja")).render(
         exported=exported,
         summary=exported.analysis.summary,
-        style=Markup(STYLE.read_text(encoding="utf-8")),
+        style=Markup(Path(__file__).with_name("report.css").read_text(encoding="utf-8")),
         pictures=_pictures(exported),
         heading=HEADING,
         rows=table_rows(exported.analysis),
@@ -52,7 +48,7 @@ def html_cell(exported: Exported) -> str:
         pictures_of_it = _pictures(exported, ("Time per call",))
     except NotDrawn as error:
         reason = str(error)
-    return _template(CELL).render(
+    return _template(Path(__file__).with_name("cell.html.jinja")).render(
         exported=exported,
         pictures=pictures_of_it,
         reason=reason,

@@ -94,21 +94,21 @@ def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, An
             layer.pop(name, None)
         encoding = layer.get("encoding", {})
         for name, channel in encoding.items():
-            _measure_room(channel, width)
+            _fix_axis_end(channel, width)
             encoding[name] = _as_if_picked(channel)
     spec |= {"width": width, "height": min(int(spec.get("height", HEIGHT)), 520)}
     return spec | ({"title": panel} if panel else {})
 
 
 def _as_if_picked(channel: Any) -> Any:
-    """Return a channel as it is where nobody clicked a legend: in a picture nobody can."""
+    """Return a channel as it is without a click on a legend: a picture has none."""
     conditions = channel.get("condition") if isinstance(channel, dict) else None
     of_legend = [each for each in conditions if '"param"' in json.dumps(each)] if isinstance(conditions, list) else []
     return {"value": of_legend[0]["value"]} if of_legend else channel
 
 
-def _measure_room(channel: Any, width: int) -> None:
-    """State in pixels where an axis ends that leaves room for names: no panel beside another knows its width."""
+def _fix_axis_end(channel: Any, width: int) -> None:
+    """State in pixels where an axis ends that leaves space for names: no panel of several knows its width."""
     scale = channel.get("scale") if isinstance(channel, dict) else None
     end = scale.get("rangeMax") if scale else None
     if scale and isinstance(end, dict):

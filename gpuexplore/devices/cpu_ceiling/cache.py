@@ -1,4 +1,4 @@
-"""The measured ceilings of a CPU: kept in a file per machine, turned into peaks; light to import.
+"""The measured ceilings of a CPU: a file per machine, and the peaks that follow; light to import.
 
 What is measured is in `gpuexplore.devices.cpu_ceiling.measure`, which compiles machine code and is loaded on demand.
 """
@@ -24,7 +24,6 @@ ATTEMPTS = 5  # on a machine that is never quiet, and on later occasions
 OCCASION = timedelta(minutes=10)  # neighbours that shared the memory then may be gone
 SOON = timedelta(minutes=1)  # and what used the CPU, an app that starts for one; a run does not wait for it twice
 TRIAD = "STREAM triad with streaming stores"
-ORDINARY_TRIAD = "STREAM triad with ordinary stores (their reads not counted)"
 UNITS: tuple[Unit, ...] = ("matrix", "dot", "vector")
 DOT_PRODUCT = "bf16"  # its instruction sums pairs of products: of no use element by element
 SUMS_IN_FP16 = "fp16"  # of its vector instructions: libraries sum products in fp32
@@ -165,7 +164,9 @@ def _roofs(ceiling: Ceiling) -> ThreadRoofs:
     return ThreadRoofs(
         peaks=tuple(peak for peak in peaks if peak is not None),
         bandwidth=_memory(TRIAD, ceiling.bytes_per_s, ceiling),
-        ordinary_stores=_memory(ORDINARY_TRIAD, ordinary, ceiling) if ordinary else None,
+        ordinary_stores=_memory("STREAM triad with ordinary stores (their reads not counted)", ordinary, ceiling)
+        if ordinary
+        else None,
         caches=_caches(ceiling),
     )
 

@@ -8,7 +8,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import CacheRoof
 from gpuexplore.devices.cpu import CacheLevel
 
-FILLED = 0.5  # of a thread's share: other data, the code and the stack have room beside the arrays
+FILLED = 0.5  # of a thread's share: other data, the code and the stack fit next to the arrays
 PASSES_BY = 2  # cyclic reading of twice a cache leaves next to nothing in it, so the level behind it delivers
 MOST_FILLED = 0.8
 CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of them
@@ -34,7 +34,7 @@ def plan_caches(
 ) -> tuple[CachePlan, ...]:
     """Return how to measure each of `levels` with `threads` threads, the nearest first.
 
-    A level whose share is hardly larger than the one before it cannot be told from it, and is left out.
+    A level whose share is hardly larger than the one before it is not distinguishable, and is left out.
 
     Args:
         cores_of: physical cores behind logical CPUs.
@@ -60,7 +60,7 @@ class Ceiling:
         unreached: dtypes with a matrix unit of unknown rate (Arm's matrix instructions).
         tiles: dtypes that AMX multiplies, 16 times as fast as the fp32 loop runs.
         bytes_per_s: STREAM triad, three arrays counted, with stores past the cache.
-        caches: the same from each cache level that can be told apart, the nearest first.
+        caches: the same from each distinguishable cache level, the nearest first.
         trials: how many the best was taken of, at most.
         measured_utc: ISO 8601.
         contended: others used the CPU meanwhile, so the true ceiling may be higher.

@@ -33,7 +33,7 @@ class MultiplyAddLoop:
 
     @property
     def flop_count(self) -> int:
-        """FLOPs of one turn of the loop; a multiply-add is 2."""
+        """FLOPs of one iteration of the loop; a multiply-add is 2."""
         return 2 * self.lanes * self.accumulators * self.products
 
     @property
@@ -87,7 +87,7 @@ def _fma_loop(dtype: str, features: Mapping[str, bool]) -> MultiplyAddLoop:
 
 
 def loop_code(name: str, loop: MultiplyAddLoop) -> str:
-    """Return LLVM code of `void name(i64 turns, accumulator *sums, operand *factors)`.
+    """Return LLVM code of `void name(i64 iterations, accumulator *sums, operand *factors)`.
 
     The factors are loaded and the sums stored, so the work depends on memory and is not dropped.
     """
@@ -99,7 +99,7 @@ def loop_code(name: str, loop: MultiplyAddLoop) -> str:
     sums = "\n".join(f"  store volatile {vector} %b{i}, ptr %sums, align 4" for i in numbers)
     return f"""
 declare {vector} @{loop.instruction}({signature})
-define void @{name}(i64 %turns, ptr %sums, ptr %factors) {ATTRIBUTES} {{
+define void @{name}(i64 %iterations, ptr %sums, ptr %factors) {ATTRIBUTES} {{
 entry:
   %s = load {vector}, ptr %sums, align 4
   %x = load {operand}, ptr %factors, align 4
@@ -111,7 +111,7 @@ loop:
 {phis}
 {steps}
   %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %turns
+  %more = icmp ult i64 %next, %iterations
   br i1 %more, label %loop, label %exit
 exit:
 {sums}
@@ -167,11 +167,11 @@ exit:
 """
 
 
-CACHED_TRIAD_VECTORS = 4  # a turn of the inner loop: its counting costs next to nothing beside them
+CACHED_TRIAD_VECTORS = 4  # of an iteration of the inner loop: counting costs next to nothing
 
 
 def cached_triad_code(name: str, lanes: int) -> str:
-    """Return LLVM code of `void name(i64 turns, i64 length, double *a, double *b, double *c)`: c = a + 3 b, repeated.
+    """Return LLVM code of `void name(i64 iterations, i64 length, double *a, double *b, double *c)`: c = a + 3 b.
 
     The stores are ordinary ones, so that arrays that fit in a cache stay there. `length` is a multiple of
     `CACHED_TRIAD_VECTORS * lanes` and the arrays are aligned to 64 bytes.
@@ -181,22 +181,22 @@ def cached_triad_code(name: str, lanes: int) -> str:
     steps = "\n".join(_cached_step(number, lanes, vector, three) for number in range(CACHED_TRIAD_VECTORS))
     return f"""
 declare {vector} @llvm.fmuladd.v{lanes}f64({vector}, {vector}, {vector})
-define void @{name}(i64 %turns, i64 %length, ptr %a, ptr %b, ptr %c) {ATTRIBUTES} {{
+define void @{name}(i64 %iterations, i64 %length, ptr %a, ptr %b, ptr %c) {ATTRIBUTES} {{
 entry:
-  br label %turn
-turn:
-  %t = phi i64 [0, %entry], [%after, %turned]
+  br label %pass
+pass:
+  %t = phi i64 [0, %entry], [%after, %pass_end]
   br label %loop
 loop:
-  %i = phi i64 [0, %turn], [%next, %loop]
+  %i = phi i64 [0, %pass], [%next, %loop]
 {steps}
   %next = add i64 %i, {lanes * CACHED_TRIAD_VECTORS}
   %more = icmp ult i64 %next, %length
-  br i1 %more, label %loop, label %turned
-turned:
+  br i1 %more, label %loop, label %pass_end
+pass_end:
   %after = add i64 %t, 1
-  %again = icmp ult i64 %after, %turns
-  br i1 %again, label %turn, label %exit
+  %again = icmp ult i64 %after, %iterations
+  br i1 %again, label %pass, label %exit
 exit:
   ret void
 }}

@@ -48,13 +48,13 @@ TRIALS_ALONE = 15  # of one thread, which nothing but the others of this machine
 FEWEST_STREAMS = 3
 STREAMS_S = 0.4  # for the trials of one triad: where last-level caches are huge, a single one takes a tenth of a second
 TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
-TURNS_FIRST = 10_000
+FIRST_ITERATIONS = 10_000
 CONTENDED_SHARE = 0.1
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
-CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of a turn in the widest registers: arrays are multiples of it
+CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
 TRIADS = {"triad": triad_code, "ordinary_triad": ordinary_triad_code, "cached_triad": cached_triad_code}
-SCRATCH_BYTES = 256  # two vector registers and room to spare
+SCRATCH_BYTES = 256  # two vector registers and some more
 Arrays = tuple[npt.NDArray[np.float64], ...]
 Functions = Mapping[str, Callable[..., None]]
 
@@ -77,7 +77,7 @@ def host_features() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
-def compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
+def _compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
     """Return the loops and the triads as machine code for this host."""
     modules = parsed_loops(loops, features)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
@@ -115,12 +115,12 @@ def _function(engine: Any, name: str) -> Callable[..., None]:
 def measure_ceiling(threads: int) -> Ceiling:
     """Return the best rates that `threads` threads reach, in about 3 s.
 
-    No more threads run than there are cores: two that take turns on one core would count it twice.
+    No more threads run than there are cores: two that alternate on one core would count it twice.
     """
     features = host_features()
     before = read_cpu_times()
     loops = loops_for(features)
-    functions = compile_loops(loops, features)
+    functions = _compile_loops(loops, features)
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
         arrays = _stream_arrays(functions["triad"], ThreadTeam(used, pool))
@@ -155,22 +155,22 @@ def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: 
 
 
 def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: ThreadTeam) -> float:
-    """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one turn."""
+    """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one iteration."""
     best_s = [0.0] * team.threads
-    shortest_s = _best_seconds(function, TURNS_FIRST, dtype, team.trials)
-    turns = max(TURNS_FIRST, round(TURNS_FIRST * TRIAL_S / shortest_s))
+    shortest_s = _best_seconds(function, FIRST_ITERATIONS, dtype, team.trials)
+    iterations = max(FIRST_ITERATIONS, round(FIRST_ITERATIONS * TRIAL_S / shortest_s))
 
     def part(number: int) -> None:
-        best_s[number] = _best_seconds(function, turns, dtype, team.trials)
+        best_s[number] = _best_seconds(function, iterations, dtype, team.trials)
 
     team.seconds(part)
-    return sum(turns * flop_count / thread_s for thread_s in best_s)
+    return sum(iterations * flop_count / thread_s for thread_s in best_s)
 
 
-def _best_seconds(function: Callable[..., None], turns: int, dtype: str, trials: int) -> float:
+def _best_seconds(function: Callable[..., None], iterations: int, dtype: str, trials: int) -> float:
     sums = np.zeros(SCRATCH_BYTES, dtype=np.uint8)
     factors = _factors(dtype)
-    return min(_seconds(lambda: function(turns, sums.ctypes.data, factors.ctypes.data)) for _ in range(trials))
+    return min(_seconds(lambda: function(iterations, sums.ctypes.data, factors.ctypes.data)) for _ in range(trials))
 
 
 def _seconds(run: Callable[[], object]) -> float:
@@ -218,29 +218,29 @@ def _cache_roof(function: Callable[..., None], plan: CachePlan, team: ThreadTeam
     length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
     best_s = [0.0] * team.threads
     together = Barrier(team.threads)
-    turns = max(1, round(TRIAL_S / _turn_seconds(function, length)))
+    iterations = max(1, round(TRIAL_S / _iteration_seconds(function, length)))
 
     def part(number: int) -> None:
         arrays = _zeros(length)
 
         def trial() -> float:
             together.wait()  # a level that threads share is only full of work when all of them are at it
-            return _seconds(lambda: function(turns, length, *(array.ctypes.data for array in arrays)))
+            return _seconds(lambda: function(iterations, length, *(array.ctypes.data for array in arrays)))
 
         best_s[number] = min(trial() for _ in range(team.trials))
 
     team.seconds(part)
-    rate = sum(turns * TRIAD_ARRAYS * 8 * length / thread_s for thread_s in best_s)
+    rate = sum(iterations * TRIAD_ARRAYS * 8 * length / thread_s for thread_s in best_s)
     source = f"triad over {format_bytes(TRIAD_ARRAYS * 8 * length)} a thread, stores into the cache"
     return CacheRoof(plan.level, plan.size_bytes, Bandwidth(rate, "measured_ceiling", source))
 
 
-def _turn_seconds(function: Callable[..., None], length: int) -> float:
+def _iteration_seconds(function: Callable[..., None], length: int) -> float:
     """Return about how long one pass over arrays in the cache takes."""
     arrays = _zeros(length)
     pointers = [array.ctypes.data for array in arrays]
-    turns = max(1, TURNS_FIRST * CACHED_LENGTH // length)
-    return min(_seconds(lambda: function(turns, length, *pointers)) for _ in range(3)) / turns
+    iterations = max(1, FIRST_ITERATIONS * CACHED_LENGTH // length)
+    return min(_seconds(lambda: function(iterations, length, *pointers)) for _ in range(3)) / iterations
 
 
 def _zeros(length: int) -> tuple[npt.NDArray[np.float64], ...]:

@@ -24,10 +24,10 @@ STEADY_TRIALS = 6
 FEWEST_TRIALS = 20
 MOST_TRIALS = 60
 FASTER = 1.01
-LONGEST_WAIT_S = 0.1  # for a core that somebody else keeps busy
-FIRST_TURNS = 2_000
+LONGEST_WAIT_S = 0.1  # for a core that another process keeps busy
+FIRST_ITERATIONS = 2_000
 CALIBRATIONS = 5
-SCRATCH_BYTES = 256  # two vector registers and room to spare
+SCRATCH_BYTES = 256  # two vector registers and some more
 SCRATCH_FLOATS = SCRATCH_BYTES // 4
 
 
@@ -45,7 +45,7 @@ def clock_probe() -> float | None:
 
 
 def core_rates(cores: Sequence[int]) -> tuple[float, ...]:
-    """Return the FLOP/s of each of `cores` now, all at once; none without LLVM, or where threads cannot be placed."""
+    """Return the FLOP/s of each of `cores` now, all at once; none without LLVM, or where threads cannot be pinned."""
     trial = _calibrated()
     if trial is None or not cores:
         return ()
@@ -100,7 +100,7 @@ def _calibrated() -> Callable[[], float] | None:
 
 
 def _compiled() -> Callable[[], float]:
-    """Compile nothing but this loop, for its first call comes before somebody's samples."""
+    """Compile nothing but this loop, for its first call comes before samples."""
     import llvmlite.binding as llvm
 
     loop = loops_for(dict(llvm.get_host_cpu_features()))[DTYPE]
@@ -115,11 +115,11 @@ def _compiled() -> Callable[[], float]:
     run = CFUNCTYPE(None, c_int64, c_void_p, c_void_p)(engine.get_function_address(DTYPE))
     factors = (c_float * SCRATCH_FLOATS)(*(gauss(0.0, 1.0) for _ in range(SCRATCH_FLOATS)))
 
-    def rate(turns: int, _: Any = engine) -> float:  # whose machine code stays in memory as long
+    def rate(iterations: int, _: Any = engine) -> float:  # whose machine code stays in memory as long
         sums = create_string_buffer(SCRATCH_BYTES)  # of the thread's own
         start = perf_counter()
-        run(turns, addressof(sums), addressof(factors))
-        return turns * loop.flop_count / (perf_counter() - start)
+        run(iterations, addressof(sums), addressof(factors))
+        return iterations * loop.flop_count / (perf_counter() - start)
 
-    turns = round(max(rate(FIRST_TURNS) for _ in range(CALIBRATIONS)) * TRIAL_S / loop.flop_count)
-    return partial(rate, turns)
+    iterations = round(max(rate(FIRST_ITERATIONS) for _ in range(CALIBRATIONS)) * TRIAL_S / loop.flop_count)
+    return partial(rate, iterations)

@@ -25,7 +25,7 @@ from gpuexplore.core.units import (
     format_work_rate,
 )
 from gpuexplore.devices import discover, ensure_ceiling, readings
-from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, Citation, GpuChoice, Price, citations
+from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, Citation, GpuChoice, citations
 from gpuexplore.features.atlas.analysis.answers import (
     EXAMPLE,
     Atlas,
@@ -218,8 +218,8 @@ def _print_citations(found: Iterable[AtlasPoint]) -> None:
 
 def citation_words(citation: Citation) -> str:
     """Return what is printed of a collection: what to cite, its licence, where it is and how it was measured."""
-    told = (citation.text, citation.licence, citation.url)
-    return f"{citation.name}: {'; '.join(filter(None, told))} ({citation.how})"
+    details = (citation.text, citation.licence, citation.url)
+    return f"{citation.name}: {'; '.join(filter(None, details))} ({citation.how})"
 
 
 def _print_choices(found: Ranking) -> None:
@@ -271,11 +271,7 @@ def _choice_columns(choice: GpuChoice) -> tuple[str, ...]:
 
 def _listed(choices: Iterable[GpuChoice]) -> list[str]:
     listed = (choice.listed for choice in choices if choice.listed)
-    return _each(_list_words(price) for price in listed)
-
-
-def _list_words(price: Price) -> str:
-    return f"{price.provider}, {price.read_on}, {price.note}: {price.page}"
+    return _each(f"{price.provider}, {price.read_on}, {price.note}: {price.page}" for price in listed)
 
 
 def _cut(text: str) -> str:

@@ -23,13 +23,14 @@ from gpuexplore.operations import operation_named
 
 HEIGHT = 600  # with legends and axes
 POINT_SIZE = 58
-PICKED = "picked"  # the selection that holds the id of a clicked point
+PICKED = "picked"  # the selection of the id of a clicked point
 PREDICTED = "predicted, with its 90 % band"
 UNPICKED = 0.82  # opacity of points
 MANY = 8  # ticks
 DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
-LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what a phone has room for
-NARROW, LONG_NAME = 420, 17  # pixels of a phone, and characters of two names that fit side by side there
+LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what fits a phone
+NARROW = 420  # pixels of a phone
+LONG_NAME = 17  # characters of two names that fit side by side there
 POINT_TOOLTIPS = {
     "gpu": "GPU",
     "case": "Case",
@@ -120,12 +121,19 @@ def atlas(
 
 def point_id(point: AtlasPoint) -> str:
     """Return what a link calls a point: the same as long as its row is."""
-    told = (point.spec_key, point.operation, point.dtype, str(point.shape), point.url or point.run_id, point.conditions)
-    return sha256("|".join(map(str, (*told, point.time_s))).encode()).hexdigest()[:10]
+    identity = (
+        point.spec_key,
+        point.operation,
+        point.dtype,
+        str(point.shape),
+        point.url or point.run_id,
+        point.conditions,
+    )
+    return sha256("|".join(map(str, (*identity, point.time_s))).encode()).hexdigest()[:10]
 
 
 def source_label(point: AtlasPoint) -> str:
-    """Return who measured a point, as a reader is told: ``published by NeuSight``, ``recorded by gpuexplore``."""
+    """Return who measured a point, for a reader: ``published by NeuSight``, ``recorded by gpuexplore``."""
     return f"{point.origin} by {point.citation.name}"
 
 
@@ -248,11 +256,7 @@ def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list
 
 def _symbols(count: int) -> list[str]:
     order = ("circle", *(name for name in POINTS if name != "circle"))
-    return [order[place % len(order)] for place in range(count)]
-
-
-POINT_COLUMNS = ("id", "series", "work", "value", *POINT_TOOLTIPS)
-LINE_COLUMNS = ("series", "work", "value", "low", "high", *LINE_TOOLTIPS)
+    return [order[index % len(order)] for index in range(count)]
 
 
 def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> pd.DataFrame:
@@ -275,14 +279,14 @@ def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: S
         for point in points
         if (value := SHOWN[show].at_point(point)) is not None
     ]
-    return pd.DataFrame(rows, columns=list(POINT_COLUMNS))
+    return pd.DataFrame(rows, columns=["id", "series", "work", "value", *POINT_TOOLTIPS])
 
 
 def _lines(series: Sequence[AtlasSeries], show: Show) -> pd.DataFrame:
     rows = [
         row for each in series for point in each.line if (row := _line_row(each, point, SHOWN[show].of)) is not None
     ]
-    return pd.DataFrame(rows, columns=list(LINE_COLUMNS))
+    return pd.DataFrame(rows, columns=["series", "work", "value", "low", "high", *LINE_TOOLTIPS])
 
 
 def _line_row(

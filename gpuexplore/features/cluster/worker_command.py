@@ -11,7 +11,7 @@ from gpuexplore.features.cluster.dask import check_installed
 from gpuexplore.jobs.heartbeat import host_name
 
 NODE = "gpuexplore.features.cluster.dask.node"
-SETTINGS: Mapping[str, str] = {  # what Dask does beside its tasks, and would disturb a measurement
+SETTINGS: Mapping[str, str] = {  # what Dask does apart from its tasks, and would disturb a measurement
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
 }

@@ -27,7 +27,7 @@ class CommonError:
 
     Attributes:
         name: what links name.
-        function: the one of `provocations`, beside this file, that runs into it.
+        function: the one of `provocations`, next to this file, that runs into it.
         title: what happened, as one would say it.
         rows: of the notebooks in which it can be met.
         meaning: what torch's words mean.

@@ -7,7 +7,7 @@ import streamlit as st
 from gpuexplore.activity import ActivityRun, of_kind
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode
-from gpuexplore.features.errors.measure import ERRORS, CommonError, Message, Provoked
+from gpuexplore.features.errors.measure import ERRORS, CommonError, Provoked
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
@@ -15,13 +15,13 @@ from gpuexplore.ui.url_widgets import device, select
 
 KIND = "provoke"
 EXPECTED_S = 1.0
-KNOWN_FOR = timedelta(days=30)  # after that somebody provokes it again
+KNOWN_FOR = timedelta(days=30)  # after that it is provoked again
 
 
 def show_errors() -> None:
     """Show the error that is chosen, and the words of torch as they were provoked on this server."""
     error = ERRORS[select("Error", "error", list(ERRORS), shown=lambda name: ERRORS[name].title)]
-    place = device(known_devices())
+    chosen = device(known_devices())
     st.subheader(error.title, anchor="error")
     st.caption(f"Rows of the notebooks: {', '.join(error.rows)}.")
     provoking, instead = st.columns(2, gap="medium")
@@ -32,12 +32,12 @@ def show_errors() -> None:
         st.markdown(f":material/check: **Instead.** {plain(error.instead)}")
         st.code(error.instead_code, language="python", wrap_lines=True)
     st.markdown("**What torch says**")
-    _show_words(error, place)
+    _show_words(error, chosen)
     st.markdown(f"**What it means.** {plain(error.meaning)}")
 
 
-def _show_words(error: CommonError, place: Device) -> None:
-    asked = of_kind(KIND, {"name": error.name}, device=place.id, expected_s=EXPECTED_S)
+def _show_words(error: CommonError, chosen: Device) -> None:
+    asked = of_kind(KIND, {"name": error.name}, device=chosen.id, expected_s=EXPECTED_S)
     run = started_or_newest(asked, KNOWN_FOR)
     if run is None:
         st.caption("Not provoked on this server yet.")
@@ -50,11 +50,7 @@ def _draw(run: ActivityRun) -> None:
     for payload in run.payloads:
         found = decode(Provoked, dict(payload))
         for said in found.said:
-            st.code(_words(said), language=None, wrap_lines=True)
+            st.code(f"{said.type}: {said.message}", language=None, wrap_lines=True)
         if found.reason:
             st.info(f"Not provoked: {plain(found.reason)}.", icon=":material/info:")
         st.caption(f"torch {plain(found.torch)} on {plain(found.device)}, provoked on this server.")
-
-
-def _words(said: Message) -> str:
-    return f"{said.type}: {said.message}"

@@ -1,4 +1,4 @@
-"""Fact check: what notebooks claim about GPUs, and whether a time or rate that somebody states is possible."""
+"""Fact check: what notebooks claim about GPUs, and whether a stated time or rate is possible."""
 
 from pathlib import Path
 

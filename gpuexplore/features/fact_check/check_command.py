@@ -1,4 +1,4 @@
-"""`gpuexplore check`: whether a time that somebody states is possible, on a GPU of the table or on this machine."""
+"""`gpuexplore check`: whether a stated time is possible, on a GPU of the table or on this machine."""
 
 import argparse
 from typing import Any

@@ -14,7 +14,7 @@ from gpuexplore.features.fact_check.analysis.possible import is_possible as judg
 def is_possible(
     operation: str, gpu: str, time: float | str | None = None, *, rate: float | str | None = None, **further: Words
 ) -> Possibility:
-    """Return whether a time or a rate that somebody states is possible; true unless it is above a limit of the GPU.
+    """Return whether a stated time or rate is possible; true unless it is above a limit of the GPU.
 
     Args:
         operation: a name that `gpuexplore list` prints.

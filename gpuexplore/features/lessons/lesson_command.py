@@ -31,15 +31,11 @@ from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-TEMPLATE = FOLDER / "sheet.html.jinja"
-STYLE = FOLDER / "sheet.css"
-
-ACTIONS = ("list", "check", "run", "print")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `lesson`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar=", ".join(ACTIONS))
+    actions = parser.add_subparsers(dest="action", required=True, metavar=", ".join(("list", "check", "run", "print")))
     listing = actions.add_parser("list", help="every lesson, and the files that are none")
     check = actions.add_parser("check", help="whether a file is a lesson: file and line of what is wrong")
     check.add_argument("file", type=Path, metavar="FILE")
@@ -92,15 +88,15 @@ def _check(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     lesson = catalog().lesson(arguments.name)
     steps = [lesson.step(arguments.step)] if arguments.step else lesson.steps
-    told = []
+    reports = []
     with _warm_engine() as (engine, devices):
         for judged, seconds in _judged(steps, engine, devices):
-            told.append(_json(judged, seconds))
+            reports.append(_json(judged, seconds))
             if not arguments.json:
-                _print_step(told[-1])
+                _print_step(reports[-1])
     if arguments.json:
-        print_json({"lesson": _about(lesson), "steps": told})
-    guessed = [check for step in told for check in step["checks"] if check["guess"]]
+        print_json({"lesson": _about(lesson), "steps": reports})
+    guessed = [check for step in reports for check in step["checks"] if check["guess"]]
     return EXIT_FAILED if any(check["outcome"] == GuessOutcome.NOT_MEASURED for check in guessed) else EXIT_OK
 
 
@@ -120,7 +116,7 @@ def _judged(
     own = list[QuantityRow]()
     for step in steps:
         started_s, tasks = time.perf_counter(), tasks_of(step, devices)
-        measured = {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
+        measured = {index: _done(task.work, engine) for index, task in enumerate(tasks) if task.work is not None}
         names = names_of(step, devices, measured, tasks)
         own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
         yield judged_by(step, names, {}, own), time.perf_counter() - started_s
@@ -171,9 +167,9 @@ def _json(done: JudgedStep, seconds: float) -> dict[str, Any]:
     }
 
 
-def _print_step(told: dict[str, Any]) -> None:
-    print(f"\n{told['step']}  {told['title']}  ({told['seconds']:.1f} s)")
-    for check in told["checks"]:
+def _print_step(report: dict[str, Any]) -> None:
+    print(f"\n{report['step']}  {report['title']}  ({report['seconds']:.1f} s)")
+    for check in report["checks"]:
         print(f"   {check['ask']}: {check['answer'] or check['why'] or check['outcome']}")
         if check["said"]:
             print(f"   {check['said']}")
@@ -198,7 +194,7 @@ def _print(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-# A lesson on paper: one HTML file with nothing beside it, blank to be filled in, or with this machine's answers.
+# A lesson on paper: one self-contained HTML file, blank to be filled in, or with this machine's answers.
 
 
 def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") -> str:
@@ -210,11 +206,11 @@ def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") 
     """
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     environment.filters |= {"markdown": _markdown, "with_colon": with_colon}
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    return environment.from_string((FOLDER / "sheet.html.jinja").read_text(encoding="utf-8")).render(
         lesson=lesson,
         answered={judged.step.letter: judged for judged in answered},
         where=where,
-        style=Markup(STYLE.read_text(encoding="utf-8")),
+        style=Markup((FOLDER / "sheet.css").read_text(encoding="utf-8")),
         always=(CANNOT_TELL, NO_IDEA),
         mistake_named=mistake_named,
     )

@@ -13,13 +13,12 @@ from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
 
-HEIGHT = 360
 MOST_MOMENTS = 240  # more would be narrower than a pixel
 STEP_SHARE = 1 / 25  # of the width, for the optimizer's step
 IN_SIGHT = (0.25, 2.0)  # times the peak: a memory beyond that would flatten the chart, one below is lost in the bars
 HEADROOM = 1.3  # above the peak: its label, and above that the names of the phases
 OVERLAP = 1 / 2000  # of the width, so that no seams show between neighbours
-NARROW_PHASE = 0.12  # of the width: no room for its name
+NARROW_PHASE = 0.12  # of the width: no space for its name
 DRAWN_AS = {"recomputation": "backward"}  # it comes before the backward of each segment
 SERVING_KINDS = tuple("KV cache" if kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY)
 
@@ -42,7 +41,7 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
     base = alt.Chart(bars).encode(
         x=alt.X(
             "x:Q",
-            title=_axis_title(memory),
+            title="Tokens of each sequence" if memory.cache_bytes else "Moments of a step, layer by layer",
             scale=x_scale,
             axis=alt.Axis(labels=False, ticks=False, grid=False),
         ),
@@ -63,18 +62,18 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
         *_capacity_lines(near),
         *_peak(memory, points, edges),
     ]
-    description = describe_memory(memory, capacities)
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
+    description = _describe_memory(memory, capacities)
+    return alt.LayerChart(layer=layers, width="container", height=360, description=description)
 
 
-def describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
+def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
     """Return the alternative text: the peak, its moment, its largest kinds, and the memory to compare with."""
     kinds = sorted(memory.peak.bytes_by_kind.items(), key=lambda item: -item[1])
     largest = ", ".join(f"{kind} {format_gigabytes(size)}" for kind, size in kinds[:3] if size)
-    beside = "".join(f"; {label}: {format_gigabytes(size)}" for label, size in capacities.items())
+    comparisons = "".join(f"; {label}: {format_gigabytes(size)}" for label, size in capacities.items())
     return (
         f"Memory of {memory.model.title} over a step at batch {memory.batch:,}: peak "
-        f"{format_gigabytes(memory.total_bytes)} in {memory.peak_moment}, of it {largest}{beside}."
+        f"{format_gigabytes(memory.total_bytes)} in {memory.peak_moment}, of it {largest}{comparisons}."
     )
 
 
@@ -112,14 +111,10 @@ def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple
         below, total = 0, format_gigabytes(point.total_bytes)
         for kind, size in point.bytes_by_kind.items():
             if size:
-                told = (point.moment, format_gigabytes(size), total)
-                rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *told))
+                shown = (point.moment, format_gigabytes(size), total)
+                rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *shown))
             below += size
     return rows
-
-
-def _axis_title(memory: MemoryTimeline) -> str:
-    return "Tokens of each sequence" if memory.cache_bytes else "Moments of a step, layer by layer"
 
 
 def _kinds(memory: MemoryTimeline) -> list[str]:
@@ -132,9 +127,9 @@ def _legend(bars: pd.DataFrame, memory: MemoryTimeline) -> alt.Legend:
 
 
 def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
-    """Return a line where a phase begins, and its name where there is room."""
+    """Return a line where a phase begins, and its name where it fits."""
     names = [_drawn_phase(point) for point in points]
-    starts = [place for place, name in enumerate(names) if not place or names[place - 1] != name]
+    starts = [start for start, name in enumerate(names) if not start or names[start - 1] != name]
     ends = [*starts[1:], len(points)]
     rows = [
         {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": names[start]}
@@ -143,8 +138,8 @@ def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt
     named = [row for row, start, end in zip(rows, starts, ends, strict=True) if _is_wide(edges, start, end)]
     lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
     words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
-    placed = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
-    return [lines.encode(x=alt.X("x:Q")), *with_halo(placed)]
+    texts = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
+    return [lines.encode(x=alt.X("x:Q")), *with_halo(texts)]
 
 
 def _is_wide(edges: Sequence[float], start: int, end: int) -> bool:
@@ -156,8 +151,8 @@ def _capacity_lines(near: Mapping[str, int]) -> list[alt.Chart]:
 
 
 def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
-    place = max(range(len(points)), key=lambda index: points[index].total_bytes)
-    middle = (edges[place] + edges[place + 1]) / 2
+    peak = max(range(len(points)), key=lambda index: points[index].total_bytes)
+    middle = (edges[peak] + edges[peak + 1]) / 2
     label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak_moment}"
     row = {"x": middle, "y": memory.total_bytes, "label": label}
     base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))

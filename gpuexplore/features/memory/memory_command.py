@@ -47,7 +47,6 @@ NOT_OF_A_MODULE = (
     "cache_dtype",
     "reserve",
 )
-FITS = {True: "yes", False: "no", None: UNKNOWN}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
     fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
     if arguments.json:
         read = [*filter(None, [model_reading(arguments.model)]), *readings(split(arguments.gpu))]
-        print_json(memory_json(memory, setup, fits, reserve) | {"readings": read})
+        print_json(_memory_json(memory, setup, fits, reserve) | {"readings": read})
     else:
         if reading := model_reading(arguments.model):
             say(f"gpuexplore: {reading}")
@@ -118,7 +117,7 @@ def _model(arguments: argparse.Namespace) -> LayeredModel:
 
 
 def _of_own_module(arguments: argparse.Namespace) -> int:
-    """Print what torch tracks of a step of a module of one's own, beside arithmetic."""
+    """Print what torch tracks of a step of a module of one's own, compared with arithmetic."""
     for name in NOT_OF_A_MODULE:
         if value := getattr(arguments, name):
             option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
@@ -127,8 +126,8 @@ def _of_own_module(arguments: argparse.Namespace) -> int:
     module, inputs = _own_module(arguments.module)
     memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
     if arguments.json:
-        told = {"peak_bytes": memory.peak_bytes, "readings": list(readings(split(arguments.gpu)))}
-        print_json({**asdict(memory), **told})
+        further = {"peak_bytes": memory.peak_bytes, "readings": list(readings(split(arguments.gpu)))}
+        print_json({**asdict(memory), **further})
     else:
         say_readings(split(arguments.gpu))
         print(memory)
@@ -145,11 +144,11 @@ def _own_module(source: str) -> tuple[Any, Any]:
     if path.suffix != ".py" or not path.is_file():
         raise InvalidInput.of("module", source, f"{FORM}, a file that is there")
     name = function or "model"
-    with _told(f"module {source!r}: the file failed"):
+    with _failing_as(f"module {source!r}: the file failed"):
         file = module_of(path.resolve())
     if not callable(making := getattr(file, name, None)):
         raise InvalidInput.of("module", source, f"{FORM}, and it has no function {name}")
-    with _told(f"module {source!r}: its function {name} failed"):
+    with _failing_as(f"module {source!r}: its function {name} failed"):
         made = making()
     if not isinstance(made, tuple) or len(made) != 2:
         raise InvalidInput.of(f"what {name} of {source} returns", type(made).__name__, "a module and its inputs")
@@ -157,8 +156,8 @@ def _own_module(source: str) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Turn whatever a user's code raises into a refusal."""
+def _failing_as(what: str) -> Iterator[None]:
+    """Raise what a user's code raises as a refusal."""
     try:
         yield
     except SystemExit as error:
@@ -179,7 +178,7 @@ def _print(memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit
 
 
 def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
-    """Return what the figures hold for, and the options that change it."""
+    """Return what the figures are valid for, and the options that change it."""
     tokens = setup.tokens or memory.model.tokens
     if isinstance(setup, Serving):
         how, options = (
@@ -196,13 +195,18 @@ def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
 
 def _columns(fit: Fit) -> tuple[str, ...]:
     largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
-    return (fit.gpu.name, format_gigabytes(fit.gpu.memory_bytes), FITS[fit.fits], largest)
+    return (
+        fit.gpu.name,
+        format_gigabytes(fit.gpu.memory_bytes),
+        {True: "yes", False: "no", None: UNKNOWN}[fit.fits],
+        largest,
+    )
 
 
 # The memory of a model as `gpuexplore memory --json` prints it.
 
 
-def memory_json(
+def _memory_json(
     memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit], reserve: Reserve
 ) -> dict[str, Any]:
     """Return one object: the most of each kind at any moment, the peak of all together, and what fits where."""

@@ -1,4 +1,4 @@
-"""Timing mistakes: ways to get a wrong number, each made beside the right one, and what gives it away."""
+"""Timing mistakes: ways to get a wrong number, each made next to the right one, and what gives it away."""
 
 from pathlib import Path
 

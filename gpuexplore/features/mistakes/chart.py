@@ -1,4 +1,4 @@
-"""The wrong value of a mistake beside the right one, each with its interval, on one axis."""
+"""The wrong value of a mistake and the right one, each with its interval, on one axis."""
 
 from collections.abc import Sequence
 
@@ -48,11 +48,11 @@ def wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
 
 def describe_observation(observation: MistakeObservation) -> str:
     """Return the alternative text."""
-    said = "; ".join(_told(observation, way, reading) for way, reading in _ways(observation))
+    said = "; ".join(_described(observation, way, reading) for way, reading in _ways(observation))
     return f"{_title(observation)} of {observation.what}, {observation.origin}: {said}."
 
 
-def _told(observation: MistakeObservation, way: str, reading: WayReading) -> str:
+def _described(observation: MistakeObservation, way: str, reading: WayReading) -> str:
     interval = f", 95 % interval {format_interval(reading.ci95, observation.format)}" if reading.ci95 else ""
     return f"{way.lower()} {observation.words(reading)}{interval}"
 

@@ -1,4 +1,4 @@
-"""`gpuexplore mistake`: a measuring mistake made on purpose, beside the right way."""
+"""`gpuexplore mistake`: a measuring mistake made on purpose, next to the right way."""
 
 import argparse
 from typing import Any
@@ -30,7 +30,6 @@ TEXTS = (
     "quantity",
 )
 FOUND = {True: "given away", False: "not given away", None: "undecided"}
-NO_SIGN = "nothing gives it away"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,20 +41,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """List the mistakes, or make one and print the wrong value beside the right one."""
+    """List the mistakes, or make one and print the wrong value and the right one."""
     if arguments.name is None:
         _list(MISTAKES.values(), as_json=arguments.json)
         return EXIT_OK
     mistake = mistake_named(arguments.name)
-    observation = run_here(mistake.name, arguments.device)
+    observation = _run_here(mistake.name, arguments.device)
     if arguments.json:
-        print_json(_told(mistake) | _seen(observation))
+        print_json(_description(mistake) | _seen(observation))
     else:
         _print(mistake, observation)
     return EXIT_OK
 
 
-def run_here(name: str, device_id: str) -> MistakeObservation:
+def _run_here(name: str, device_id: str) -> MistakeObservation:
     """Return what is observed of the mistake `name` in a worker of this machine."""
     payloads = perform(activity_of(name, device_id))
     return decode(MistakeObservation, payloads[-1])
@@ -63,13 +62,13 @@ def run_here(name: str, device_id: str) -> MistakeObservation:
 
 def _list(mistakes: Any, *, as_json: bool) -> None:
     if as_json:
-        print_json({"mistakes": [_told(mistake) for mistake in mistakes]})
+        print_json({"mistakes": [_description(mistake) for mistake in mistakes]})
         return
     rows = [(mistake.name, " ".join(mistake.rows), str(mistake.gives_away or "nothing")) for mistake in mistakes]
     print_columns([("mistake", "rows", "given away by"), *rows])
 
 
-def _told(mistake: Mistake) -> dict[str, Any]:
+def _description(mistake: Mistake) -> dict[str, Any]:
     """Return what is written of a mistake; the ways are apart from the values of an observation."""
     texts = {name: encode(getattr(mistake, name)) for name in TEXTS}
     ways = {"wrong_way": texts.pop("wrong"), "right_way": texts.pop("right")}
@@ -82,7 +81,7 @@ def _seen(observation: MistakeObservation) -> dict[str, Any]:
     verdict = difference(observation)
     return {
         **{name: found[name] for name in ("what", "wrong", "right", "factor", "rounds", "note", "source")},
-        "within_noise": verdict.told is None if verdict else None,
+        "within_noise": verdict.relation is None if verdict else None,
         "verdict": verdict and verdict.statement,
         "detected": observation.detection.found,
         "evidence": observation.detection.evidence,
@@ -101,9 +100,9 @@ def _print(mistake: Mistake, observation: MistakeObservation) -> None:
     print_columns([("", mistake.quantity, "95 % interval", "how"), *rows])
     if observation.factor:
         verdict = difference(observation)
-        told = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
-        print(f"\nthe wrong value over the right one: {told}")
-    found = FOUND[observation.detection.found] if mistake.gives_away else NO_SIGN
+        shown = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
+        print(f"\nthe wrong value over the right one: {shown}")
+    found = FOUND[observation.detection.found] if mistake.gives_away else "nothing gives it away"
     print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):
         if text:

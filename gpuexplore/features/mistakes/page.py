@@ -1,4 +1,4 @@
-"""Timing mistakes: the usual ways to get a wrong number, each made here beside the right one."""
+"""Timing mistakes: the usual ways to get a wrong number, each made here next to the right one."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""The page Timing mistakes: a table, and the chosen one: code, explanation and the wrong beside the right figure."""
+"""The page Timing mistakes: a table, and the chosen one: code, explanation, the wrong and the right figure."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -23,9 +23,7 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
 
 NAME = "name"
-WITHIN = timedelta(hours=1)
 
-NO_SIGN = ":gray-badge[no sign]"
 VERDICTS = {
     True: ":green-badge[given away]",
     False: ":orange-badge[not given away]",
@@ -42,7 +40,7 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
     Args:
         asked: what the link names.
     """
-    run = observation_for(mistake.name, device, asked)
+    run = _observation_for(mistake.name, device, asked)
     is_live = device.kind in mistake.live_on
     again = "again " if run and run.payloads else ""
     label = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
@@ -52,19 +50,19 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
     if run is None:
         st.caption("Nothing was observed here in the last hour. Wrong and right take turns, for a few seconds.")
     else:
-        show_activity(run, lambda run: _show_seen(seen_in(run), mistake))
+        show_activity(run, lambda run: _show_seen(_seen_in(run), mistake))
 
 
 def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
-    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else NO_SIGN
+    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else ":gray-badge[no sign]"
     st.markdown(f"{verdict} {plain(observation.detection.evidence)}.")
     notes = [
         observation.note,
         observation.source and f"Source: {observation.source}",
-        _rounds(observation),
+        f"{observation.rounds} rounds in turns; medians with 95 % intervals." if observation.rounds else None,
         _elsewhere(observation, mistake),
     ]
     st.caption("  \n".join(plain(note) for note in notes if note))
@@ -80,10 +78,6 @@ def _factor(observation: MistakeObservation) -> str:
     if verdict is None:
         return f"The wrong value is **{format_multiple(factor.ratio)} times** the right one."
     return f"The wrong value over the right one: **{verdict.statement}**."
-
-
-def _rounds(observation: MistakeObservation) -> str | None:
-    return f"{observation.rounds} rounds in turns; medians with 95 % intervals." if observation.rounds else None
 
 
 def _elsewhere(observation: MistakeObservation, mistake: Mistake) -> str | None:
@@ -140,8 +134,8 @@ def _sign(mistake: Mistake) -> str:
     if mistake.gives_away is None:
         return f"**Nothing gives it away.** {plain(mistake.why_none or '')}."
     name = mistake.gives_away.name
-    told = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
-    return f"**Given away by** the {mistake.gives_away.kind} {told}."
+    sign = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
+    return f"**Given away by** the {mistake.gives_away.kind} {sign}."
 
 
 def _device_for(mistake: Mistake, devices: Sequence[Device]) -> Device:
@@ -161,7 +155,7 @@ def _row(mistake: Mistake) -> dict[str, object]:
 # What is known of a mistake on a device: nothing yet, that it waits or failed, or what was observed.
 
 
-def observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
+def _observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
     """Return the activity that tells of the mistake `name`: the one that was asked for, else the newest of this hour.
 
     Args:
@@ -169,9 +163,9 @@ def observation_for(name: str, device: Device, asked: ActivityRun | None) -> Act
     """
     if asked is not None and asked.arguments[NAME] == name:
         return asked
-    return newest_done(activity_of(name, device.id), WITHIN)
+    return newest_done(activity_of(name, device.id), timedelta(hours=1))
 
 
-def seen_in(run: ActivityRun) -> MistakeObservation:
+def _seen_in(run: ActivityRun) -> MistakeObservation:
     """Return what an activity observed; it has to have observed something."""
     return decode(MistakeObservation, run.payloads[-1])

@@ -16,9 +16,9 @@ from platform import node
 
 import gpuexplore
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.cli.output import check_writable, print_json
 from gpuexplore.cli.streams import say
-from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
@@ -44,14 +44,14 @@ from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.conditions.environment import git_commit, utc_now
 
 RESERVE_S = 8.0  # to end what runs, and to write the report
-NOT_QUICK = "not part of the quick test"
 
 NO_GPU = (
     "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
     "`--gpus all`; docs/gpu.md says which driver."
 )
 STAND_IN = ""  # what stands in for the device; tests have one
-CLEAR_LINE, MAX_SHOWN = "\r\033[K", 100
+CLEAR_LINE = "\r\033[K"
+MAX_SHOWN = 100
 NUMBA_SIMULATOR = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
 
 
@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> int:
     started_utc, began_s = utc_now(), time.monotonic()
     bench = Bench(device, is_quick=arguments.quick, folder=_folder(arguments.out, started_utc), by=arguments.by)
     bench.progress = _show
-    say_who_is_waited_for(device)
+    report_lock_holder(device)
     try:
         outcomes = carry_out(CHECKS, bench, report=_tell)
     finally:
@@ -123,7 +123,7 @@ def _folder(given: Path | None, started_utc: str) -> Path:
     """Return the folder of the report, which is made where it is not there.
 
     Raises:
-        InvalidInput: it holds a report already, or cannot be made.
+        InvalidInput: a report is in it already, or it cannot be made.
     """
     folder = given or Path(f"selftest-{started_utc[:19].replace(':', '').replace('-', '')}")
     try:
@@ -185,14 +185,14 @@ def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iter
         else:
             bench.allow(min(left_s, check.share * limit_s))
             finding, stopped = _found(check, bench)
-        finding, lasted_s = without_names_in(finding), time.monotonic() - check_began_s
+        finding, lasted_s = _without_names_in(finding), time.monotonic() - check_began_s
         yield CheckOutcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
 
 
 def _not_for(check: SelfCheck, bench: Bench) -> str:
     if bench.device.kind not in check.kinds:
         return f"it is about {' and '.join(check.kinds)} devices, and {bench.device.id} is none"
-    return NOT_QUICK if bench.is_quick and not check.in_quick else ""
+    return "not part of the quick test" if bench.is_quick and not check.in_quick else ""
 
 
 def _no_time(check: SelfCheck, left_s: float) -> str:
@@ -214,10 +214,10 @@ def _found(check: SelfCheck, bench: Bench) -> tuple[CheckFinding, str]:
     return finding, ""
 
 
-# Leaves out of what a report says whose machine it was: errors of libraries hold paths, and paths hold names.
+# Leaves out of what a report says whose machine it was: errors of libraries contain paths, and paths contain names.
 
 
-def without_names_in(finding: CheckFinding) -> CheckFinding:
+def _without_names_in(finding: CheckFinding) -> CheckFinding:
     """Return what a check found as it can be sent: see `without_names`."""
     return replace(finding, said=tuple(map(without_names, finding.said)), figures=tuple(map(_figure, finding.figures)))
 
@@ -227,8 +227,8 @@ def without_names(text: str) -> str:
 
     Elsewhere a user's name stays: it may be a word of the text.
     """
-    for pattern, told in _patterns():
-        text = pattern.sub(told, text)
+    for pattern, instead in _patterns():
+        text = pattern.sub(instead, text)
     return text
 
 

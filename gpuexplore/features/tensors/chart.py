@@ -14,7 +14,7 @@ import pandas as pd
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.features.tensors.analysis import Storage, TensorView
 
-ROW_OF_CELLS = 16  # cells beside each other: two digits of each fit a phone
+ROW_OF_CELLS = 16  # cells of a row: two digits of each fit a phone
 MOST_CELLS = 256
 CELL_HEIGHT = 40
 GAP = 1.1  # rows between the tensor and its storage, with a heading
@@ -103,8 +103,8 @@ def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[Row], f
     return found, top + max(1, -(-storage.size // ROW_OF_CELLS))
 
 
-def _box(place: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> Row:
-    column, y = place
+def _box(corner: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> Row:
+    column, y = corner
     value = storage.values[cell] if storage.values is not None else None
     return {
         "x": column + 0.04,

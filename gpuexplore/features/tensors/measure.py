@@ -1,4 +1,4 @@
-"""The cost of reading a tensor against its strides: the same elements, contiguous and strided, in turns.
+"""The cost of reading a tensor against its strides: the same elements, contiguous and strided, interleaved.
 
 Two ways to read: a loop of ours in row order, whose order is known, and torch's copy into a contiguous tensor, which is
 what `contiguous` does, and may go through the tensor in another order. Every candidate is checked before it is timed.
@@ -19,7 +19,7 @@ from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Accuracy, Case, Device, Measurement, Options, Shape
 from gpuexplore.core.serialization import encode
-from gpuexplore.core.statistics import ratio_of_turns
+from gpuexplore.core.statistics import paired_ratio
 from gpuexplore.core.units import read_whole
 from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
@@ -33,7 +33,7 @@ from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
 
-# The ways to read a strided tensor that are timed beside each other, each with what it has to give.
+# The ways to read a strided tensor that are timed together, each with what it has to give.
 #
 # The loop is our own kernel in row order, whose order is known; the copy is torch's, as in `contiguous`, which may go
 # through the tensor in another order and so hide a part of what the strides cost.
@@ -117,9 +117,6 @@ def _copy(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -
     return lambda: out.copy_(source), lambda: out.cpu().numpy().view(np.uint32), elements_of(storage, layout)
 
 
-ARGUMENTS = "rows and columns, or shape and strides"
-
-
 def perform(
     arguments: Mapping[str, str],
     device: Device,
@@ -145,7 +142,7 @@ def perform(
         IncorrectOutput: a candidate read something else.
     """
     layout = layout_of(arguments)
-    progress.report(measure_strided_read(layout, device, clock=clock, isolation=isolation, progress=progress))
+    progress.report(_measure_strided_read(layout, device, clock=clock, isolation=isolation, progress=progress))
 
 
 def layout_of(arguments: Mapping[str, str]) -> TensorView:
@@ -160,7 +157,7 @@ def layout_of(arguments: Mapping[str, str]) -> TensorView:
     elif set(arguments) == {"shape", "strides"}:
         layout = TensorView(_lengths("shape", arguments["shape"], least=1), _lengths("strides", arguments["strides"]))
     else:
-        raise InvalidInput.of("arguments", ", ".join(arguments), ARGUMENTS)
+        raise InvalidInput.of("arguments", ", ".join(arguments), "rows and columns, or shape and strides")
     if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
         raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {AXES}")
     cells = _cell_count(layout)
@@ -169,10 +166,10 @@ def layout_of(arguments: Mapping[str, str]) -> TensorView:
     return layout
 
 
-def measure_strided_read(
+def _measure_strided_read(
     layout: TensorView, device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> dict[str, Any]:
-    """Return what reading `layout` takes on `device`, beside the same elements contiguous.
+    """Return what reading `layout` takes on `device`, and the same elements contiguous.
 
     Raises:
         TooLarge, Cancelled, IncorrectOutput, Unsupported: as `perform`.
@@ -198,7 +195,7 @@ def measure_strided_read(
         "threads": 1,
         "cache": "warm" if samplings[0].candidate.flush is None else "cold",
         "readings": {
-            name: _told(measurement, layout) | {"flags": encode(condition_flags(measurement, environment, loss))}
+            name: _reported(measurement, layout) | {"flags": encode(condition_flags(measurement, environment, loss))}
             for name, measurement in measured.items()
         },
         "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},
@@ -206,7 +203,7 @@ def measure_strided_read(
     }
 
 
-def _told(measurement: Measurement, layout: TensorView) -> dict[str, Any]:
+def _reported(measurement: Measurement, layout: TensorView) -> dict[str, Any]:
     return {
         "median_s": measurement.median_s,
         "ci95_s": encode(measurement.ci95_s),
@@ -222,7 +219,7 @@ def _told(measurement: Measurement, layout: TensorView) -> dict[str, Any]:
 def _ratio(strided: Measurement, contiguous: Measurement) -> dict[str, Any]:
     """Return how many times as long the strided one takes, with the 95 % interval of the ratios round by round."""
     per_round = strided.per_round, contiguous.per_round
-    ratio, ends, by_round = ratio_of_turns(strided.samples_s, contiguous.samples_s, per_round)
+    ratio, ends, by_round = paired_ratio(strided.samples_s, contiguous.samples_s, per_round)
     count = min(len(strided.samples_s), len(contiguous.samples_s))
     return {"median": ratio, "ci95": encode(ends), "n": count, "by_round": by_round}
 

@@ -47,12 +47,11 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
     }
 )
 DEFAULT = next(iter(EXAMPLES.values()))
-KNOWN_FOR = timedelta(hours=1)  # after that somebody measures it again
+KNOWN_FOR = timedelta(hours=1)  # after that it is measured again
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
 }
-DEVICE_NAMES = {"cpu": "CPU", "cuda": "CUDA GPU"}
 DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
 LAST_STEP = "last step"
 KINDS = {"start": "start", "same": "the same tensor", "view": "view", "copy": "copy", "result": "new result"}
@@ -137,7 +136,7 @@ def _show_facts(view: TensorView, storage: Storage) -> None:
     with dtype_column:
         dtype = select("Dtype", "dtype", DTYPES)
     with device_column:
-        kind = select("Device", "device", list(MODULES), shown=DEVICE_NAMES.__getitem__)
+        kind = select("Device", "device", list(MODULES), shown={"cpu": "CPU", "cuda": "CUDA GPU"}.__getitem__)
     size = format_bytes(storage.size * STORED[dtype].itemsize_bytes)
     stored_as = f"`{type_name('Storage', dtype, kind)}`, since torch 2 `{UNTYPED_CLASS}`"
     st.markdown(f"Storage: {stored_as}, {size}. Tensor: `{type_name('Tensor', dtype, kind)}`.")

@@ -13,9 +13,10 @@ from gpuexplore.features.trace.analysis import TraceRow, TraceTable
 
 MOST_BARS = 12  # the others are one bar
 OTHERS, OF_NO_KIND = "all others", "other"
-BAR_HEIGHT, AROUND = 26, 120  # pixels: of a bar with its gap, and of axis and legend
+BAR_HEIGHT = 26  # pixels, with its gap
+AROUND = 120  # pixels of axis and legend
 NAME_WIDTH = 260  # pixels of an operation's name
-ROOM = 1.15  # right of the longest bar, for its label
+MARGIN = 1.15  # right of the longest bar, for its label
 
 
 class Bar(NamedTuple):
@@ -32,7 +33,7 @@ def time_by_operation(table: TraceTable) -> alt.LayerChart:
     bars = bars_of(table)
     rows = [(*bar, format_percent(bar.share), format_seconds(bar.time_s)) for bar in bars]
     frame = pd.DataFrame(rows, columns=[*Bar._fields, "label", "shown"])
-    scale = alt.Scale(domain=[0, ROOM * max((bar.share for bar in bars), default=1.0)], nice=False)
+    scale = alt.Scale(domain=[0, MARGIN * max((bar.share for bar in bars), default=1.0)], nice=False)
     base = alt.Chart(frame).encode(
         x=alt.X("share:Q", title=_title(table), scale=scale, axis=alt.Axis(format=".0%", tickCount=6)),
         y=alt.Y(
@@ -55,12 +56,12 @@ def time_by_operation(table: TraceTable) -> alt.LayerChart:
     )
     labels = base.mark_text(align="left", dx=5, fontSize=13, color=NEUTRAL).encode(text=alt.Text("label:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[drawn, labels]).properties(
-        width="container", height=BAR_HEIGHT * len(bars) + AROUND, description=describe_trace(table)
+        width="container", height=BAR_HEIGHT * len(bars) + AROUND, description=_describe_trace(table)
     )
     return chart
 
 
-def describe_trace(table: TraceTable) -> str:
+def _describe_trace(table: TraceTable) -> str:
     """Return the alternative text: the share of each operation that has a bar."""
     figures = ", ".join(f"{bar.operation} {format_percent(bar.share)}" for bar in bars_of(table))
     return f"{_title(table)} by operation, of {format_seconds(table.total_s)}: {figures or 'nothing took any'}."

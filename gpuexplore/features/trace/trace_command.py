@@ -22,7 +22,6 @@ from gpuexplore.features.trace.analysis.file import MOST_BYTES
 from gpuexplore.features.trace.analysis.headline import dtype_words, predict_command, shape_words
 from gpuexplore.shapes import whole_number
 
-TOP = 20
 LONGEST_SHAPE, LONGEST_NAME = 44, 50  # characters of a cell
 HEADING = ("operation", "shapes", "dtype", "calls", "time", "share", "FLOPs a call", "rate", "of the roof", "bound")
 
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("file", type=Path, metavar="FILE", help="what prof.export_chrome_trace wrote: .json or .json.gz")
     add("--gpu", default="", metavar="NAME", help="the GPU it was taken on, a name of `specs` (default: as it says)")
     add("--device", default="", metavar="cpu", help="cpu: it was taken on this machine's CPU, whose roof is used")
-    add("--top", default=str(TOP), metavar="N", help="rows to print, those that took longest (default: %(default)s)")
+    add("--top", default="20", metavar="N", help="rows to print, those that took longest (default: %(default)s)")
     add("--json", action="store_true", help="print JSON, with every row")
 
 

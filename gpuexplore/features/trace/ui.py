@@ -26,7 +26,7 @@ from gpuexplore.ui.shared.tables import Row as Cells
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import select, show_problem
 
-MOST_BYTES = 40_000_000  # unpacked: whoever reads more stalls all other visitors; the command takes more
+MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
 KEY = "trace.file"
 AS_IT_SAYS = ""
 GPUS = {accelerator.key: accelerator.name for accelerator in ACCELERATORS}
@@ -82,8 +82,8 @@ def _cells(table: TraceTable, row: TraceRow) -> Cells:
         "Time": row.time_s,
         "Share": row.share,
         "Of the roof": row.roof_share,
-        "Measure": measure_link(row),
-        "Predict": predict_link(table, row),
+        "Measure": _measure_link(row),
+        "Predict": _predict_link(table, row),
         "Bound": row.least.bound if row.least else None,
         "FLOPs of a call": row.flop_count,
         "FLOP/s": row.flop_per_s,
@@ -92,12 +92,12 @@ def _cells(table: TraceTable, row: TraceRow) -> Cells:
     }
 
 
-def measure_link(row: TraceRow) -> str | None:
+def _measure_link(row: TraceRow) -> str | None:
     """Return the link to the page that measures the same, relative to this one; None where nothing of ours does."""
     return f"./?{urlencode(row.counterpart.query)}" if row.counterpart else None
 
 
-def predict_link(table: TraceTable, row: TraceRow) -> str | None:
+def _predict_link(table: TraceTable, row: TraceRow) -> str | None:
     """Return the link to the page that predicts the same on the trace's GPU, or on the page's own choice of GPUs."""
     ours = row.counterpart
     if ours is None:

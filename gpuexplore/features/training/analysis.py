@@ -13,12 +13,12 @@ from gpuexplore.features.training.measure.contract import Timing, TrainingReport
 
 
 def time_doubts(report: TrainingReport) -> tuple[Doubt, ...]:
-    """Return what the times of a training are uncertain by, besides their samples."""
+    """Return what the times of a training are uncertain by, apart from their samples."""
     return doubts_of(_flags(report))
 
 
 def ratio_doubts(report: TrainingReport) -> tuple[Doubt, ...]:
-    """Return the same of ratios of steps that were taken in turns: what hit both hardly shows in them."""
+    """Return the same of ratios of interleaved steps: what hit both hardly shows in them."""
     return doubts_of_both(_flags(report), _flags(report))
 
 

@@ -46,9 +46,9 @@ def losses(report: TrainingReport) -> alt.LayerChart:
 
 def describe_losses(report: TrainingReport) -> str:
     """Return the alternative text: first and last loss of each mode."""
-    told = "; ".join(f"{mode.name} {_first_and_last(mode)}" for mode in report.modes) or "no steps yet"
+    texts = "; ".join(f"{mode.name} {_first_and_last(mode)}" for mode in report.modes) or "no steps yet"
     return (
-        f"Losses of {report.model} over {report.steps_done} of {report.steps} steps: {told}; "
+        f"Losses of {report.model} over {report.steps_done} of {report.steps} steps: {texts}; "
         f"guessing has {report.chance_loss:.3f}."
     )
 
@@ -93,11 +93,11 @@ def phases(report: TrainingReport) -> alt.Chart:
 
 def describe_phases(report: TrainingReport) -> str:
     """Return the alternative text: every phase of every mode."""
-    told = "; ".join(
+    texts = "; ".join(
         f"{mode.name}: {', '.join(f'{phase.name} {format_seconds(phase.time_s.median)}' for phase in mode.phases)}"
         for mode in report.modes
     )
-    return f"Phases of a training step of {report.model} by mode: {told}."
+    return f"Phases of a training step of {report.model} by mode: {texts}."
 
 
 def scales(report: TrainingReport) -> alt.Chart:
@@ -130,14 +130,14 @@ def scales(report: TrainingReport) -> alt.Chart:
 def describe_scales(report: TrainingReport) -> str:
     """Return the alternative text: every change of the loss scale."""
     scaled = [mode for mode in report.modes if mode.scales]
-    told = "; ".join(
+    texts = "; ".join(
         f"{mode.name}: {', '.join(f'{scale:,.0f} from step {step}' for step, scale in mode.scales)}" for mode in scaled
     )
-    return f"Loss scale of GradScaler over the steps. {told}."
+    return f"Loss scale of GradScaler over the steps. {texts}."
 
 
 def _steps(report: TrainingReport) -> alt.Scale:
-    """Return the axis of the steps that were done: how many are to come is told elsewhere."""
+    """Return the axis of the steps that were done: how many are to come is shown elsewhere."""
     return alt.Scale(domain=[0, max(1, report.steps_done - 1)], nice=False)
 
 

@@ -1,4 +1,4 @@
-"""Training: small models learn here, in several precisions in turns, alone or in several processes."""
+"""Training: small models learn here, in several interleaved precisions, alone or in several processes."""
 
 import streamlit as st
 

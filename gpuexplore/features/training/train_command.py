@@ -1,4 +1,4 @@
-"""`gpuexplore train`: small models learn, in several modes in turns, alone or in several processes."""
+"""`gpuexplore train`: small models learn, in several interleaved modes, alone or in several processes."""
 
 import argparse
 import sys

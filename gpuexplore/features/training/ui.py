@@ -30,7 +30,6 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import device, segments, select, several, show_problem, text
 
 OWN = "own widths"
-DEFAULT_WIDTHS = "784-256-10"
 
 UNITS = {
     "Step": "s",
@@ -49,16 +48,16 @@ WHY_NOT = (
 )
 
 TRAIN_ICON = ":material/model_training:"
-KNOWN_FOR = timedelta(days=30)  # after that somebody trains it again
+KNOWN_FOR = timedelta(days=30)  # after that it is trained again
 
 
 def show_training() -> None:
     """Show the choices, and the training that was started with them, or the newest one like it."""
     devices = known_devices()
     given = choose(devices)
-    place = device(devices)
+    chosen = device(devices)
     try:
-        asked = activity_of(given, place, gpu_count_of(devices))
+        asked = activity_of(given, chosen, _gpu_count_of(devices))
     except GpuExploreError as error:
         show_problem(error)
         st.button("Train", type="primary", icon=TRAIN_ICON, disabled=True)
@@ -193,12 +192,12 @@ def _show_conditions(report: TrainingReport) -> None:
     peaks = dict.fromkeys(f"{mode.name.partition(' ')[0]}: {mode.peak or 'no known peak'}" for mode in report.modes)
     libraries = report.environment.libraries if report.environment else {}
     threads = "one thread for each process" if report.processes else f"{report.threads} threads"
-    told = ", ".join(f"{name} {version}" for name, version in libraries.items())
+    versions = ", ".join(f"{name} {version}" for name, version in libraries.items())
     st.caption(
         plain(
             f"{report.model}: {report.parameters:,} parameters, {report.flop_count:,} FLOPs a step at batch "
             f"{report.batch:,}, {report.optimizer} with learning rate {report.learning_rate:g}, seed {report.seed}, "
-            f"{threads}, {told}. Medians leave out the first step and those that warm up. "
+            f"{threads}, {versions}. Medians leave out the first step and those that warm up. "
             f"MFU relative to {'; '.join(peaks)}."
         )
     )
@@ -213,7 +212,7 @@ def choose(devices: Sequence[Device]) -> dict[str, str]:
     with first:
         model = select("Model", "model", [*PRESETS, OWN], shown=_model_label)
         if model == OWN:
-            model = text("Widths", "widths", DEFAULT_WIDTHS, help="Of an MLP; hidden layers alike.")
+            model = text("Widths", "widths", "784-256-10", help="Of an MLP; hidden layers alike.")
     usual = PRESETS[model].batch if model in PRESETS else 128
     with second:
         batch = text("Batch", "batch", "", help="Samples of a step.", placeholder=str(usual))
@@ -250,13 +249,13 @@ def _more(devices: Sequence[Device]) -> dict[str, str]:
         with columns[1]:
             rate = text("Learning rate", "rate", "", help="Of the optimizer.", placeholder=f"{OPTIMIZERS[optimizer]:g}")
         with columns[2]:
-            most = max(most_processes(device, gpu_count_of(devices)) for device in devices)
+            most = max(most_processes(device, _gpu_count_of(devices)) for device in devices)
             count = text("Processes", "processes", DEFAULTS["processes"], help=f"1 to {most}, by torch's launcher.")
         with columns[3]:
             seed = text("Seed", "seed", DEFAULTS["seed"], help="Of the weights and the batches.")
     return {"optimizer": optimizer, "learning_rate": rate, "processes": count, "seed": seed}
 
 
-def gpu_count_of(devices: Sequence[Device]) -> int:
+def _gpu_count_of(devices: Sequence[Device]) -> int:
     """Return how many GPUs this server has."""
     return sum(device.kind == "cuda" for device in devices)

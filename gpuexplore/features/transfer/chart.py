@@ -21,7 +21,6 @@ BYTES_LABEL = (
 )
 PARTS = ("first call", "host to device", "kernel", "device to host")
 CPU, GPU, KERNEL = "CPU", "GPU with transfers", "GPU, data there"
-SERIES = (CPU, GPU, KERNEL)
 
 
 def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
@@ -49,16 +48,16 @@ def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
         drawn.mark_point(filled=True, size=55, opacity=1),
         *(layer for label, value in peaks.items() for layer in labelled_rule(value, label)),
     ]
-    return _sized(layers, HEIGHT, describe_rates(readings, peaks, title))
+    return _sized(layers, HEIGHT, _describe_rates(readings, peaks, title))
 
 
-def describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
+def _describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
     """Return the alternative text: the rates at the largest size, and the peaks."""
     known = [reading for reading in readings if reading.bytes_per_s]
     largest = max((reading.byte_count for reading in known), default=0)
-    told = [f"{each.name} {format_bytes_per_s(each.bytes_per_s)}" for each in known if each.byte_count == largest]
+    rates = [f"{each.name} {format_bytes_per_s(each.bytes_per_s)}" for each in known if each.byte_count == largest]
     lines = "".join(f"; {label}" for label in peaks)
-    return f"{title} against size; at {format_bytes(largest)}: {', '.join(told)}{lines}."
+    return f"{title} against size; at {format_bytes(largest)}: {', '.join(rates)}{lines}."
 
 
 Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and what it is, and its time
@@ -66,9 +65,9 @@ Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and w
 
 def first_use(parts: Parts) -> alt.LayerChart:
     """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
-    rows = [(where, part, span.time_s, _told(span)) for (where, part), span in parts.items() if span]
+    rows = [(where, part, span.time_s, _span_text(span)) for (where, part), span in parts.items() if span]
     frame = pd.DataFrame(rows, columns=["where", "part", "seconds", "shown"])
-    frame["order"] = frame["part"].map({name: place for place, name in enumerate(PARTS)})
+    frame["order"] = frame["part"].map({name: index for index, name in enumerate(PARTS)})
     axis = alt.Axis(labelExpr=si_label("s"), tickCount=5, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
     y = alt.Y("where:N", title=None, sort=["CPU", "GPU"], axis=alt.Axis(labelFontSize=13))
     bars = (
@@ -82,13 +81,13 @@ def first_use(parts: Parts) -> alt.LayerChart:
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("where", "part", "shown")],
         )
     )
-    return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, describe_first_use(parts))
+    return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, _describe_first_use(parts))
 
 
 def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
-    """Return words at the end of each bar that lacks a part, so that nobody takes it for the whole."""
+    """Return words at the end of each bar that lacks a part, so that it is not taken for the whole."""
     rows = []
-    unknown = [place for place, span in parts.items() if span is None]
+    unknown = [index for index, span in parts.items() if span is None]
     for where in dict.fromkeys(where for where, _ in unknown):
         missing = ", ".join(part for device, part in unknown if device == where)
         rows.append({"where": where, "label": f"{where}: {missing} unknown, not drawn"})
@@ -96,10 +95,10 @@ def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
     return list(with_halo(text.encode(x=x_value(0), y=y, text=alt.Text("label:N")))) if rows else []
 
 
-def describe_first_use(parts: Parts) -> str:
+def _describe_first_use(parts: Parts) -> str:
     """Return the alternative text: every part with its time, or that it is unknown."""
-    told = [f"{where} {part} {_told(span) if span else 'unknown'}" for (where, part), span in parts.items()]
-    return f"Time of the first use, stacked: {', '.join(told)}."
+    spans = [f"{where} {part} {_span_text(span) if span else 'unknown'}" for (where, part), span in parts.items()]
+    return f"Time of the first use, stacked: {', '.join(spans)}."
 
 
 def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_title: str) -> alt.LayerChart:
@@ -114,7 +113,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         axis=alt.Axis(values=[point.size for point in points], format=",d", grid=False, labelOverlap="greedy"),
     )
     base = alt.Chart(frame).encode(
-        x=x, color=alt.Color("series:N", scale=alt.Scale(domain=list(SERIES)), legend=_legend())
+        x=x, color=alt.Color("series:N", scale=alt.Scale(domain=[CPU, GPU, KERNEL]), legend=_legend())
     )
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("series", "size", "shown")]
     fill = alt.FillValue("transparent")
@@ -129,13 +128,13 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         .mark_point(size=40)
         .encode(y=y, fill=fill, tooltip=tooltip),
     ]
-    return _sized(layers, HEIGHT + 20, describe_break_even(points, found))
+    return _sized(layers, HEIGHT + 20, _describe_break_even(points, found))
 
 
-def describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
+def _describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
     """Return the alternative text: the times at the largest size and the break-even."""
     last = points[-1]
-    at = f"at size {last.size:,}: CPU {_told(last.cpu)}, GPU with transfers {_told(last.gpu)}"
+    at = f"at size {last.size:,}: CPU {_span_text(last.cpu)}, GPU with transfers {_span_text(last.gpu)}"
     wins = f"the GPU wins {break_even_words(found)}" if found else "from which size the GPU wins is unknown"
     return f"Time of one use against size; {at}; {wins}."
 
@@ -164,7 +163,7 @@ def _times(points: Sequence[SizePoint]) -> Iterator[tuple[object, ...]]:
     for point in points:
         for series, span in ((CPU, point.cpu), (GPU, point.gpu), (KERNEL, point.kernel)):
             if span is not None:
-                yield series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _told(span)
+                yield series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _span_text(span)
 
 
 def _rate_row(reading: TransferReading) -> tuple[object, ...]:
@@ -174,7 +173,7 @@ def _rate_row(reading: TransferReading) -> tuple[object, ...]:
     return reading.name, reading.byte_count, *rates, shown, format_bytes(reading.byte_count)
 
 
-def _told(span: TimeSpan | None) -> str:
+def _span_text(span: TimeSpan | None) -> str:
     if span is None:
         return "unknown"
     between = f" ({format_seconds(span.low_s)} to {format_seconds(span.high_s)})" if span.low_s < span.high_s else ""

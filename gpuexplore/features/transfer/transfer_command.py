@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Measure unless told not to, and print what was observed and from where on the GPU wins."""
+    """Measure unless `--predict` is given, and print what was observed and from where on the GPU wins."""
     here = discover()
     operation_named(arguments.operation)
     device = device_named(arguments.device, here)
@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
         path = measured_path(observed[0].link, readings_of(observed, "moves"), arguments.memory)
     points = compare(arguments.operation, (on_cpu, on_gpu), path, calibrate())
     if arguments.json:
-        print_json(_told(observed, points, gpu, path) | {"readings": list(readings(said))})
+        print_json(_report(observed, points, gpu, path) | {"readings": list(readings(said))})
     else:
         say_readings(said)
         _print(observed, points, gpu, path)
@@ -81,7 +81,9 @@ def _observed(operation: str, device: Device) -> tuple[TransferReadings, ...]:
     return tuple(decode(TransferReadings, dict(payload)) for payload in perform(activity_of(operation, device.id)))
 
 
-def _told(observed: Sequence[TransferReadings], points: Sequence[SizePoint], gpu: Device, path: Path) -> dict[str, Any]:
+def _report(
+    observed: Sequence[TransferReadings], points: Sequence[SizePoint], gpu: Device, path: Path
+) -> dict[str, Any]:
     """Return what `gpuexplore transfer --json` prints."""
     parts = {part: [encode(reading) for reading in readings_of(observed, part)] for part in PARTS}
     sizes = [
@@ -122,7 +124,7 @@ def _print(observed: Sequence[TransferReadings], points: Sequence[SizePoint], gp
 
 def _columns(point: SizePoint) -> tuple[str, ...]:
     cpu, gpu = (span and f"{format_seconds(span.time_s)} {span.origin}" for span in (point.cpu, point.gpu))
-    faster = FASTER[which_is_faster(point, "the GPU").told]
+    faster = FASTER[which_is_faster(point, "the GPU").relation]
     return f"{point.size:,}", cpu or "—", gpu or "—", faster, _words(uses_that_pay(point))
 
 

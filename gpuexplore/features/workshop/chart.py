@@ -1,4 +1,4 @@
-"""What a room guessed and measured, drawn for a projector: few marks, one thing a chart."""
+"""Charts of a room's guesses and measurements for a projector: few marks, one thing a chart."""
 
 import re
 from collections import defaultdict
@@ -15,7 +15,6 @@ from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.statistics import median
 
-FEW_BINS = 4
 FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade, where guesses are close together
 MOST_COLORS = 7  # of the theme, for people or devices; the last one is all others
 OTHERS = "others"
@@ -59,8 +58,8 @@ def guesses(given: Sequence[float], words: Callable[[float], str], truth: float 
     labels = [f"{_round(words(low))} – {_round(words(high))}" for low, high in pairwise(edges)]
     counts = dict.fromkeys(labels, 0)
     for number in given:
-        counts[labels[_place(number, edges)]] += 1
-    right = set() if truth is None else {labels[_place(truth, edges)]}
+        counts[labels[_bin_of(number, edges)]] += 1
+    right = set() if truth is None else {labels[_bin_of(truth, edges)]}
     return choices(counts, right, f"measured: {words(truth)}" if truth is not None else "")
 
 
@@ -70,15 +69,15 @@ def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.L
     Args:
         counts: by answer.
         right: the answers that are right; empty as long as the leader keeps them back.
-        said: beside the bars of those that are.
+        said: next to the bars of those that are.
     """
-    beside = f"   {said or 'right'}"
+    suffix = f"   {said or 'right'}"
     rows = [
         {
             "answer": answer,
             "count": count,
             "right": answer in right,
-            "label": f"{count}{beside if answer in right else ''}",
+            "label": f"{count}{suffix if answer in right else ''}",
         }
         for answer, count in counts.items()
     ]
@@ -99,7 +98,7 @@ def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.L
 def results(
     points: Sequence[RoomPoint], roofs: Mapping[str, float], *, unit: str, title: str, by_size: bool
 ) -> alt.LayerChart:
-    """Return everybody's results in one chart: a point each, the room's medians as a line, the limit above.
+    """Return all results in one chart: a point each, the room's medians as a line, the limit above.
 
     Args:
         points: at least one.
@@ -147,8 +146,8 @@ def results(
     if wrong:
         layers += _crosses(wrong, top, x=x, y=y, tooltip=tooltip)
     said = f"{title} of {len(believed)} results of {len(set(named))}; the line joins the medians of the room"
-    told = f"; {len(wrong)} results {WRONG} are crosses at the upper edge" if wrong else ""
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said + told)
+    left_out = f"; {len(wrong)} results {WRONG} are crosses at the upper edge" if wrong else ""
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said + left_out)
 
 
 def _crosses(
@@ -160,9 +159,9 @@ def _crosses(
             "size": each.size,
             "value": min(each.rate, top),
             "about": each.about,
-            "label": "" if place else f"{WRONG}: left out",
+            "label": "" if index else f"{WRONG}: left out",
         }
-        for place, each in enumerate(sorted(wrong, key=lambda each: each.size))
+        for index, each in enumerate(sorted(wrong, key=lambda each: each.size))
     ]
     base = alt.Chart(pd.DataFrame(rows)).encode(x=x, y=y)
     marks = base.mark_point(filled=True, shape="cross", size=120, color=WRONG_COLOR).encode(tooltip=tooltip)
@@ -181,13 +180,13 @@ def _named(points: Sequence[RoomPoint]) -> list[str]:
 
 
 def _edges(numbers: Sequence[float]) -> list[float]:
-    """Return the edges of bins that hold all numbers: by a log scale, evenly where one is 0."""
+    """Return the edges of bins that cover all numbers: by a log scale, evenly where one is 0."""
     low, high = min(numbers), max(numbers)
     if low <= 0:
         step = high / 8 or 1.0
-        return [step * place for place in range(9)]
+        return [step * index for index in range(9)]
     edges = log_ticks([low, high])
-    if len(edges) > FEW_BINS:
+    if len(edges) > 4:
         return edges
     decade = floor(log10(low))
     fine = [float(f"{part}e{decade + more}") for more in range(3) for part in FINE]
@@ -198,9 +197,9 @@ def _edges(numbers: Sequence[float]) -> list[float]:
     ]
 
 
-def _place(number: float, edges: Sequence[float]) -> int:
-    """Return the place of the bin that holds a number; the last one holds its upper edge too."""
-    return max(place for place, low in enumerate(edges[:-1]) if number >= low or place == 0)
+def _bin_of(number: float, edges: Sequence[float]) -> int:
+    """Return the index of the bin that a number is in; the upper edge of the last one is in it too."""
+    return max(index for index, low in enumerate(edges[:-1]) if number >= low or index == 0)
 
 
 def _round(words: str) -> str:

@@ -51,7 +51,7 @@ class GoalKind:
         title: what it is called.
         sentence: what a class reads, with the settings in braces.
         settings: what has to be said to set one.
-        is_guessed: whether everybody guesses the time of a call first.
+        is_guessed: whether participants guess the time of a call first.
         parameters: of the page Benchmark, which measures something of the kind.
     """
 
@@ -233,7 +233,7 @@ def judge(goal: Goal, analysis: RunAnalysis) -> GoalScore | None:
 
 
 def is_better(goal: Goal, this: GoalScore, other: GoalScore | None) -> bool:
-    """Return whether somebody would rather show this than the other."""
+    """Return whether this is the better result to show."""
     if other is None or this.passed != other.passed:
         return other is None or this.passed
     return this.value < other.value if RULES[goal.kind.name][1] == "lower" else this.value > other.value

@@ -1,4 +1,4 @@
-"""`gpuexplore room`: rooms opened, asked, told something, shown, exported, closed and deleted from a terminal."""
+"""`gpuexplore room`: rooms opened, asked, messaged, shown, exported, closed and deleted from a terminal."""
 
 import argparse
 from collections.abc import Callable
@@ -26,7 +26,6 @@ from gpuexplore.rooms import (
 from gpuexplore.store import Store, open_store
 
 HEADING = ("code", "title", "state", "ends (UTC)", "people")
-DEFAULT_ADDRESS = "http://127.0.0.1:8501"
 Action = Callable[[Store, argparse.Namespace], int]
 
 
@@ -38,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     opened.add_argument("--title", default="", metavar="TEXT", help="what it is called")
     opened.add_argument("--hours", default="4", metavar="N", help="until it ends by itself (default: %(default)s)")
     opened.add_argument(
-        "--address", default=DEFAULT_ADDRESS, metavar="URL", help="where the app is served (default: %(default)s)"
+        "--address",
+        default="http://127.0.0.1:8501",
+        metavar="URL",
+        help="where the app is served (default: %(default)s)",
     )
     opened.add_argument("--json", action="store_true", help="print one JSON object")
     shown = actions.add_parser("show", help="who is in a room")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import log
 
 from gpuexplore.core.model import CacheState, Case, Contrast, Phase, Shape
-from gpuexplore.core.statistics import interval_of_few, median, ratios_of_turns
+from gpuexplore.core.statistics import interval_of_few, median, paired_ratios
 from gpuexplore.core.timed import Alignment, PhaseName
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.candidates.failure import describe_error
@@ -71,7 +71,7 @@ def _aligned(sampling: Sampling, group: Group, progress: ProgressHooks) -> Itera
         if abs(log(median(other.samples_s) / median(usual.samples_s))) < DIFFERS_ABOVE:
             break
     checked(candidate, group, group.timed_reference)
-    ends = interval_of_few(ratios_of_turns(other.samples_s, usual.samples_s, (other.per_round, usual.per_round)))
+    ends = interval_of_few(paired_ratios(other.samples_s, usual.samples_s, (other.per_round, usual.per_round)))
     if ends and (log(ends[0]) >= DIFFERS_ABOVE or log(ends[1]) <= -DIFFERS_ABOVE):
         yield Contrast(align, tuple(other.samples_s))
 

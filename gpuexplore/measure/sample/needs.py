@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import inf, log
 
-from gpuexplore.core.statistics import interval_of_few, median, ratios_of_turns
+from gpuexplore.core.statistics import interval_of_few, median, paired_ratios
 from gpuexplore.measure.conditions.contention import WAITED_ABOVE
 from gpuexplore.measure.sample.timing import Sampling
 
@@ -66,7 +66,7 @@ def _pair_half_width(this: Sampling, other: Sampling) -> float:
 
 def _interval_of_ratios(this: Sampling, other: Sampling) -> tuple[float, float] | None:
     per_round = other.samples_per_round, this.samples_per_round
-    return interval_of_few(ratios_of_turns(other.samples_s, this.samples_s, per_round))
+    return interval_of_few(paired_ratios(other.samples_s, this.samples_s, per_round))
 
 
 def _lacking(sampling: Sampling) -> int:

@@ -18,7 +18,7 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.of_users import own_names
 from gpuexplore.recorded import recording_of_run
-from gpuexplore.registry import Place, features
+from gpuexplore.registry import Position, features
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.settings import key
@@ -380,7 +380,7 @@ def show_askers(run: Run, devices: Sequence[Device]) -> None:
             start([run.experiment], devices, "run")
 
 
-def show_offers(place: Place, devices: Sequence[Device]) -> None:
+def show_offers(place: Position, devices: Sequence[Device]) -> None:
     """Show what features offer at one place of the page before something is measured, in their order."""
     for feature in features():
         if place in feature.offers:

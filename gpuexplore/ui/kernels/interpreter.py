@@ -44,7 +44,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.turns import at_desk
+from gpuexplore.ui.turns import run_queued
 from gpuexplore.ui.url_widgets import show_problem
 
 STEP = "step"  # the URL's parameter
@@ -154,7 +154,7 @@ def _found(request: KernelLaunch) -> BlockRun | str | None:
     except NotFound:
         if CLICKED not in st.session_state:
             return None
-    outcome: BlockRun | str = at_desk(
+    outcome: BlockRun | str = run_queued(
         (request, moment(LOOKS)), lambda: _outcome(request), "Running the kernel in the interpreter"
     )
     return outcome

@@ -30,7 +30,7 @@ from gpuexplore.ui.kernels.facts import compile_choice, show_on_its_way
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.later import Later
-from gpuexplore.ui.turns import at_desk
+from gpuexplore.ui.turns import run_queued
 from gpuexplore.ui.url_widgets import show_problem
 
 CODES: Shared[MachineCode] = Shared(50)
@@ -136,7 +136,7 @@ def show_file_code(gpu: TargetGpu) -> None:
         name, block, dynamic_shared_bytes = _choose(file, gpu)
         of = (digest, name, gpu.compute_capability)
         doing = f"Reading the machine code for compute capability {gpu.compute_capability}"
-        code: MachineCode = at_desk(
+        code: MachineCode = run_queued(
             ("file", *of, moment(LOOKS)),
             lambda: CODES.get(of, lambda: machine_code_of(file, name, gpu.compute_capability)),
             doing,

@@ -29,7 +29,7 @@ from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, offer
 from gpuexplore.ui.run.recorded import provenance_facts
 from gpuexplore.ui.run.table import show_results_table
 from gpuexplore.ui.shared import Shared
-from gpuexplore.ui.undocumented import place_of, record, send_again
+from gpuexplore.ui.undocumented import delta_path_of, record, send_again
 from gpuexplore.ui.url_widgets import segments, select, several
 
 ICONS: Mapping[Severity, str] = MappingProxyType(
@@ -79,7 +79,7 @@ def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
         draw: draws no widgets, for each visitor has an own state of those.
     """
     container = st.container()
-    place = place_of(container)
+    place = delta_path_of(container)
     if place is None:
         with container:
             draw()

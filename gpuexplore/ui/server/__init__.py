@@ -1,4 +1,4 @@
-"""What happens around the pages: who may reach them and as whom, the supervisor beside them, the last resort."""
+"""The server around the pages: who may reach them and as whom, the supervisor next to them, the last resort."""
 
 import logging
 import secrets

@@ -1,4 +1,4 @@
-"""What programs ask of the server: whether it is ready, and what it is at. Nobody's runs and names are in it."""
+"""The API for programs: readiness and state of the server. Names and runs of users are not in it."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -8,8 +8,6 @@ import gpuexplore
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.store import Store, Supervisor
 from gpuexplore.ui.session import store
-
-UNAVAILABLE = 503
 
 
 def ready(_: Request) -> JSONResponse:
@@ -30,7 +28,7 @@ def status(_: Request) -> JSONResponse:
 
 
 def _unavailable(error: GpuExploreError) -> JSONResponse:
-    return JSONResponse({"ready": False, "reason": str(error)}, UNAVAILABLE)
+    return JSONResponse({"ready": False, "reason": str(error)}, 503)
 
 
 def _status(store: Store) -> dict[str, object]:

@@ -27,16 +27,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOG = logging.getLogger(__name__)
 HEADERS_S = 10.0  # until the headers of a connection's first request have arrived
 SILENT_S = 120.0  # without a byte to or from the browser, after which a connection gives way to one that waits
-LOOK_S = 0.025  # while connections wait
-FRESH_LOOKS, IDLE_LOOKS = 20, 4  # after which those give way that have asked nothing yet, or nothing more
-BURST = 16  # connections that are taken before one of them is read: each look at all takes a while beside pages
+POLL_S = 0.025  # while connections wait
+FRESH_POLLS, IDLE_POLLS = 20, 4  # after which those give way that have asked nothing yet, or nothing more
+MAX_ACCEPTS = 16  # connections that are taken before one is read: each look at all takes a while where pages run
 PATIENCE_S = 10.0  # that a page waits for connections to give way
 CALM_S = 1.0
 OPEN_FILES = Path("/dev/fd")
-OF_PAGE = 8  # descriptors, four while it stays and the rest for what draws it first
+DESCRIPTORS_OF_PAGE = 8  # four while it stays and the rest for what draws it first
 SPARE, SHARE_OF_SPARE = 64, 8  # at most, and of few descriptors one in so many
 SHARE = 4  # pages leave one of so many descriptors to connections
-FILES, FEW_FILES = "/static/", 16  # so many are sent at a time however few descriptors are left
+MAX_STATIC_REQUESTS = 16  # so many are sent at a time however few descriptors are left
 
 
 class Descriptors:
@@ -48,7 +48,7 @@ class Descriptors:
     def free(self) -> int:
         """Return how many are free; while most are, as they were within a second."""
         now_s, most = time.monotonic(), most_descriptors()
-        if now_s - self._counted_s > (LOOK_S if self._free < most // 2 else CALM_S):
+        if now_s - self._counted_s > (POLL_S if self._free < most // 2 else CALM_S):
             self._free, self._counted_s = most - _open_files(most), now_s
         return self._free - self._promised
 
@@ -104,24 +104,24 @@ class Connections:
     def give_way(self) -> None:
         """Close connections that ask nothing for a few looks, and those that were silent for long."""
         now_s = asyncio.get_running_loop().time()
-        if now_s - self._looked_s < LOOK_S:
+        if now_s - self._looked_s < POLL_S:
             return
         self._looked_s = now_s
         for each in list(self._open):
             each.looks += 1
             if now_s - each.heard_s > SILENT_S:
                 each.transport.abort()
-            elif not each.answers and each.looks > (IDLE_LOOKS if each.has_asked else FRESH_LOOKS):
+            elif not each.answers and each.looks > (IDLE_POLLS if each.has_asked else FRESH_POLLS):
                 each.transport.close()
 
-    async def until(self, has_room: Callable[[], bool], patience_s: float = math.inf) -> bool:
-        """Return whether there is room, for which connections give way; the caller goes on before another one does."""
+    async def until(self, has_capacity: Callable[[], bool], patience_s: float = math.inf) -> bool:
+        """Return whether there is capacity; connections give way, and the caller goes on before another one does."""
         latest_s = time.monotonic() + patience_s
-        while not has_room():
+        while not has_capacity():
             if time.monotonic() > latest_s:
                 return False
             self.give_way()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
         return True
 
     def _take(self, factory: Callable[[], asyncio.Protocol], ssl: Any, connected: socket) -> None:
@@ -202,7 +202,7 @@ class Watched(asyncio.Protocol):
 
 
 class BoundedServer:
-    """A server that accepts a connection when there is room for it."""
+    """A server that accepts a connection when there is capacity for it."""
 
     def __init__(self, server: asyncio.Server, take: Callable[[socket], None], connections: Connections) -> None:
         self._server, self._take, self._connections = server, take, connections
@@ -235,11 +235,11 @@ class BoundedServer:
                     DESCRIPTORS.begin()
                     self._take(connected)
                 except OSError:  # no descriptor is left, or the browser has gone
-                    await asyncio.sleep(LOOK_S)
+                    await asyncio.sleep(POLL_S)
                 except Exception:  # else no connection would be accepted any more
                     LOG.exception("A connection could not be accepted")
-                    await asyncio.sleep(LOOK_S)
-                if taken % BURST == 0:
+                    await asyncio.sleep(POLL_S)
+                if taken % MAX_ACCEPTS == 0:
                     await asyncio.sleep(0)  # what is accepted is read first
                 await self._connections.until(lambda: DESCRIPTORS.free() > spare())
 
@@ -251,20 +251,20 @@ _CONNECTION: ContextVar[Watched | None] = ContextVar("connection", default=None)
 def bound_answers(app: ASGIApp) -> ASGIApp:
     """Send a file when it can be opened, end a connection while others wait, and bound the open pages.
 
-    A websocket is passed on when there is room for its page, else its browser tries again.
+    A websocket is passed on when there is capacity for its page, else its browser tries again.
     """
     files = 0
     opening_one = asyncio.Lock()  # so that other requests are answered between two pages that open
 
     async def open_page(scope: Scope, receive: Receive, send: Send) -> None:
-        """Open a page once there is room for it; connections give way to it, other pages do not."""
+        """Open a page once there is capacity for it; connections give way to it, other pages do not."""
         if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > most_descriptors() // SHARE, PATIENCE_S):
             await receive()
             await send({"type": "websocket.close"})
             return
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(opening_one)
-            opening.enter_context(DESCRIPTORS.promised(OF_PAGE))
+            opening.enter_context(DESCRIPTORS.promised(DESCRIPTORS_OF_PAGE))
             asked = count()
 
             async def receive_more() -> Message:
@@ -276,9 +276,9 @@ def bound_answers(app: ASGIApp) -> ASGIApp:
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal files
-        is_file = FILES in scope["path"]
+        is_file = "/static/" in scope["path"]
         if is_file:
-            await CONNECTIONS.until(lambda: files < max(FEW_FILES, DESCRIPTORS.free() // 2))
+            await CONNECTIONS.until(lambda: files < max(MAX_STATIC_REQUESTS, DESCRIPTORS.free() // 2))
             DESCRIPTORS.begin()
         files += is_file
         try:

@@ -1,4 +1,4 @@
-"""What starts and ends with the web server: the watch over the supervisor beside it, and what readies the process."""
+"""Start and end of the web server: the watch over its supervisor, and what readies the process."""
 
 import asyncio
 import gc
@@ -26,14 +26,15 @@ from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
 
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
-SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
-LOOK_S, LONGEST_WARMING = 0.5, 240  # looks
+SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends runs often and briefly
+POLL_S = 0.5
+MAX_WARMING_POLLS = 240
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline", "gpuexplore.ui.what_if.view")
-UNUSABLE = 2  # as commands end where a value cannot be used
-MOST_FILES, FILES_OF_A_CROWD = 65536, 2048  # open at once; a hundred browsers that load a page need this many
-GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
-MINUTE_S = 60.0
-MOST_WHOLE, MOST_LINES = 20, 200  # records of one kind in a minute: with its traceback, and as a line
+EXIT_UNUSABLE = 2  # as commands end where a value cannot be used
+MAX_OPEN_FILES = 65536
+MIN_OPEN_FILES = 2048  # a hundred browsers that load a page need this many
+GC_THRESHOLD = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
+MAX_TRACEBACKS, MAX_LOG_LINES = 20, 200  # records of one kind in a minute: with its traceback, and as a line
 NEVER = -1  # below the level of every handler
 
 
@@ -45,7 +46,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     except InvalidInput as error:
         sys.stderr.write(f"gpuexplore: {error}\n")
         sys.stderr.flush()
-        os._exit(UNUSABLE)  # of an exception, servers would show two tracebacks
+        os._exit(EXIT_UNUSABLE)  # of an exception, servers would show two tracebacks
     _raise_file_limit()
     make_record = logging.getLogRecordFactory()
     logging.setLogRecordFactory(bounded_records(make_record))
@@ -84,17 +85,17 @@ def bounded_records(
     def bounded(*arguments: Any, **options: Any) -> logging.LogRecord:
         nonlocal since_s, counts, before
         record = make(*arguments, **options)
-        if clock() - since_s > MINUTE_S:
-            before = {kind: count - MOST_LINES for kind, count in counts.items() if count > MOST_LINES}
+        if clock() - since_s > 60.0:
+            before = {kind: count - MAX_LOG_LINES for kind, count in counts.items() if count > MAX_LOG_LINES}
             counts = {}
             since_s = clock()
         kind = (record.pathname, record.lineno, str(record.msg).partition("\n")[0][:60])
         count = counts[kind] = counts.get(kind, 0) + 1
         if left_out := before.pop(kind, 0):
             record.msg = f"{record.msg} ({left_out} more of them were left out)"
-        if count > MOST_WHOLE:
+        if count > MAX_TRACEBACKS:
             record.exc_info = record.stack_info = None
-        if count > MOST_LINES:
+        if count > MAX_LOG_LINES:
             record.levelno = NEVER
         return record
 
@@ -104,34 +105,34 @@ def bounded_records(
 def _raise_file_limit() -> None:
     """Take as many open files as this process may; warn where a crowd needs more: a browser opens six connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most < FILES_OF_A_CROWD:
+    if most < MIN_OPEN_FILES:
         sys.stderr.write(
-            f"gpuexplore: this process may open {most} files, and a hundred browsers at once need {FILES_OF_A_CROWD}: "
+            f"gpuexplore: this process may open {most} files, and a hundred browsers at once need {MIN_OPEN_FILES}: "
             "raise the hard limit, by `ulimit -Hn` or LimitNOFILE= of its unit\n"
         )
 
 
 def _settle() -> None:
-    """Import what pages need before somebody asks for one, and leave all that out of every search for garbage.
+    """Import what pages need before the first request, and leave all that out of every search for garbage.
 
-    Half a million objects that stay take a tenth of a second to search, in which nobody is served.
+    Half a million objects that stay take a tenth of a second to search, in which no request is served.
     """
     for name in (*PAGES_NEED, *(feature.preload for feature in features() if feature.preload)):
         import_module(name)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GARBAGE_AFTER)
+    gc.set_threshold(GC_THRESHOLD)
 
 
 async def _step_back_when_warm() -> None:
     """Step back once workers have loaded their libraries: before, the first visitors wait, and nothing is measured."""
-    for _ in range(LONGEST_WARMING):
+    for _ in range(MAX_WARMING_POLLS):
         if not await asyncio.to_thread(_warms):
             break
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
     _step_back()
 
 

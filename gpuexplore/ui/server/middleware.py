@@ -23,9 +23,9 @@ from gpuexplore.ui.undocumented import is_client_message, keeps_upload, was_set
 
 HEADERS = {
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # a link names a run, and whoever has it sees the run
+    "referrer-policy": "same-origin",  # a link names a run, and shows it
 }
-# Streamlit takes a page's icon for the browser's tab from fonts.gstatic.com: nobody shall learn who looks at what.
+# Streamlit takes a page's icon for the browser's tab from fonts.gstatic.com: nothing shall leak to others.
 OWN_PICTURES = "img-src 'self' data: blob:; font-src 'self' data:"
 METRICS = "/_stcore/metrics"  # sessions and their memory
 FOREIGN_NAME = (
@@ -40,18 +40,15 @@ FOREIGN_PAGE = (
     "header Host, or start the app with --behind-proxy and the proxy's name.\n"
 )
 UPLOAD = re.compile(r"/_stcore/upload_file/([^/]{1,100})/([^/]{1,100})$")
-MOST_BYTES, MOST_BYTES_IN_ALL = 20_000_000, 150_000_000  # of one page, of all
+MAX_UPLOAD_BYTES_OF_PAGE, MAX_UPLOAD_BYTES = 20_000_000, 150_000_000  # of one page, of all
 TOO_MUCH = "Uploads of one page may hold 20 MB, of all pages 150 MB: remove one first, or try again later.\n"
-NO_LENGTH = "An upload needs a Content-Length header with its bytes.\n"
 INVALID_FRAME = 1007  # RFC 6455, 7.4.1
-UNREADABLE_FRAME = "Accepted are binary frames, each one message of Streamlit's browser client."
-YEAR_S = 365 * 24 * 3600
 
 
 def trust_proxies(app: ASGIApp) -> ASGIApp:
-    """Take a visitor's address and scheme from a proxy that the settings name; else drop the user one claims to be.
+    """Take a visitor's address and scheme from a proxy that the settings name; else drop the user that it names.
 
-    Addresses, schemes and users can be forged by everybody else.
+    Addresses, schemes and users can be forged by all others.
     """
     make: Any = ProxyHeadersMiddleware  # uvicorn and Starlette call the same types by different names
     forwarded = make(app, trusted_hosts=list(trusted_proxies()))
@@ -70,7 +67,7 @@ def trust_proxies(app: ASGIApp) -> ASGIApp:
 
 def add_headers(app: ASGIApp) -> ASGIApp:
     """Add the headers that every answer carries, and answer for Streamlit's metrics that there are none."""
-    headers = {**HEADERS, **frame_headers()}
+    headers = {**HEADERS, **_frame_headers()}
 
     async def adding(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
@@ -85,8 +82,8 @@ def add_headers(app: ASGIApp) -> ASGIApp:
     return adding
 
 
-def frame_headers() -> dict[str, str]:
-    """Return what browsers are told about pages that show this one in a frame: its own, for Streamlit's components.
+def _frame_headers() -> dict[str, str]:
+    """Return the headers about pages that show this one in a frame: its own, for Streamlit's components.
 
     The same header says that pictures and fonts come from this server only.
 
@@ -102,7 +99,7 @@ def refuse_foreign_names(app: ASGIApp) -> ASGIApp:
     """Answer only under the server's own names: a page elsewhere whose name points here must not use it.
 
     That is DNS rebinding: browser, name and origin then agree, so that no check of origins helps. Starlette's
-    TrustedHostMiddleware does not know the address that a connection reached, and its refusal helps nobody.
+    TrustedHostMiddleware does not know the address that a connection reached, and its refusal explains nothing.
     """
     names = allowed_hosts()
 
@@ -138,7 +135,7 @@ def refuse_foreign_pages(app: ASGIApp) -> ASGIApp:
     """Refuse websockets, and requests that change something, of pages of another server or another port.
 
     Streamlit takes every page of the same host for its own, whatever its port, and looks the machine's external address
-    up before it refuses another one: where packets to the outside are dropped, that stops everybody for seconds.
+    up before it refuses another one: where packets to the outside are dropped, that stops all requests for seconds.
     """
     is_own = own_origins()
 
@@ -185,20 +182,23 @@ def _without_usual_port(host: str) -> str:
 
 
 def bound_uploads(app: ASGIApp) -> ASGIApp:
-    """Refuse an upload beside which a page, or all of them, would hold too much.
+    """Refuse an upload with which a page, or all of them, would keep too much in memory.
 
     Streamlit keeps each in memory, bounds its size, and not how many a page sends.
     """
     kept: dict[tuple[str, str], int] = {}  # bytes by page and file, of those that arrive too
     arriving = set[tuple[str, str]]()
 
-    def has_room(name: tuple[str, str], more: int) -> bool:
+    def has_capacity(name: tuple[str, str], more: int) -> bool:
         for other in list(kept):
             if other not in arriving and not keeps_upload(*other):
                 del kept[other]
         others = [(page, length) for (page, file), length in kept.items() if (page, file) != name]
         of_page = sum(length for page, length in others if page == name[0])
-        return of_page + more <= MOST_BYTES and sum(length for _, length in others) + more <= MOST_BYTES_IN_ALL
+        return (
+            of_page + more <= MAX_UPLOAD_BYTES_OF_PAGE
+            and sum(length for _, length in others) + more <= MAX_UPLOAD_BYTES
+        )
 
     async def taking(scope: Scope, receive: Receive, send: Send) -> None:
         upload = UPLOAD.search(scope["path"]) if scope["type"] == "http" and scope["method"] == "PUT" else None
@@ -208,8 +208,10 @@ def bound_uploads(app: ASGIApp) -> ASGIApp:
         name = (upload[1], upload[2])
         length = Headers(scope=scope).get("content-length", "")
         if not length.isdecimal():
-            await PlainTextResponse(NO_LENGTH, HTTPStatus.LENGTH_REQUIRED)(scope, receive, send)
-        elif name in arriving or not has_room(name, int(length[:20])):
+            await PlainTextResponse(
+                "An upload needs a Content-Length header with its bytes.\n", HTTPStatus.LENGTH_REQUIRED
+            )(scope, receive, send)
+        elif name in arriving or not has_capacity(name, int(length[:20])):
             await PlainTextResponse(TOO_MUCH, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)(scope, receive, send)
         else:
             kept[name] = int(length[:20])
@@ -234,7 +236,13 @@ def check_frames(app: ASGIApp) -> ASGIApp:
             if message["type"] != "websocket.receive" or _is_readable(message.get("bytes")):
                 return message
             refused = True
-            await send({"type": "websocket.close", "code": INVALID_FRAME, "reason": UNREADABLE_FRAME})
+            await send(
+                {
+                    "type": "websocket.close",
+                    "code": INVALID_FRAME,
+                    "reason": "Accepted are binary frames, each one message of Streamlit's browser client.",
+                }
+            )
             return {"type": "websocket.disconnect", "code": INVALID_FRAME}
 
         async def send_unless_refused(message: Message) -> None:
@@ -267,7 +275,9 @@ def name_browsers(app: ASGIApp) -> ASGIApp:
         fresh = Response()
         secure = scope.get("scheme") == "https"
         wants_page = "text/html" in asked.headers.get("accept", "")
-        fresh.set_cookie(OWNER_COOKIE, new_cookie(), max_age=YEAR_S, httponly=True, samesite="lax", secure=secure)
+        fresh.set_cookie(
+            OWNER_COOKIE, new_cookie(), max_age=365 * 24 * 3600, httponly=True, samesite="lax", secure=secure
+        )
 
         async def send_with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start" and _is_page(message, wants_page=wants_page):

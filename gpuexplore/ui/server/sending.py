@@ -1,6 +1,6 @@
 """Takes runs that laptops measured, `gpuexplore run ... --room URL`, into a room: by HTTP, without a page.
 
-Whoever sends proves to be the same by a secret of their own, and is a participant of the room under a name.
+A sender is recognised by a secret of their own, and is a participant of the room under a name.
 """
 
 import asyncio
@@ -24,17 +24,18 @@ from gpuexplore.store.room_tasks import owner_of_sender, sent_by, sent_to
 from gpuexplore.ui.session import store
 
 FILE = "report.json"  # as which what is sent is read: an exported run
-MOST_BYTES, LONGEST_S = 4_000_000, 30.0  # of one run, and until it has arrived
-MOST_RESULTS = 1000  # of one participant
-MOST_RESULTS_IN_ROOM = 20_000
+MAX_RUN_BYTES = 4_000_000
+UPLOAD_TIMEOUT_S = 30.0
+MAX_RESULTS_OF_PARTICIPANT = 1000
+MAX_RESULTS_OF_ROOM = 20_000
 SECRET = re.compile("[A-Za-z0-9_-]{24,64}")
-_TAKEN = asyncio.Semaphore(4)  # of the others nothing is in memory yet but what the network holds
+_TAKEN = asyncio.Semaphore(4)  # of the others nothing is in memory yet but what the network buffers
 _READERS = ThreadPoolExecutor(2, "sent-runs")  # health and pages have the other threads, however much is sent
 _ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
 
 
 async def take_run(request: Request) -> JSONResponse:
-    """Let whoever sends into the room of the parameter `room` under `name`, and keep the exported run in the body.
+    """Let a sender into the room of the parameter `room` under `name`, and keep the exported run in the body.
 
     An empty body only lets them in. Answers with the room's code, the name, and the run's id and title where there is
     one; a refusal with its reason.
@@ -42,7 +43,7 @@ async def take_run(request: Request) -> JSONResponse:
     try:
         query, loop = dict(request.query_params), asyncio.get_running_loop()
         find = partial(_room, query.get("room", ""), _secret(request), _whence(request))
-        room, owner = await loop.run_in_executor(_READERS, find)  # first: strangers to the room hold no place
+        room, owner = await loop.run_in_executor(_READERS, find)  # first: who is not of the room takes no slot
         async with _TAKEN:
             content = await _body(request)
             take = partial(_take, room, owner, query.get("name", ""), content)
@@ -58,21 +59,21 @@ async def take_run(request: Request) -> JSONResponse:
 async def _body(request: Request) -> bytes:
     """Return what was sent, reading no more than it may be, whatever its header says."""
     too_large = HTTPException(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a run may be {MOST_BYTES:,} bytes: measure fewer points at a time"
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a run may be {MAX_RUN_BYTES:,} bytes: measure fewer points at a time"
     )
     length = request.headers.get("content-length", "0")
-    if length.isdecimal() and int(length[:20]) > MOST_BYTES:
+    if length.isdecimal() and int(length[:20]) > MAX_RUN_BYTES:
         raise too_large
     parts, length_bytes = list[bytes](), 0
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with asyncio.timeout(UPLOAD_TIMEOUT_S):
             async for part in request.stream():
                 parts.append(part)
                 length_bytes += len(part)
-                if length_bytes > MOST_BYTES:
+                if length_bytes > MAX_RUN_BYTES:
                     raise too_large
     except TimeoutError as error:
-        late = f"the run did not arrive within {LONGEST_S:g} s"
+        late = f"the run did not arrive within {UPLOAD_TIMEOUT_S:g} s"
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, late) from error
     return b"".join(parts)
 
@@ -150,8 +151,8 @@ def _participant(room: Room, owner: str, typed: str) -> Participant:
 
 def _check_space(room: Room, owner: str, more: int) -> None:
     for count, most, whose in (
-        (sent_by(store(), owner), MOST_RESULTS, "of yours"),
-        (sent_to(store(), room), MOST_RESULTS_IN_ROOM, "of this room"),
+        (sent_by(store(), owner), MAX_RESULTS_OF_PARTICIPANT, "of yours"),
+        (sent_to(store(), room), MAX_RESULTS_OF_ROOM, "of this room"),
     ):
         if count + more > most:
             raise HTTPException(

@@ -1,7 +1,7 @@
-"""What all visitors share: values that take long to make, made once for the process by whoever comes first.
+"""Values that all visitors share: slow to make, made once for the process, on the first request.
 
-Not `st.cache_data` and not `st.cache_resource`: any visitor can clear those with a message of the protocol. A key holds
-everything that the value depends on, a visitor's own choices too, so that nobody sees what another one chose.
+Not `st.cache_data` and not `st.cache_resource`: any visitor can clear those with a message of the protocol. A key has
+everything that the value depends on, a visitor's own choices too, so that no visitor sees what another one chose.
 """
 
 import time
@@ -23,11 +23,11 @@ class Shared(Generic[V]):
         self._values: OrderedDict[Hashable, Future[V]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """Return the value of `key`: the first to ask makes it, whoever asks meanwhile waits for that one.
+        """Return the value of `key`: the first to ask makes it, those who ask meanwhile wait for it.
 
         Args:
             key: everything the value depends on.
-            make: must not draw, for whoever draws can be stopped; an error is that of all who wait, and not kept.
+            make: must not draw, for drawing can be stopped; an error is that of all who wait, and not kept.
         """
         with self._lock:
             found = self._values.get(key)

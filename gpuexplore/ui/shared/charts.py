@@ -51,7 +51,7 @@ def spec_of(build: Callable[[], alt.TopLevelMixin]) -> Spec:
 
 
 def _name_frame(frame: Any, *, named: list[tuple[Any, str]], streams: dict[str, bytes]) -> dict[str, str]:
-    """Put the data of a layer among `streams`, and return the name it has there, which goes by what it holds."""
+    """Put the data of a layer among `streams`, and return the name it has there, which goes by its content."""
     name = next((known for other, known in named if other is frame), "")  # most layers share theirs
     if not name:
         data = _stream(pa.table({column: pa.array(frame[column].tolist(), from_pandas=True) for column in frame}))

@@ -1,6 +1,6 @@
-"""What takes seconds to make is made after the page was drawn, which is shown again once it is there.
+"""Slow values, made after the page was drawn, which is drawn again once they are there.
 
-One thing is made after the other in a thread of its own, for whoever still has its page open.
+One thing is made after the other in a thread of its own, for pages that are still open.
 """
 
 import time
@@ -17,14 +17,14 @@ import streamlit as st
 V = TypeVar("V")
 PATIENCE_S = 0.05  # what is made by then needs no second drawing
 TICK_S = 1.0  # between two looks of a page that waits
-ABANDONED_S = 90.0  # nobody asks any more: hidden tabs ask once a minute
-KEPT_S = 60.0  # what was made or could not be made; whoever asks later has it made again
+ABANDONED_S = 90.0  # no page asks any more: hidden tabs ask once a minute
+KEPT_S = 60.0  # what was made or could not be made; a later request makes it again
 PENDING = "later.pending"  # the session's key of what this drawing of the page waits for
 
 
 @dataclass(slots=True)
 class _Wanted(Generic[V]):
-    """What somebody asked for, last at `asked_s`; made at `made_s`."""
+    """A requested value, last requested at `asked_s`; made at `made_s`."""
 
     make: Callable[[], V]
     asked_s: float
@@ -58,7 +58,7 @@ class Later(Generic[V]):
             return None
 
     def is_pending(self, key: Hashable) -> bool:
-        """Return whether `key` is still to be made, and note that somebody waits for it."""
+        """Return whether `key` is still to be made, and note that a page waits for it."""
         with self._lock:
             wanted = self._wanted.get(key)
             if wanted is None or wanted.found.done():
@@ -103,6 +103,6 @@ def redraw_when_made() -> None:
 
 
 def _look(pending: Sequence[tuple[Later[Any], Hashable]]) -> None:
-    still = [later.is_pending(key) for later, key in pending]  # each is to know that somebody waits
+    still = [later.is_pending(key) for later, key in pending]  # each is to know that a page waits
     if not all(still):
         st.rerun()

@@ -15,12 +15,11 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.once import once
 from gpuexplore.jobs.quiet import Rounds
 
-PATIENCE_S = 0.25  # whoever redraws may wait for the database: the others go on then
+PATIENCE_S = 0.25  # a redraw may wait for the database: the others go on then
 _REDRAWING = RLock()
 
 SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
-STEPS_S = (3.0, 5.0, 10.0, 20.0)
 SPREAD = 0.8  # of an interval: pages that changed to it at once do not redraw at once for ever
 CHANGES = 0.05  # chance that a page changes its interval when asked: each change redraws a whole page
 MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
@@ -53,7 +52,7 @@ class Pace:
             now_s = self._clock()
             self._gone_s = {name: gone_s for name, gone_s in self._gone_s.items() if gone_s > now_s}
             needed_s = len(self._gone_s.keys() | {page}) * SENDING * self._cost_s / SHARE
-            steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in STEPS_S)]
+            steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in (3.0, 5.0, 10.0, 20.0))]
             fitting_s = next((step_s for step_s in steps_s if step_s >= needed_s), steps_s[-1])
             if current_s is not None and self._stays(current_s, fitting_s, needed_s):
                 fitting_s = current_s
@@ -95,16 +94,16 @@ def in_turn() -> Iterator[None]:
     """Inside, no other page redraws itself, and no round of samples was on when it began; or the wait was too long."""
     has_turn = _REDRAWING.acquire(timeout=PATIENCE_S)
     try:
-        hold_back()
+        wait_for_samples()
         yield
     finally:
         if has_turn:
             _REDRAWING.release()
 
 
-def hold_back() -> None:
+def wait_for_samples() -> None:
     """Wait a moment while a round of samples is on."""
-    with suppress(InvalidInput, OSError):  # no directory for locks: whoever measures says so
+    with suppress(InvalidInput, OSError):  # no directory for locks: measuring reports that
         _rounds().wait_for_end()
 
 

@@ -1,4 +1,4 @@
-"""What predictions rest on, on a page: the measurements nearest to each, with their sources, and what would help."""
+"""The basis of predictions on a page: the measurements nearest to each, with their sources, and what would help."""
 
 from collections.abc import Iterable
 
@@ -15,14 +15,14 @@ MOST_NAMED = 3
 def show_rests_on(predictions: Iterable[Prediction]) -> None:
     """Show a line for each prediction, and once what would make the first of them better that can be."""
     listed = tuple(predictions)
-    st.markdown("\n".join(f"- {told(prediction)}" for prediction in listed))
+    st.markdown("\n".join(f"- {_basis_text(prediction)}" for prediction in listed))
     better = next((prediction.better for prediction in listed if prediction.better), None)
     if better:
         st.caption(f"To make predictions better: {better}.")
 
 
-def told(prediction: Prediction) -> str:
-    """Return what a reader is told about one prediction, as Markdown."""
+def _basis_text(prediction: Prediction) -> str:
+    """Return the basis of one prediction, as Markdown."""
     name = f"**{plain(prediction.device.name)}**, {prediction.case.dtype}"
     if prediction.time_s is None:
         return f"{name}: unknown, {plain(prediction.reason or '')}"

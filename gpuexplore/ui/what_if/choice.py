@@ -1,4 +1,4 @@
-"""Where, in which formats and against what: the choices of the page of what-ifs, each in the URL."""
+"""The choices of the page of what-ifs: devices, formats and baseline, each in the URL."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,6 @@ from gpuexplore.ui import url_widgets
 
 TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}
 DEFAULT_DEVICE = "h100-sxm5-80gb"
-DEFAULT_OTHERS = ("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4")
 DEFAULT_BASELINE = "fp32"
 MOST_OTHERS = 12
 CALL_TITLES = {"graph": "CUDA graph", "queued": "Queued", "single": "Single"}
@@ -28,7 +27,7 @@ PRESETS = {"A notebook's T4": NOTEBOOK, "A transformer block": {"what": "block"}
 
 @dataclass(frozen=True, slots=True)
 class WhatIfChoice:
-    """What was chosen beside the workload.
+    """What was chosen apart from the workload.
 
     Attributes:
         device: the one in question.
@@ -68,12 +67,12 @@ def _take(query: Mapping[str, str]) -> None:
     st.query_params.from_dict(query)
 
 
-def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoice:
+def draw_choice(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoice:
     """Draw the choices and return them.
 
     Args:
         here: the devices of this machine.
-        elsewhere: where the choice of further devices is drawn: beside what it decides.
+        elsewhere: where the choice of further devices is drawn: next to what it decides.
     """
     known = {device.id: device for device in here}
     names = [DEFAULT_DEVICE, *known, *(key for key in TABLE if key != DEFAULT_DEVICE)]
@@ -94,7 +93,13 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfCh
         dtypes = url_widgets.several("Dtypes", "dtype", list(FORMATS), default=list(FORMATS))
     calls = _choose_calls()
     with elsewhere:
-        others = url_widgets.several("Compare with", "gpus", names, default=DEFAULT_OTHERS, shown=shown)
+        others = url_widgets.several(
+            "Compare with",
+            "gpus",
+            names,
+            default=("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4"),
+            shown=shown,
+        )
         if len(others) > MOST_OTHERS:
             url_widgets.show_problem(
                 InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")

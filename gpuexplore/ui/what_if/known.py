@@ -1,4 +1,4 @@
-"""What is known on the page of what-ifs beside the table: results measured here or recorded, and a button for more."""
+"""Facts on the page of what-ifs apart from the table: results measured here or recorded, and a button for more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,23 +37,23 @@ FACTS: Shared[WhatIfFacts] = Shared(100)
 MISSING: Shared[tuple[Experiment, ...]] = Shared(300)
 
 
-def facts_of(workload: Workload, here: Sequence[Device], places: WhatIfChoice) -> WhatIfFacts:
+def facts_of(workload: Workload, here: Sequence[Device], choice: WhatIfChoice) -> WhatIfFacts:
     """Return what is known and predicted, from results of this machine, recorded ones and what the visitor entered."""
     known = tuple(measured_results(device) for device in here)
-    return FACTS.get((workload, places, known), lambda: _facts(workload, places, known))
+    return FACTS.get((workload, choice, known), lambda: _facts(workload, choice, known))
 
 
-def _facts(workload: Workload, places: WhatIfChoice, known: tuple[DeviceResults, ...]) -> WhatIfFacts:
+def _facts(workload: Workload, choice: WhatIfChoice, known: tuple[DeviceResults, ...]) -> WhatIfFacts:
     measured = tuple(result for device in known for _, result in reversed(device.found))
-    beside = Known(
+    facts = Known(
         calibration=CALIBRATIONS.get(known, lambda: calibrate(measured)),
         measured=measured,
         recorded=tuple(result for _, result in recorded_results()),
-        times_s=places.times_s,
-        prices_per_hour=places.prices_per_hour,
-        calls=places.calls,
+        times_s=choice.times_s,
+        prices_per_hour=choice.prices_per_hour,
+        calls=choice.calls,
     )
-    rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=beside)
+    rows = what_if(workload, choice.devices, dtypes=choice.dtypes, baseline=choice.baseline, known=facts)
     return WhatIfFacts(tuple(rows), measured)
 
 

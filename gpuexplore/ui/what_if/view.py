@@ -9,11 +9,17 @@ import streamlit as st
 from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.what_if.summary import UserClaim, claims, explain_entered, interval_words, summarize
+from gpuexplore.analysis.what_if.summary import (
+    EnteredResult,
+    entered_results,
+    explain_entered,
+    interval_words,
+    summarize,
+)
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.charts.axes import si_label
-from gpuexplore.charts.user_claims import claim_shares
+from gpuexplore.charts.entered_results import entered_shares
 from gpuexplore.charts.what_if import (
     ComparedQuantity,
     across_devices,
@@ -93,36 +99,42 @@ PER: Mapping[str, ComparedQuantity] = MappingProxyType(
 )
 
 
-def show_summary(workload: Workload, rows: Sequence[WhatIf], places: WhatIfChoice) -> None:
+def show_summary(workload: Workload, rows: Sequence[WhatIf], choice: WhatIfChoice) -> None:
     """Say in a sentence what the rows of the chosen device mean, and in some more how they compare."""
-    summary = summarize(_own(rows, places), baseline=places.baseline)
+    summary = summarize(_own(rows, choice), baseline=choice.baseline)
     st.markdown(f"#### {summary.headline}")
     st.caption(f"{workload.title}: {format_si(workload.flop_count, 'FLOPs')}.")
     if summary.details:
         st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
 
 
-def show_figures(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -> None:
+def show_figures(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
     """Show the chosen device in full: charts, what was entered, every figure."""
-    own = _own(facts.rows, places)
-    _claims(workload, facts, places)
+    own = _own(facts.rows, choice)
+    _show_entered(workload, facts, choice)
     if any(row.time for row in own):
-        _charts(facts, own, places)
+        _charts(facts, own, choice)
     if own:
         st.markdown("**Results**")
-        show_table(lambda: _table_rows(own), facts, UNITS, alt=_alt(own), config=_columns())
+        show_table(
+            lambda: _table_rows(own),
+            facts,
+            UNITS,
+            alt=f"Table of {len(own)} dtypes on {own[0].device.title} with time, speedup, MFU, memory and error",
+            config=_columns(),
+        )
     if predictions := [row.rests_on for row in own if row.rests_on]:
         largest = " of the layer with the most FLOPs" if len(workload.layers) > 1 else ""
         with st.expander(f"What the predictions{largest} rest on", icon=":material/fact_check:"):
             show_rests_on(predictions)
 
 
-def _own(rows: Sequence[WhatIf], places: WhatIfChoice) -> list[WhatIf]:
-    return [row for row in rows if row.device.id == places.device.id]
+def _own(rows: Sequence[WhatIf], choice: WhatIfChoice) -> list[WhatIf]:
+    return [row for row in rows if row.device.id == choice.device.id]
 
 
-def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], places: WhatIfChoice) -> None:
-    baseline = places.baseline
+def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> None:
+    baseline = choice.baseline
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Time**")
@@ -133,7 +145,7 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], places: WhatIfChoice) -> 
             show_chart(lambda: what_if_speedups(own, baseline), facts, key="chart.what_if.speedup")
         else:
             st.info(f"{_no_baseline(own, baseline)}: choose another baseline.", icon=":material/info:")
-    of_calls = "" if places.device.kind == "cpu" else f"{CALLS_WORDS[places.calls]}, "
+    of_calls = "" if choice.device.kind == "cpu" else f"{CALLS_WORDS[choice.calls]}, "
     st.caption(f"{MARKS} Predictions: {of_calls}{interval_words()}; measurements: 95 % intervals of the median.")
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
@@ -162,30 +174,30 @@ def _narrow(own: Sequence[WhatIf]) -> list[str]:
     return [row.dtype for row in own if FORMATS[row.dtype].largest is not None]
 
 
-def _claims(workload: Workload, facts: WhatIfFacts, places: WhatIfChoice) -> None:
-    own = _own(facts.rows, places)
-    found = claims(workload, own, places.promised)
+def _show_entered(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
+    own = _own(facts.rows, choice)
+    found = entered_results(workload, own, choice.promised)
     if not found:
         return
     st.markdown("**Your measurements, relative to each peak**")
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        show_chart(lambda: claim_shares(found), facts, key="chart.what_if.claims")
+        show_chart(lambda: entered_shares(found), facts, key="chart.what_if.claims")
     with right:
-        st.markdown("\n".join(f"- {_claim(claim)}" for claim in found))
-        st.markdown("\n".join(f"- {sentence}" for sentence in explain_entered(own, baseline=places.baseline)))
+        st.markdown("\n".join(f"- {_entered_line(entered)}" for entered in found))
+        st.markdown("\n".join(f"- {sentence}" for sentence in explain_entered(own, baseline=choice.baseline)))
 
 
-def _claim(claim: UserClaim) -> str:
-    time = claim.row.time
+def _entered_line(entered: EnteredResult) -> str:
+    time = entered.row.time
     if time is None:
-        return f"**{claim.row.dtype}**: {claim.row.support}, {claim.row.reason}"
-    known = f". Published as {plain(claim.known_as.source)}" if claim.known_as else ""
-    rate = format_flop_per_s(claim.flop_per_s)
-    origin = claim.row.origin.label if claim.row.origin else UNKNOWN
-    device = plain(claim.row.device.title)
-    wrong = f". **Impossible** on a {device}: {claim.row.impossible}" if claim.row.impossible else ""
-    return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}{wrong}"
+        return f"**{entered.row.dtype}**: {entered.row.support}, {entered.row.reason}"
+    known = f". Published as {plain(entered.known_as.source)}" if entered.known_as else ""
+    rate = format_flop_per_s(entered.flop_per_s)
+    origin = entered.row.origin.label if entered.row.origin else UNKNOWN
+    device = plain(entered.row.device.title)
+    wrong = f". **Impossible** on a {device}: {entered.row.impossible}" if entered.row.impossible else ""
+    return f"**{entered.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}{wrong}"
 
 
 def _table_rows(rows: Sequence[WhatIf]) -> list[dict[str, object]]:
@@ -207,7 +219,11 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
         "From": row.origin.label if row.origin else None,
         "Calls": row.calls,
         "Speedup": speedup.value if speedup else None,
-        "Speedup interval": _speedup_interval(speedup),
+        "Speedup interval": (
+            f"{format_ratio(speedup.low)} – {format_ratio(speedup.high)}"
+            if speedup and speedup.low < speedup.high
+            else None
+        ),
         "MFU": row.mfu,
         "Error": row.error,
         "Error is": row.error_origin,
@@ -219,10 +235,6 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
         "Peak is": f"{peak.dtype}, {PEAK_SOURCES[peak.kind].label}" if peak else None,
         "Basis": "; ".join(filter(None, (row.reason, row.basis, *row.notes))),
     }
-
-
-def _speedup_interval(span: UncertainValue | None) -> str | None:
-    return f"{format_ratio(span.low)} – {format_ratio(span.high)}" if span and span.low < span.high else None
 
 
 def _columns() -> dict[str, Any]:
@@ -238,14 +250,10 @@ def _columns() -> dict[str, Any]:
     }
 
 
-def _alt(rows: Sequence[WhatIf]) -> str:
-    return f"Table of {len(rows)} dtypes on {rows[0].device.title} with time, speedup, MFU, memory and error"
-
-
-def show_devices(facts: WhatIfFacts, places: WhatIfChoice) -> None:
+def show_devices(facts: WhatIfFacts, choice: WhatIfChoice) -> None:
     """Show the same on every device that was chosen."""
     rows = facts.rows
-    if len(places.devices) < 2 or not rows:
+    if len(choice.devices) < 2 or not rows:
         return
     name = url_widgets.segments("Compare", "per", list(PER), shown=lambda name: PER[name].label)
     per = PER[name]
@@ -253,7 +261,7 @@ def show_devices(facts: WhatIfFacts, places: WhatIfChoice) -> None:
         show_chart(lambda: across_devices(rows, per), (facts, name), key="chart.what_if.devices")
         names = _left_out(rows, per)
         left_out = f" Not drawn: {plain(', '.join(names))}: {per.missing}." if names else ""
-        st.caption(f"On GPUs, predictions are of {CALLS_WORDS[places.calls]}.{left_out}")
+        st.caption(f"On GPUs, predictions are of {CALLS_WORDS[choice.calls]}.{left_out}")
     else:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
     with st.expander("Every device and dtype in a table", icon=":material/table:"):

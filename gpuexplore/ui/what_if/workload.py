@@ -1,4 +1,4 @@
-"""What is computed, on the page of what-ifs: an operation, a list of layers, a transformer block or a run."""
+"""The workload on the page of what-ifs: an operation, a list of layers, a transformer block or a run."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -17,8 +17,6 @@ from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.run_head import show_small_head, title_of
 from gpuexplore.ui.session import owner, store
 
-LAYERS_HELP = "One layer a line: an operation, its shape or size or preset, and `x2` for how often."
-DEFAULT_SHAPE = "4096"
 DEFAULT_LAYERS = "linear b=8192,d=4096,k=4096 x4\nattention b=4,h=32,s=2048,d=128\nlayer_norm m=8192,n=4096 x2"
 BLOCK = (  # of a model with some seven billion parameters
     ("Batch", "batch", "4"),
@@ -28,7 +26,6 @@ BLOCK = (  # of a model with some seven billion parameters
     ("Feed-forward", "ff", "16384"),
 )
 CHOICES = ("what", "op", "shape", "layers", "run", "at", *(name for _, name, _ in BLOCK))
-RECENT_RUNS = 20
 LARGEST = 999_999_999
 
 
@@ -53,13 +50,20 @@ def _operation() -> Workload:
     with left:
         operation = OPERATIONS[url_widgets.operation()]
     with right:
-        shape = url_widgets.shape(DEFAULT_SHAPE)
+        shape = url_widgets.shape("4096")
     st.caption(f"{operation.formula}. {operation.about}")
     return of_operation(operation, parse_shape(shape, operation, measured=False))
 
 
 def _layers() -> Workload:
-    return parse_layers(url_widgets.lines("Layers", "layers", DEFAULT_LAYERS, help=LAYERS_HELP))
+    return parse_layers(
+        url_widgets.lines(
+            "Layers",
+            "layers",
+            DEFAULT_LAYERS,
+            help="One layer a line: an operation, its shape or size or preset, and `x2` for how often.",
+        )
+    )
 
 
 def _block() -> Workload:
@@ -83,7 +87,7 @@ def _whole_numbers(typed: list[tuple[str, str]]) -> list[int]:
 
 
 def _run() -> Workload:
-    recent = store().history(owner(), limit=RECENT_RUNS)
+    recent = store().history(owner(), limit=20)
     asked = st.query_params.get("run")
     known = {run.id: run for run in recent}
     if asked and asked not in known:

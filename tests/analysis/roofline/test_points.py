@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.roofline import place, published_points, without_flops
+from gpuexplore.analysis.roofline import point_of, published_points, without_flops
 from gpuexplore.analysis.roofs import roofs
 from gpuexplore.core.model import Bandwidth, CacheRoof, Flag, Options, Origin, Shape
 from gpuexplore.devices import ACCELERATORS, as_device
@@ -17,7 +17,7 @@ CACHED = {"cache_bytes": 10**6}
 
 
 def test_right_of_the_ridge_the_flat_roof_is_above():
-    point = place(alone(ok(1e-3, size=600)), ROOFS, run="abc")
+    point = point_of(alone(ok(1e-3, size=600)), ROOFS, run="abc")
 
     assert (point.intensity, point.flop_per_s) == (pytest.approx(100), pytest.approx(4.32e11))
     assert (point.bound, point.fraction) == ("compute", pytest.approx(0.432))
@@ -25,7 +25,7 @@ def test_right_of_the_ridge_the_flat_roof_is_above():
 
 
 def test_left_of_the_ridge_the_slope_of_memory_is_above():
-    point = place(
+    point = point_of(
         alone(ok(1e-6, size=30)), ROOFS
     )  # 5 FLOP/byte: 5e11 FLOP/s are attainable, 54,000 FLOPs in 1 µs reached
 
@@ -36,7 +36,7 @@ def test_left_of_the_ridge_the_slope_of_memory_is_above():
 @pytest.mark.parametrize(("size", "cache", "bytes_per_s"), [(30, "L1 cache", 8e11), (50, "L2 cache", 4e11)])
 def test_data_that_stay_in_a_cache_come_from_the_smallest_that_holds_them(size, cache, bytes_per_s):
     vectors = {"operation": "vector_add", "implementation": "numba-cpu", "shape": Shape.of(n=size**2)}
-    point = place(alone(ok(1e-6, spec=CACHED, **vectors)), ROOFS)
+    point = point_of(alone(ok(1e-6, spec=CACHED, **vectors)), ROOFS)
 
     assert (point.serving.label, point.bound) == (cache, "cache")
     assert point.attainable == pytest.approx(point.intensity * bytes_per_s)
@@ -45,7 +45,9 @@ def test_data_that_stay_in_a_cache_come_from_the_smallest_that_holds_them(size, 
 def test_cache_of_unknown_bandwidth_leaves_the_roof_unknown_where_it_decides():
     without_caches = roofs(device())
 
-    slow, fast = (place(alone(ok(1e-3, size=size, spec={"cache_bytes": 10**9})), without_caches) for size in (30, 600))
+    slow, fast = (
+        point_of(alone(ok(1e-3, size=size, spec={"cache_bytes": 10**9})), without_caches) for size in (30, 600)
+    )
 
     assert (slow.attainable, slow.fraction, slow.roof, slow.serving) == (None, None, None, None)
     assert (slow.bound, fast.bound) == ("cache", "compute")
@@ -53,12 +55,12 @@ def test_cache_of_unknown_bandwidth_leaves_the_roof_unknown_where_it_decides():
 
 
 def test_unknown_peak_or_memory_leaves_the_fraction_unknown():
-    assert place(alone(ok(dtype="fp64")), ROOFS).fraction is None
-    assert place(alone(ok(size=600)), roofs(device(bandwidth=None))).fraction is None
+    assert point_of(alone(ok(dtype="fp64")), ROOFS).fraction is None
+    assert point_of(alone(ok(size=600)), roofs(device(bandwidth=None))).fraction is None
 
 
 def test_arithmetic_decides_the_roof_not_the_arrays():
-    point = place(alone(ok(1e-3, size=600, dtype="bf16", implementation="numpy")), ROOFS)
+    point = point_of(alone(ok(1e-3, size=600, dtype="bf16", implementation="numpy")), ROOFS)
 
     assert (point.dtype, point.compute.dtype) == ("bf16", "fp32")
 
@@ -66,8 +68,8 @@ def test_arithmetic_decides_the_roof_not_the_arrays():
 def test_what_computes_nothing_or_was_not_measured_has_no_place():
     copy = ok(operation="copy", implementation="numpy", shape=Shape.of(n=100))
 
-    assert place(alone(copy), ROOFS) is None
-    assert place(alone(failed()), ROOFS) is None
+    assert point_of(alone(copy), ROOFS) is None
+    assert point_of(alone(failed()), ROOFS) is None
     assert without_flops([copy, ok(), failed()]) == 1
 
 
@@ -83,21 +85,21 @@ def test_best_published_product_of_each_dtype_is_a_point_with_its_source():
 
 
 def test_roof_of_a_point_is_the_one_above_it():
-    right, left = (place(alone(ok(1e-3, size=size)), ROOFS) for size in (600, 30))
+    right, left = (point_of(alone(ok(1e-3, size=size)), ROOFS) for size in (600, 30))
 
     assert (right.roof.label, left.roof.label) == ("fp32, matrix units", "Memory")
 
 
 def test_recorded_result_is_a_recorded_point():
-    assert place(alone(ok(size=600), origin=Origin.RECORDED), ROOFS).origin is Origin.RECORDED
+    assert point_of(alone(ok(size=600), origin=Origin.RECORDED), ROOFS).origin is Origin.RECORDED
 
 
 def test_point_of_another_layout_names_it():
     result = ok(size=600)
     turned = replace(result, case=replace(result.case, options=Options(layout="NT")))
 
-    assert place(alone(turned), ROOFS).label == "torch in fp32, NT"
+    assert point_of(alone(turned), ROOFS).label == "torch in fp32, NT"
 
 
 def test_point_near_the_cost_of_a_call_is_bound_by_it():
-    assert place(alone(ok(size=600, flags=[Flag("launch_bound", "5 µs")])), ROOFS).bound == "overhead"
+    assert point_of(alone(ok(size=600, flags=[Flag("launch_bound", "5 µs")])), ROOFS).bound == "overhead"

@@ -1,11 +1,11 @@
 from dataclasses import replace
 
-from gpuexplore.analysis.roofline import explain, place
+from gpuexplore.analysis.roofline import explain, point_of
 from gpuexplore.analysis.roofs import roofs
 from tests.analysis.made import alone, device, ok
 
 ROOFS = roofs(device())
-RIGHT, LEFT = place(alone(ok(1e-3, size=600)), ROOFS), place(alone(ok(1e-6, size=30)), ROOFS)
+RIGHT, LEFT = point_of(alone(ok(1e-3, size=600)), ROOFS), point_of(alone(ok(1e-6, size=30)), ROOFS)
 
 
 def test_two_points_on_either_side_of_the_ridge_are_told():

@@ -147,9 +147,9 @@ def test_labels_name_the_device_where_there_are_several():
 
 
 def test_recorded_results_are_labelled_by_the_name_of_their_device():
-    found = analyzed(ok(), beside=(named(ok(on="cuda:0"), "A"), named(ok(on="cuda:1"), "B")))
-    assert [analyzed_result.label for analyzed_result in found.beside] == ["torch in fp32 on A", "torch in fp32 on B"]
-    assert {analyzed_result.origin for analyzed_result in found.beside} == {Origin.RECORDED}
+    found = analyzed(ok(), recorded=(named(ok(on="cuda:0"), "A"), named(ok(on="cuda:1"), "B")))
+    assert [analyzed_result.label for analyzed_result in found.recorded] == ["torch in fp32 on A", "torch in fp32 on B"]
+    assert {analyzed_result.origin for analyzed_result in found.recorded} == {Origin.RECORDED}
     assert (found.results[0].origin, found.results[0].device_label) == (Origin.LIVE, "cpu")
 
 
@@ -163,15 +163,15 @@ def test_recorded_devices_of_one_name_are_told_apart_by_their_ids():
 
 def test_what_is_shown_beside_a_run_changes_none_of_its_sentences():
     run = [ok(4e-5, implementation="numpy"), ok(1e-5)]
-    found = analyzed(*run, beside=(ok(1e-9), ok(1.0, size=900)))
+    found = analyzed(*run, recorded=(ok(1e-9), ok(1.0, size=900)))
     assert found.summary == analyzed(*run).summary
     assert len(found.shown) == 4
 
 
 def test_speedups_beside_a_run_are_over_their_own_baseline():
-    found = analyzed(ok(1e-5), beside=(ok(8e-5, implementation="numpy"), ok(2e-5)), baseline="numpy")
+    found = analyzed(ok(1e-5), recorded=(ok(8e-5, implementation="numpy"), ok(2e-5)), baseline="numpy")
     assert found.results[0].speedup is None
-    assert found.beside[1].speedup.ratio == pytest.approx(4)
+    assert found.recorded[1].speedup.ratio == pytest.approx(4)
 
 
 def test_a_baseline_with_other_options_is_none():

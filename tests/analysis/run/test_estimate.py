@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.run.estimate import (
-    BESIDE_PAGES_S,
-    BESIDE_S,
     COMPILE_PRODUCT_S,
+    OVERHEAD_S,
+    OVERHEAD_WITH_PAGES_S,
     SPREAD,
     START_OF_S,
     START_S,
@@ -34,8 +34,8 @@ def test_estimate_of_two_sizes():
     found = estimate(experiment((10, 100)))
     assert (found.cases, found.runnable, found.unsupported) == (2, 2, ())
     assert found.bytes_largest == 30_000 * (4 + 3 * 4 + 3 * 8)
-    assert found.seconds == pytest.approx(2 * (DEFAULT_BUDGET_S + BESIDE_PAGES_S))  # the calls are short
-    assert 2 * BESIDE_PAGES_S / SPREAD < found.seconds_low < found.seconds < found.seconds_high
+    assert found.seconds == pytest.approx(2 * (DEFAULT_BUDGET_S + OVERHEAD_WITH_PAGES_S))  # the calls are short
+    assert 2 * OVERHEAD_WITH_PAGES_S / SPREAD < found.seconds_low < found.seconds < found.seconds_high
     assert found.flop_total == 2_000 + 2_000_000
 
 
@@ -70,7 +70,7 @@ def test_fresh_processes_cost_their_starts_for_each_group_and_a_cold_worker_its_
     found = estimate(replace(asked, options=replace(asked.options, repeat=4)))
 
     assert found.seconds == pytest.approx(4 * estimate(once).seconds + 8 * START)
-    no_pages_s = 2 * (BESIDE_PAGES_S - BESIDE_S)
+    no_pages_s = 2 * (OVERHEAD_WITH_PAGES_S - OVERHEAD_S)
     assert estimate(once, cold=True).seconds == pytest.approx(estimate(once).seconds - no_pages_s + START)
 
 

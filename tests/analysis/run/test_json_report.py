@@ -128,7 +128,7 @@ def test_no_results_make_an_empty_report():
 
 
 def test_what_is_shown_beside_a_run_is_not_in_its_report():
-    assert report_of(*RESULTS, beside=(ok(1e-6),)) == report_of(*RESULTS)
+    assert report_of(*RESULTS, recorded=(ok(1e-6),)) == report_of(*RESULTS)
 
 
 def test_other_conditions_stand_in_the_report_and_in_columns():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.roofline import place
+from gpuexplore.analysis.roofline import point_of
 from gpuexplore.analysis.roofs import roofs
 from gpuexplore.core.model import Bandwidth, CacheRoof, Peak, Shape, ThreadRoofs
 from gpuexplore.operations import OPERATIONS
@@ -72,12 +72,12 @@ def test_torch_stays_on_one_thread_up_to_a_grain(elements, one_thread):
 
 def test_a_point_of_one_thread_is_below_the_roofs_of_one_core():
     result = measured("triad", Shape.of(n=10**6), implementation="numpy")
-    point = place(alone(result), roofs(result.environment.device))
+    point = point_of(alone(result), roofs(result.environment.device))
     assert (point.serving.label, point.compute.label) == ("Memory, one thread", "fp32, vector units, one thread")
     assert point.attainable == pytest.approx(point.intensity * 3e10)
 
     unknown = measured("triad", Shape.of(n=10**6), implementation="numpy", known=KNOWN | {"one_thread": None})
-    assert place(alone(unknown), roofs(unknown.environment.device)).attainable is None
+    assert point_of(alone(unknown), roofs(unknown.environment.device)).attainable is None
 
 
 def test_everything_of_numpy_but_blas_is_declared_to_use_one_thread():

@@ -66,7 +66,7 @@ def test_one_sample_has_no_interval_and_no_ratio_follows_from_it():
     single, several = ok(count=1, spread=0.0), ok(1e-1, implementation="numpy")
 
     assert (time_of(single).value, time_of(single).interval) == (1e-3, None)
-    assert compare(time_of(single), 1.0).told is None
+    assert compare(time_of(single), 1.0).relation is None
     assert ratio_of(single, several) is ratio_of(several, single) is ratio_of(several, single, same_run=False) is None
 
 
@@ -112,7 +112,7 @@ def test_a_contended_result_is_still_told_to_be_much_slower():
     flags = [Flag("contended", "x", 0.4), Flag("noisy", "x", 0.5)]
     fast, slow = ok(1e-3, spread=0.2, flags=flags), ok(5e-2, spread=0.2, flags=flags, dtype="bf16")
 
-    assert compare(ratio_of(slow, fast), 10).told == "above"
+    assert compare(ratio_of(slow, fast), 10).relation == "above"
 
 
 def test_a_rate_is_the_inverse_of_a_time():

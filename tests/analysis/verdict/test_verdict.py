@@ -13,7 +13,7 @@ def times(value, low=None, high=None, *doubts):
 
 
 @pytest.mark.parametrize(
-    ("estimate", "bounds", "told", "certainty"),
+    ("estimate", "bounds", "relation", "certainty"),
     [
         (times(51.3, 48.4, 53.9), (10,), "above", "almost certainly"),
         (times(1.2, 1.05, 1.4), (1,), "above", "very likely"),
@@ -28,10 +28,10 @@ def times(value, low=None, high=None, *doubts):
         (None, (1,), None, None),
     ],
 )
-def test_a_relation_is_told_when_it_holds_over_the_whole_interval(estimate, bounds, told, certainty):
+def test_a_relation_is_told_when_it_holds_over_the_whole_interval(estimate, bounds, relation, certainty):
     found = compare(estimate, *bounds)
 
-    assert (found.told, found.certainty) == (told, certainty)
+    assert (found.relation, found.certainty) == (relation, certainty)
 
 
 @pytest.mark.parametrize(

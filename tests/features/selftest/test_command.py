@@ -38,7 +38,7 @@ def devices(monkeypatch, checks):
     """Let a CPU be all there is, with one check that passes."""
     found = [CPU]
     monkeypatch.setattr(selftest_command, "discover", lambda: tuple(found))
-    monkeypatch.setattr(selftest_command, "say_who_is_waited_for", lambda device: None)
+    monkeypatch.setattr(selftest_command, "report_lock_holder", lambda device: None)
     checks(judged([], [CheckFigure("a figure", 2e-6, "s")]))
     return found
 

@@ -16,7 +16,7 @@ def trained(ratio, *, lost=0.0, speedup=None):
 
 
 @pytest.mark.parametrize(
-    ("ratio", "lost", "told", "words"),
+    ("ratio", "lost", "relation", "words"),
     [
         (FASTER, 0.0, "above", "bf16 faster than fp32"),
         (SLOWER, 0.0, "below", "almost certainly bf16 slower than fp32"),
@@ -26,17 +26,17 @@ def trained(ratio, *, lost=0.0, speedup=None):
         (Timing(1.1, None, 3), 0.0, None, "cannot be told"),
     ],
 )
-def test_a_mode_is_compared_with_the_first(ratio, lost, told, words):
+def test_a_mode_is_compared_with_the_first(ratio, lost, relation, words):
     (verdict,) = conclusions(trained(ratio, lost=lost))
 
-    assert verdict.told == told
+    assert verdict.relation == relation
     assert words in verdict.statement
 
 
 def test_a_speedup_that_the_turns_contradict_says_so_and_tells_nothing():
     (verdict,) = conclusions(trained(Timing(1.475, (0.817, 1.475), 20, 0.817)))
 
-    assert verdict.told is None
+    assert verdict.relation is None
     assert verdict.statement.endswith("which is faster, bf16 or fp32, cannot be told; by the rounds 0.817×")
 
 

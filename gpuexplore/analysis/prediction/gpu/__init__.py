@@ -58,23 +58,23 @@ class CallObservation:
 @once
 def observations() -> tuple[CallObservation, ...]:
     """Return everything of others that ships."""
-    return (*of_measurements(published_measurements()), *of_published(PUBLISHED), *of_noted(NOTED))
+    return (*_of_measurements(published_measurements()), *of_published(PUBLISHED), *_of_noted(NOTED))
 
 
-def of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[CallObservation, ...]:
+def _of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[CallObservation, ...]:
     """Return published measurements as observations."""
     return tuple(seen for row in rows if (seen := _measured(row)) is not None)
 
 
 def of_published(rows: Sequence[PublishedResult]) -> tuple[CallObservation, ...]:
     """Return the best published products as observations: queued, at the best shape of a search."""
-    found = (_claim("published", row.case, row.time_s, noise=NOISE, url=row.source) for row in rows)
+    found = (_stated("published", row.case, row.time_s, noise=NOISE, url=row.source) for row in rows)
     return tuple(seen for seen in found if seen is not None)
 
 
-def of_noted(rows: Sequence[NotedResult]) -> tuple[CallObservation, ...]:
+def _of_noted(rows: Sequence[NotedResult]) -> tuple[CallObservation, ...]:
     """Return the rates that the notes of the table mention."""
-    found = (_claim("noted", row.case, row.time_s, noise=_noise(row), url=_row_url(row.spec_key)) for row in rows)
+    found = (_stated("noted", row.case, row.time_s, noise=_noise(row), url=_row_url(row.spec_key)) for row in rows)
     return tuple(seen for seen in found if seen is not None)
 
 
@@ -95,7 +95,7 @@ def _measured(row: PublishedMeasurement) -> CallObservation | None:
     return CallObservation("measured", case, device, facts, row.time_s, NOISE, searched=False, url=row.url)
 
 
-def _claim(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> CallObservation | None:
+def _stated(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> CallObservation | None:
     device = table_device(case.device)
     units = arithmetic(case, device)
     if not is_of_library(case, device, units):
@@ -108,7 +108,7 @@ def _claim(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: 
 # How sure a time on a GPU is: a standard deviation from what predictions of left-out devices were off by.
 #
 # It depends on the kind of kernel, on how calls follow one another, on the share of the launch, on how short the call
-# is, and on what was measured: on the device, on its architecture, at shapes like it. Nobody's device is less sure.
+# is, and on what was measured: on the device, on its architecture, at shapes like it. A new device is less sure.
 
 
 USUAL_S = 1e-4
@@ -232,20 +232,20 @@ class Fitted:
                 middle[at] += (covariance @ self.weights[list(self.observed[family].chosen)])[:, None]
                 nearness[at] = (covariance.max(axis=1, initial=0.0) / VARIANCE)[:, None]
         regimes = regime(each, took, nearness, (self.devices, self.architectures))
-        places = {
-            at * per + kind: (family, place)
+        positions = {
+            at * per + kind: (family, index)
             for family, chosen in families.items()
-            for place, at in enumerate(chosen)
+            for index, at in enumerate(chosen)
             for kind in range(per)
         }
         deviations = deviation(regimes, self.intervals)
-        return BatchEstimate(each.rows, np.exp(middle), deviations, took, regimes, places, common)
+        return BatchEstimate(each.rows, np.exp(middle), deviations, took, regimes, positions, common)
 
     def estimate_of(self, found: "BatchEstimate", at: int) -> CallEstimate:
         """Return the estimate of one of the calls that were judged."""
-        family, place = found.places[at]
+        family, index = found.positions[at]
         observed = self.observed.get(family)
-        near = found.common[family][place] if observed is not None else np.zeros(0)
+        near = found.common[family][index] if observed is not None else np.zeros(0)
         best = _largest(near)
         return CallEstimate(
             time_s=float(found.times_s[at]),
@@ -275,7 +275,7 @@ class BatchEstimate:
         deviations: standard deviations of their logarithms.
         took: the terms.
         regimes: what decides how sure each is, by name.
-        places: the family of each, and its place among those of the family.
+        positions: the family of each, and its index among those of the family.
         common: what calls of a family that was observed have in common with each of its observations, 0 to 1.
     """
 
@@ -284,12 +284,12 @@ class BatchEstimate:
     deviations: Numbers
     took: Terms
     regimes: Mapping[str, Numbers]
-    places: Mapping[int, tuple[str, int]]
+    positions: Mapping[int, tuple[str, int]]
     common: Mapping[str, Numbers]
 
 
 def _largest(values: Numbers) -> Indices:
-    """Return the places of the MOST_NEARBY largest values, the largest first."""
+    """Return the indices of the MOST_NEARBY largest values, the largest first."""
     some = np.argpartition(-values, MOST_NEARBY)[:MOST_NEARBY] if len(values) > MOST_NEARBY else np.arange(len(values))
     return some[np.argsort(-values[some])]
 

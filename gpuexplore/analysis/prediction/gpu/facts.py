@@ -1,4 +1,4 @@
-"""What a GPU and a call of a library are like, as the numbers that its time follows from: one call, or many."""
+"""The facts of a GPU and of library calls, as the numbers that their times follow from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.analysis.prediction.calls import SETS_IN_TURN, USUAL, Calls, Conditions
+from gpuexplore.analysis.prediction.calls import ROTATING_SETS, USUAL, Calls, Conditions
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Options, Shape
@@ -33,7 +33,7 @@ LAYER = "linear"
 RATES = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
 USUAL_CLOCK_HZ = 1.7e9
 USUAL_YEAR = 2020
-USUAL_WATTS_PER_TERAFLOP = 8.0  # of a device whose power nobody states
+USUAL_WATTS_PER_TERAFLOP = 8.0  # of a device of unknown power
 GAMING = "-geforce"  # of rate classes: these cards run above the clock that they are rated for
 LANES_SHARED_WITH_INTEGERS = ("8.6", "8.9", "12.0")
 RATES_OF_BITS = {64: "fp64", 32: "fp32", 8: "fp8", 4: "fp8"}  # where bytes decide: formats of one size are alike
@@ -60,7 +60,7 @@ class GpuCall:
         quantised_bytes: bytes of a kernel before, that reads the left-hand matrix in 16 bits and writes it in 8.
         long_rows: how far rows are beyond 64 KiB, as a logarithm to base 2, where translation of addresses is slow.
         rows: of a row-wise operation, with `row_bytes` each; else 0.
-        place: what its shape is like: four logarithms to base 2, by family.
+        position: of its shape among those of its family: four logarithms to base 2.
     """
 
     family: Family
@@ -91,7 +91,7 @@ class GpuCall:
     row_bytes: float
     products: tuple[Product, ...]
     winograd: Product | None
-    place: tuple[float, ...]
+    position: tuple[float, ...]
 
 
 def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
@@ -161,7 +161,7 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         row_bytes=shape["n"] * item if rows else 0.0,
         products=_flat(shape) if family == "convolution" else products,
         winograd=_winograd(shape) if family == "convolution" and case.dtype == "fp32" and shape["r"] == 3 else None,
-        place=_place(shape, family, listed, moved),
+        position=_position_of(shape, family, listed, moved),
     )
 
 
@@ -190,8 +190,8 @@ def moves_only(case: Case) -> bool:
 
 
 def _weight_sets(case: Case, conditions: Conditions) -> int:
-    """Return how many right-hand matrices take turns: a layer's weights are read once before those of others."""
-    usual = SETS_IN_TURN if case.operation == LAYER else 1
+    """Return how many right-hand matrices alternate: a layer's weights are read once before those of others."""
+    usual = ROTATING_SETS if case.operation == LAYER else 1
     return usual if conditions.weight_sets is None else conditions.weight_sets
 
 
@@ -223,7 +223,7 @@ def _winograd(shape: Shape) -> Product:
     return Product(16, tiles, shape["o"], shape["c"])
 
 
-def _place(shape: Shape, family: Family, products: Sequence[Product], moved: float) -> tuple[float, ...]:
+def _position_of(shape: Shape, family: Family, products: Sequence[Product], moved: float) -> tuple[float, ...]:
     if family == "convolution":  # kernels of another reach are other kernels
         return _log2(shape["c"]), _log2(shape["o"]), _log2(shape["h"]) + 3 * shape["r"], _log2(shape["b"])
     if family in ("layer_norm", "softmax"):
@@ -250,7 +250,7 @@ class Batch:
 
     def __init__(self, rows: Sequence[GpuCall], kinds: Sequence[Calls] | None = None) -> None:
         self._kinds = kinds
-        self.chosen: tuple[int, ...] = ()  # the places of the rows in a larger batch
+        self.chosen: tuple[int, ...] = ()  # the indices of the rows in a larger batch
         rows = self.rows = tuple(row for row in rows for _ in kinds or (row.calls,))
         self._numbers: dict[str, Numbers] = {}
         self._codes: dict[str, Codes] = {}
@@ -281,9 +281,9 @@ class Batch:
         return self._codes[name]
 
     @cached_property
-    def places(self) -> Numbers:
+    def positions(self) -> Numbers:
         """What the shape of each call is like, (calls, 4)."""
-        return np.array([row.place for row in self.rows], dtype=np.float64).reshape(-1, 4)
+        return np.array([row.position for row in self.rows], dtype=np.float64).reshape(-1, 4)
 
     @cached_property
     def hardware(self) -> Numbers:
@@ -322,5 +322,5 @@ def _different(texts: Sequence[str]) -> tuple[tuple[str, ...], Indices]:
     """Return the different texts, and which of them each is."""
     if len(texts) == 1:
         return tuple(texts), np.zeros(1, dtype=np.intp)
-    names, places = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
-    return tuple(names.tolist()), places
+    names, inverse = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
+    return tuple(names.tolist()), inverse

@@ -1,4 +1,4 @@
-"""What calls on GPUs have in common beyond the terms: a correction learned on published measurements near a call.
+"""Similarity of calls on GPUs beyond the terms: a correction learned on published measurements near a call.
 
 A Gaussian process over what measured times are longer than the terms say, in natural logarithms, for each family of
 kernels in each kind of units.
@@ -30,7 +30,7 @@ VARIANCE = sum(each**2 for each in OWN)  # of one call
 
 def shared(rows: Batch, columns: Batch) -> Numbers:
     """Return what each call of `rows` has in common with each of `columns`: a covariance, (rows, columns)."""
-    apart = _squares(rows.places, columns.places)
+    apart = _squares(rows.positions, columns.positions)
     near, far = np.exp(apart / (-2 * NEAR**2)), np.exp(apart / (-2 * FAR**2))
     kinds, kind = np.unique(rows.hardware, axis=0, return_inverse=True)  # many calls, few devices
     hardware = np.exp(_squares(kinds, columns.hardware) / (-2 * LIKE_HARDWARE**2))[kind]

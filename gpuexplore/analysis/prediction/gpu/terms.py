@@ -120,7 +120,6 @@ def package_data() -> dict[str, object]:
 TILE_ROWS = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
 TILE_COLUMNS = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
 LARGEST_REUSE = 256 * 128 / (256 + 128)  # multiply-adds for each number that a tile reads
-SPLITS = (1, 2, 4, 8, 16, 32)
 LEAST_SPLIT = 256  # terms of a sum that are worth a block of their own
 QUERIES, KEYS = 128, 64  # rows and columns of a block of attention
 ROWS_IN_FLIGHT = {"layer_norm": 12.0, "softmax": 4.0}  # of a multiprocessor
@@ -213,19 +212,19 @@ def _winograd_bytes(batch: Batch) -> Numbers:
     return found
 
 
-def _tiled(batch: Batch, known: Coefficients, places: Indices, products: Numbers, *, rate: Numbers) -> Numbers:
-    """Return the seconds of each product, (products, 4), of the calls at `places`, in its best tiles."""
+def _tiled(batch: Batch, known: Coefficients, calls: Indices, products: Numbers, *, rate: Numbers) -> Numbers:
+    """Return the seconds of each product, (products, 4), of the calls at these indices, in its best tiles."""
     number, rows, columns, terms_of_sum = (products[:, axis, None] for axis in range(4))
-    multiprocessors = batch.numbers("multiprocessors")[places, None]
-    each = rate[places, None] / multiprocessors
-    by_clock = USUAL_CLOCK_HZ / batch.numbers("clock_hz")[places, None]
-    start = np.exp(_of_members(known, "start_s", batch))[places, None] * by_clock
+    multiprocessors = batch.numbers("multiprocessors")[calls, None]
+    each = rate[calls, None] / multiprocessors
+    by_clock = USUAL_CLOCK_HZ / batch.numbers("clock_hz")[calls, None]
+    start = np.exp(_of_members(known, "start_s", batch))[calls, None] * by_clock
     reuse = TILE_ROWS * TILE_COLUMNS / (TILE_ROWS + TILE_COLUMNS)
-    small = np.exp(_of_members(known, "small_tiles", batch))[places, None]
+    small = np.exp(_of_members(known, "small_tiles", batch))[calls, None]
     speed = each / (1 + 32 * small * (1 / reuse - 1 / LARGEST_REUSE))
     tiles = number * np.ceil(rows / TILE_ROWS) * np.ceil(columns / TILE_COLUMNS)
     best = np.full(len(products), np.inf)
-    for split in SPLITS:
+    for split in (1, 2, 4, 8, 16, 32):
         waves = _waves(tiles * split / multiprocessors, known)
         one = 2 * TILE_ROWS * TILE_COLUMNS * terms_of_sum / split / speed + start * (1 + (split > 1))
         worth = (terms_of_sum[:, 0] >= LEAST_SPLIT * split) | (split == 1)

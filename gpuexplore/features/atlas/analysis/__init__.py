@@ -1,6 +1,6 @@
 """The atlas: what GPUs were measured to do, and which GPU suits a call.
 
-Measurements are what others published and what gpuexplore recorded; where nobody measured a call, it is predicted.
+Measurements are what others published and what gpuexplore recorded; a call without a measurement is predicted.
 """
 
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, Citation, PointBound, PointOrigin, citations, points

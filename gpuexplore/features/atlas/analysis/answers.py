@@ -243,7 +243,7 @@ def _some(what: str, text: str, accepted: Iterable[str] | str) -> tuple[str, ...
     """Return the values of a list; none for an empty text.
 
     Raises:
-        InvalidInput: the text is not empty and holds no value.
+        InvalidInput: the text is not empty and has no value.
     """
     words = split(text)
     if text and not words:

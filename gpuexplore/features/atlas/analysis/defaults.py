@@ -1,4 +1,4 @@
-"""The part of the atlas shown to whoever has not chosen yet: what most was measured of."""
+"""The default part of the atlas: what most was measured of."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -11,8 +11,7 @@ from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
 from gpuexplore.operations import OPERATIONS, operation_named
 
-USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")  # of an operation that nobody measured
-USUAL_DTYPE = "fp32"
+USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")  # of an operation without measurements
 MOST_GPUS = 4
 MUCH = 0.75  # of the shapes have less work
 
@@ -42,7 +41,7 @@ def dtypes_of(operation: str) -> tuple[str, ...]:
 def usual_dtype(operation: str) -> str:
     """Return the dtype of which most was measured."""
     counts = Counter(point.dtype for point in points(operation))
-    return max(counts, key=lambda name: counts[name], default=USUAL_DTYPE)
+    return max(counts, key=lambda name: counts[name], default="fp32")
 
 
 @once

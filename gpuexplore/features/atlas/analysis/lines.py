@@ -99,7 +99,7 @@ def shapes_between(
     contract, work = operation_named(operation), work_of(operation, dtype)
     most = min(contract.limits[axis] / shape[axis] for axis in growing_axes(operation))
     low, high = (_factor(lambda factor: work(grown(operation, shape, factor)), end, most) for end in ends)
-    steps = (low * (high / low) ** (place / (count - 1)) for place in range(count))
+    steps = (low * (high / low) ** (i / (count - 1)) for i in range(count))
     found = dict.fromkeys(grown(operation, shape, step) for step in steps)
     return tuple(each for each in found if contract.problem(each) is None)
 

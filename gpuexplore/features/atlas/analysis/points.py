@@ -58,10 +58,10 @@ def of_product(published: PublishedResult) -> Citation:
     return of_source(next(source for source in sources() if published.source.startswith(f"{source.url}/")))
 
 
-def of_recording(recording: Recording) -> Citation:
+def _of_recording(recording: Recording) -> Citation:
     """Return the citation of a recording that comes with gpuexplore."""
-    told = recording.provenance
-    return Citation(HERE, None, "Apache-2.0", f"{told.recorded_by}: {recording.title}", told.method)
+    recorded = recording.provenance
+    return Citation(HERE, None, "Apache-2.0", f"{recorded.recorded_by}: {recording.title}", recorded.method)
 
 
 PointOrigin = Literal["published", "recorded"]
@@ -85,7 +85,7 @@ class AtlasPoint:
         conditions: how it was timed, for a reader.
         citation: who measured it.
         url: the file it comes from; None for a recording.
-        run_id: of the recorded run that holds it; None for others.
+        run_id: of the recorded run that it is in; None for others.
         cold: whether the caches were cleared between calls.
         peak: of the units that do the arithmetic; None where it is unknown, or the operation is no matrix product.
     """
@@ -161,7 +161,7 @@ class AtlasPoint:
 
     @property
     def bandwidth_utilization(self) -> float | None:
-        """Bytes/s over the memory bandwidth, as a fraction; None where a cache may have held the data."""
+        """Bytes/s over the memory bandwidth, as a fraction; None where a cache may have delivered the data."""
         device = self.device
         in_cache = not self.cold and device.cache_bytes is not None and self.byte_count <= device.cache_bytes
         return None if device.bandwidth is None or in_cache else self.bytes_per_s / device.bandwidth.bytes_per_s
@@ -293,7 +293,7 @@ def _recorded(recording: Recording, result: Result) -> AtlasPoint:
         call=Conditions(weight_sets=1, quantises=False),
         implementation=case.implementation,
         conditions=f"{case.implementation}, {mode}, the median{flags}",
-        citation=of_recording(recording),
+        citation=_of_recording(recording),
         url=None,
         run_id=run_id(recording, result),
         cold=mode == "cold",

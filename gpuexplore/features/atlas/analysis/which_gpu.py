@@ -1,4 +1,4 @@
-"""The choice of a GPU for a call: its time on several GPUs, measured where somebody measured it, else predicted.
+"""The choice of a GPU for a call: its time on several GPUs, measured where there is a measurement, else predicted.
 
 Everything but the choice of the time is the arithmetic of the what-if.
 """
@@ -108,7 +108,6 @@ Order = Literal["time", "energy", "memory", "price"]
 # The shortest published time that is also that of calls of another kind: a launch of 5 µs hides behind 50 µs of the
 # call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms.
 LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 5e-5, "graph": 5e-5, "single": 1e-3})
-MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ class GpuChoice:
     @property
     def cost_of_million(self) -> float | None:
         """What a million calls cost, in the currency of the price."""
-        return None if self.found.cost is None else MILLION * self.found.cost
+        return None if self.found.cost is None else 1_000_000 * self.found.cost
 
 
 # What a choice is ranked by, the least first.
@@ -189,10 +188,10 @@ def which_gpu(
     hourly = {device.id: _entered(device, known) for device in devices}
     hourly |= {device_id: price.usd_per_hour for device_id, price in listed.items() if price}
     priced = {device_id: price for device_id, price in hourly.items() if price is not None}
-    beside = replace(known, times_s={}, prices_per_hour=priced)
-    rows = what_if(workload, devices, dtypes=[dtype], baseline=dtype, known=beside)
+    facts = replace(known, times_s={}, prices_per_hour=priced)
+    rows = what_if(workload, devices, dtypes=[dtype], baseline=dtype, known=facts)
     return tuple(
-        _choice(workload, row, known=beside, measured=measured, listed=listed.get(row.device.id)) for row in rows
+        _choice(workload, row, known=facts, measured=measured, listed=listed.get(row.device.id)) for row in rows
     )
 
 
@@ -201,7 +200,7 @@ def _entered(device: Device, known: Known) -> float | None:
 
 
 def usual_devices() -> tuple[Device, ...]:
-    """Return the GPUs of the table that anybody measured or asks a price for, in the order of the table."""
+    """Return the GPUs of the table with a measurement or a price, in the order of the table."""
     known = {point.spec_key for point in points()} | {price.spec_key for price in prices()}
     return tuple(as_device(row) for row in ACCELERATORS if row.key in known)
 
@@ -218,10 +217,10 @@ def ranked(choices: Iterable[GpuChoice], by: str = "time") -> tuple[GpuChoice, .
     order = next((order for order in ORDERS if order == by), None)
     if order is None:
         raise InvalidInput.of("order", by, ORDERS)
-    return tuple(sorted(choices, key=lambda choice: _place(choice, ORDERS[order](choice))))
+    return tuple(sorted(choices, key=lambda choice: _sort_key(choice, ORDERS[order](choice))))
 
 
-def _place(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float]:
+def _sort_key(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float]:
     return (value is None, choice.found.fits is False, value or 0.0)
 
 

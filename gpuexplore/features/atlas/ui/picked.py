@@ -205,7 +205,8 @@ def _facts(choice: AtlasChoice) -> AtlasFacts:
     answers = iter(predict_each(asked, calibration(), Conditions(choice.calls)))  # at once, which is faster
     predictions = {shown: tuple(islice(answers, len(some))) for shown, some in cases.items()}
     series = tuple(
-        AtlasSeries(_name(choice, dtype, gpu), gpu, dtype, line(each[1:])) for (dtype, gpu), each in predictions.items()
+        AtlasSeries(NAMES[gpu] if len(choice.dtypes) == 1 else f"{NAMES[gpu]} · {dtype}", gpu, dtype, line(each[1:]))
+        for (dtype, gpu), each in predictions.items()
     )
     at = work_of(choice.operation, choice.dtypes[0])(choice.shape)
     return AtlasFacts(tuple(found), series, at, tuple(each[0] for each in predictions.values()))
@@ -217,11 +218,6 @@ def _shapes(choice: AtlasChoice, dtype: str, found: Sequence[AtlasPoint]) -> tup
     at, count = work(choice.shape), max(FEWEST, min(MOST, SIZES // len(choice.shown)))
     works = [at, *(point.work for point in found)] if found else [share * at for share in REACH]
     return shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=count)
-
-
-def _name(choice: AtlasChoice, dtype: str, gpu: str) -> str:
-    """Return what a legend calls a series: its GPU, with the dtype where there are several."""
-    return NAMES[gpu] if len(choice.dtypes) == 1 else f"{NAMES[gpu]} · {dtype}"
 
 
 POINT = "point"  # the link's parameter
@@ -242,7 +238,7 @@ def show_picked() -> None:
     with st.container(border=True):
         _head(point)
         _figures(point)
-        st.markdown(small(_told(point)))
+        st.markdown(small(_citation(point)))
         _ways(point)
 
 
@@ -309,7 +305,7 @@ def _predicted(point: AtlasPoint) -> Prediction:
     return PREDICTIONS.get((case, point.call), lambda: predict(case, point.device, calibration(), point.call))
 
 
-def _told(point: AtlasPoint) -> str:
+def _citation(point: AtlasPoint) -> str:
     """Return who measured it, how and under which licence, as Markdown."""
     cited = point.citation
     whose = (

@@ -33,7 +33,6 @@ KEY = "chart.atlas"
 SEEN = "atlas.seen"  # the session's key of the click that was followed
 FIRST = "atlas.first"  # the session's key of the point that the link named when this chart was drawn first
 ABOVE_PEAK = 1.05
-POINT_UNITS = {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"}
 
 
 def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
@@ -115,7 +114,7 @@ def followed(event: Any) -> str | None:
 
 
 def show_points(facts: AtlasFacts) -> None:
-    """Show every measured point that is drawn in a table, once somebody asks for it."""
+    """Show every measured point that is drawn in a table, on a click."""
     count = len(facts.points)
     if not count:
         return
@@ -131,7 +130,7 @@ def show_points(facts: AtlasFacts) -> None:
         show_table(
             lambda: [_row(point) for point in facts.points],
             facts,
-            POINT_UNITS,
+            {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"},
             alt=f"Table of {count} measured points with time, rate, share of the peak and source",
             config=_columns(),
         )
@@ -193,7 +192,7 @@ def show_which(choice: AtlasChoice) -> None:
     key = (choice.operation, choice.shape, choice.dtypes[0], choice.calls, tuple(prices.items()), known)
     found = GPUS.get(key, lambda: _gpus_for(choice, prices, known))
     order = ranked(found, by)
-    st.markdown(best_words(found))
+    st.markdown(_best_words(found))
     show_table(
         lambda: [_choice_row(each) for each in order],
         ("which", key, by),
@@ -225,14 +224,14 @@ def _prices() -> dict[str, float]:
 def _gpus_for(
     choice: AtlasChoice, prices: Mapping[str, float], known: tuple[DeviceResults, ...]
 ) -> tuple[GpuChoice, ...]:
-    beside = Known(
+    known_facts = Known(
         calibration=calibration(),
         measured=tuple(result for device in known for _, result in reversed(device.found)),
         recorded=_recorded().get(choice.shape, ()),
         prices_per_hour=prices,
         calls=choice.calls,
     )
-    return which_gpu(choice.operation, choice.shape, choice.dtypes[0], devices=usual_devices(), known=beside)
+    return which_gpu(choice.operation, choice.shape, choice.dtypes[0], devices=usual_devices(), known=known_facts)
 
 
 @once
@@ -244,7 +243,7 @@ def _recorded() -> Mapping[Shape, Sequence[Result]]:
     return found
 
 
-def best_words(choices: tuple[GpuChoice, ...]) -> str:
+def _best_words(choices: tuple[GpuChoice, ...]) -> str:
     """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out."""
     said = []
     for by, what in (("time", "Fastest"), ("energy", "Least energy"), ("price", "Cheapest")):

@@ -1,6 +1,6 @@
 """Measures on the nodes of a Dask cluster: a way to carry groups to the local engine there, and its events back.
 
-The queue stays in the database, and the scheduler gets one task per free device. Nobody connects to a node: tasks go
+The queue stays in the database, and the scheduler gets one task per free device. Nothing connects to a node: tasks go
 out and events come back on the connection that the node opened, so it may be behind NAT.
 """
 

@@ -49,10 +49,10 @@ class Node:
 
 
 class NodeCrashed(GpuExploreError):
-    """The node ended without having been told to, killed, frozen or cut off: what it measured may be why."""
+    """The node ended unasked: killed, frozen or cut off: what it measured may be why."""
 
 
-Departure = DeviceLost | NodeCrashed  # a node that was told to leave is lost as a device is
+Departure = DeviceLost | NodeCrashed  # a node that was asked to leave is lost as a device is
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Cluster:
         """Return where the events of a new task arrive."""
         inbox = Inbox(node)
         self._inboxes[inbox.token] = inbox
-        if node.address not in self._nodes:  # it left while nobody listened
+        if node.address not in self._nodes:  # it left before this process listened
             inbox.news.put(DeviceLost(f"{node.host} {LEFT}"))
         return inbox
 
@@ -171,8 +171,8 @@ class Cluster:
         while not self._subscribed.wait(ECHO_S):  # until this comes back, announcements may be missed
             client.log_event(self.topic, {})
         there = client.scheduler_info(n_workers=-1)["workers"]
-        told = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
-        self._add(*{node.address: node for node in told if node.address not in self._nodes}.values())
+        announced = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
+        self._add(*{node.address: node for node in announced if node.address not in self._nodes}.values())
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None
@@ -227,12 +227,12 @@ class Cluster:
 
 
 def _fields(event: tuple[float, Any]) -> Mapping[str, Any]:
-    """Return what an event says; nothing where somebody else than a node or the scheduler sent it."""
+    """Return what an event says; nothing where neither a node nor the scheduler sent it."""
     return event[1] if isinstance(event[1], Mapping) else {}
 
 
 def _node(event: tuple[float, Any]) -> Node | None:
-    """Return the node that announced itself; None, and a line in the log, where nobody could read that."""
+    """Return the node that announced itself; None, and a line in the log, where that is unreadable."""
     try:
         message = event[1]
         host = str(message["host"])
@@ -270,7 +270,7 @@ def security_for(scheduler: str, role: Role) -> Security:
 
 
 def check_certificates(scheduler: str, role: Role) -> None:
-    """Return when `scheduler` and this machine accept each other, or nobody answers there yet.
+    """Return when `scheduler` and this machine accept each other, or there is no answer yet.
 
     Raises:
         GpuExploreError: their certificates are of different authorities.
@@ -285,7 +285,7 @@ def check_certificates(scheduler: str, role: Role) -> None:
         asyncio.run(ask())
     except CommClosedError as error:
         raise GpuExploreError(f"{scheduler} was refused: {describe(error)}") from error
-    except OSError:  # not there yet: whoever connects waits for it
+    except OSError:  # not there yet: a connection waits for it
         return
 
 

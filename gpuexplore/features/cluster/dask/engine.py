@@ -19,9 +19,6 @@ from gpuexplore.jobs.journal import Begun, decode_event
 from gpuexplore.jobs.journal import Event as Report
 from gpuexplore.measure.candidates.failure import describe_error
 
-TICK_S = 0.02
-UNREPORTED = "the node reported nothing on this case"
-
 OnEvent = Callable[[Case | Result], None]
 
 
@@ -76,7 +73,9 @@ class DaskEngine:
             if task.stopped and provisional:
                 on_event(replace(provisional, provisional=False))
         left = [case for case, provisional in asked.pending.items() if not (task.stopped and provisional)]
-        status, reason = (Status.CANCELLED, CANCELLED) if task.stopped else (Status.ERROR, UNREPORTED)
+        status, reason = (
+            (Status.CANCELLED, CANCELLED) if task.stopped else (Status.ERROR, "the node reported nothing on this case")
+        )
         _end_all(left, status, reason, on_event)
 
     def perform(
@@ -214,7 +213,7 @@ class _Task:
 
     def _next(self) -> Iterator[Report]:
         try:
-            news = self._inbox.news.get(timeout=TICK_S)
+            news = self._inbox.news.get(timeout=0.02)
         except Empty:
             return
         if isinstance(news, DeviceLost | NodeCrashed):

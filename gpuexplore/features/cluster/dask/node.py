@@ -88,8 +88,8 @@ def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> Non
 
     Args:
         cases: encoded, named by this node's devices.
-        topic: under which the events are told.
-        token: of the task, told with each event; who sets the cluster's event of that name cancels it.
+        topic: of the events.
+        token: of the task, in each event; who sets the cluster's event of that name cancels it.
     """
     with _task(topic, token) as (engine, tell, is_unwanted):
         engine.measure(tuple(decode(Case, case) for case in cases), tell, is_unwanted)
@@ -120,7 +120,7 @@ def _task(topic: str, token: str) -> Iterator[tuple[Engine, Callable[[Event], No
 
 
 def _is_forgotten(worker: distributed.Worker, key: Key) -> bool:
-    """Return whether the scheduler told this node that nobody waits for a task: its supervisor has ended."""
+    """Return whether the scheduler notified this node that a task is no longer awaited: its supervisor has ended."""
     task = worker.state.tasks.get(key)
     return task is None or task.state == "cancelled"
 

@@ -77,7 +77,7 @@ class ClaimCheck:
         expected: a figure, like ``about 9`` or ``>1``.
         operation, shape: what every side computes; those of the claim unless others are given.
         sides: the cases; of a time ratio how many times as long the first takes as the second.
-        data: what the inputs hold while it is timed; errors are always those of random numbers.
+        data: values of the inputs while it is timed; errors are always those of random numbers.
         budget_s: seconds of sampling for one case: more than by default where a call takes long.
     """
 
@@ -99,7 +99,7 @@ class ClaimCheck:
         return Options(data=self.data, budget_s=self.budget_s)
 
 
-def check_of(row: Mapping[str, Any]) -> ClaimCheck:
+def _check_of(row: Mapping[str, Any]) -> ClaimCheck:
     """Return the check that a table of `claims.toml` describes."""
     sides = tuple(CheckSide(**side) for side in row["sides"])
     return ClaimCheck(**{**row, "shape": Shape.of(**row["shape"]), "sides": sides})
@@ -133,7 +133,7 @@ class Claim:
         card: one of `cards.CARDS`; empty where no device takes part.
         operation, shape, dtype: of the product or sum that was timed.
         byte_count: that moved, where the notebook moved others than the operation does; 0 otherwise.
-        time_s, beside_s: as printed, for one call on the card and for what it was compared with.
+        time_s, compared_s: as printed, for one call on the card and for what it was compared with.
         promise: the FLOP/s that the notebook divides by, as printed.
         waited: whether the clock was read after the device was done; None where no time was taken.
         given: what else a quantity is computed from.
@@ -149,7 +149,7 @@ class Claim:
     dtype: str = "fp32"
     byte_count: int = 0
     time_s: str = ""
-    beside_s: str = ""
+    compared_s: str = ""
     promise: str = ""
     waited: bool | None = None
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -157,7 +157,7 @@ class Claim:
     checks: tuple[ClaimCheck, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("time_s", "beside_s", "promise"):
+        for name in ("time_s", "compared_s", "promise"):
             text = getattr(self, name)
             figure = interval_of(text)
             if text and (figure is None or figure.low <= 0):
@@ -194,7 +194,7 @@ def _claim(row: Mapping[str, Any]) -> Claim:
     figures = tuple(ClaimFigure(**figure) for figure in row.get("figures", ()))
     try:
         work = {name: row[name] for name in ("operation", "shape") if name in row}
-        checks = tuple(check_of(work | check) for check in row.get("checks", ()))
+        checks = tuple(_check_of(work | check) for check in row.get("checks", ()))
         return Claim(**{**row, "shape": shape, "figures": figures, "checks": checks})
     except TypeError as error:
         raise InvalidInput(f"claims.toml, {row.get('id')}: {error}") from error

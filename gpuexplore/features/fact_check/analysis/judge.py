@@ -35,7 +35,7 @@ FINDINGS: tuple[FindingName, ...] = (
 )  # strongest first
 
 
-Told = tuple[FindingName | None, str]  # what is the matter with a claim, if anything, and the sentence that says so
+Finding = tuple[FindingName | None, str]  # what is the matter with a claim, if anything, and the sentence that says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
         claim: as its notebook has it.
         results: measured here, the newest first.
     """
-    said: list[Told] = [*_limits(claim), *_clock(claim)]
+    said: list[Finding] = [*_limits(claim), *_clock(claim)]
     confirmed = False
     for figure in claim.figures:
         compared = list(_compared(claim, figure))
@@ -87,7 +87,7 @@ def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
     return tuple(judge(claim, results) for claim in claims())
 
 
-def _limits(claim: Claim) -> Iterator[Told]:
+def _limits(claim: Claim) -> Iterator[Finding]:
     """Say which variants of the card the printed time is impossible on: a finding where that is all of a named one."""
     if not claim.card or not claim.time_s:
         return
@@ -124,13 +124,13 @@ def _done(claim: Claim) -> str:
     )
 
 
-def _clock(claim: Claim) -> Iterator[Told]:
+def _clock(claim: Claim) -> Iterator[Finding]:
     if claim.waited is False:
         why = "The clock was read before the device was done: what was timed is the launch, not the work"
         yield "not a measurement", why
 
 
-def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Told]:
+def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Finding]:
     """Compare what was said, printed, computed and is known of one quantity, each pair once."""
     if figure.said and figure.printed and not _agree(_read(figure.said), _read(figure.printed)):
         yield "contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}"
@@ -148,7 +148,7 @@ def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Told]:
         yield ("wrong", f"{found}, not {off[0]}") if off else (None, found)
 
 
-def _is_confirmed(compared: Sequence[Told], claim: Claim, figure: ClaimFigure) -> bool:
+def _is_confirmed(compared: Sequence[Finding], claim: Claim, figure: ClaimFigure) -> bool:
     quantity = QUANTITIES.get(figure.quantity)
     was_stated = bool(figure.said or figure.printed)
     was_computed = was_stated and quantity is not None and quantity.compute(claim) is not None

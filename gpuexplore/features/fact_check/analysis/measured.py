@@ -83,24 +83,24 @@ def outcome(check: ClaimCheck, claim: Claim, results: Sequence[Result]) -> tuple
     expected, subject = interval_of(check.expected), _subject(check)
     if value is None or expected is None:
         return None, f"Not measured here: {subject}{_on_card(claim, check)}"
-    told = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
+    relation = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
     verdict = compare(value, expected.low, expected.high, WORDS)
-    if verdict.told is None:
+    if verdict.relation is None:
         helps = f"; {verdict.would_decide}" if verdict.would_decide else ""
-        return None, f"{told}; the interval does not decide{helps}"
-    certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.told)}" if value.low != value.high else ""
-    return AGREES[verdict.told], f"{told}{certainty}"
+        return None, f"{relation}; the interval does not decide{helps}"
+    certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.relation)}" if value.low != value.high else ""
+    return AGREES[verdict.relation], f"{relation}{certainty}"
 
 
 def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:
     """Return what is to be measured on `devices` for the checks of a claim; none of a check that lacks a device."""
     found: dict[Experiment, None] = {}
     for check in claim.checks:
-        places = [next((device for device in devices if _suits(device, side, claim)), None) for side in check.sides]
-        if None in places:
+        chosen = [next((device for device in devices if _suits(device, side, claim)), None) for side in check.sides]
+        if None in chosen:
             continue
-        for device in dict.fromkeys(place for place in places if place is not None):
-            sides = [side for side, place in zip(check.sides, places, strict=True) if place == device]
+        for device in dict.fromkeys(device_of_side for device_of_side in chosen if device_of_side is not None):
+            sides = [side for side, device_of_side in zip(check.sides, chosen, strict=True) if device_of_side == device]
             names = tuple(dict.fromkeys(side.implementation for side in sides))
             dtypes = tuple(dict.fromkeys(side.dtype for side in sides))
             found[Experiment(check.operation, (check.shape,), dtypes, names, (device.id,), check.options)] = None
@@ -108,7 +108,7 @@ def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ..
 
 
 def _suits(device: Device | None, side: CheckSide, claim: Claim) -> bool:
-    """Return whether what `device` says holds for the claim: the card that it names, or any of that kind."""
+    """Return whether what `device` says is valid for the claim: the card that it names, or any of that kind."""
     if device is None or device.is_simulated or device.kind != side.device:
         return False
     if side.device == "cpu" or not _is_named(claim):

@@ -1,4 +1,4 @@
-"""The possibility of a time that somebody states: the rule of the fact check, for any operation, device and number."""
+"""The possibility of a stated time: the rule of the fact check, for any operation, device and number."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

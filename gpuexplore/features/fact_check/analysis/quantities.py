@@ -16,8 +16,8 @@ from gpuexplore.features.fact_check.analysis.claim import Claim, Interval, inter
 from gpuexplore.features.fact_check.analysis.measured import CARDS
 from gpuexplore.operations import operation_named
 
-FLOP_PER_FMA = 2
-SEED, ROWS = 1, 100  # of a product that is as long in its sums as the notebook's, and smaller
+SEED = 1
+ROWS = 100  # of a product that is as long in its sums as the notebook's, and smaller
 Value = Interval | str
 Origin = Literal["own", "here"]
 
@@ -66,7 +66,7 @@ def bytes_per_s(claim: Claim) -> Interval | None:
 
 def speedup(claim: Claim) -> Interval | None:
     """Return how many times as long the other took, by the printed times."""
-    return _over(interval_of(claim.beside_s), interval_of(claim.time_s))
+    return _over(interval_of(claim.compared_s), interval_of(claim.time_s))
 
 
 def _share_of_promise(claim: Claim) -> Interval | None:
@@ -81,7 +81,7 @@ def _blocks(claim: Claim) -> Interval:
 def _lanes(claim: Claim) -> Interval | None:
     classes = {class_.name: class_ for class_ in RATE_CLASSES}
     rate = classes[CARDS[claim.card][0].row.rate_class].rate("fp32")
-    return _exact(rate / FLOP_PER_FMA) if rate else None
+    return _exact(rate / 2) if rate else None  # a multiply-add is 2 FLOPs
 
 
 def _fp64_slowdown(claim: Claim) -> Interval | None:

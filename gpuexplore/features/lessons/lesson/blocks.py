@@ -23,7 +23,7 @@ from gpuexplore.features.lessons.lesson.figure import LessonFigure, Undefined, f
 # Text of a lesson: Markdown without HTML, with figures in double braces, like ``{{ time(size=512) }}``.
 
 
-PLACE = re.compile(r"\{\{([^{}]*)\}\}")
+FIGURE = re.compile(r"\{\{([^{}]*)\}\}")
 HTML = re.compile(r"<[A-Za-z/!?][^\n]{0,40}")
 WITH_INTERVAL = "±"  # behind an expression: its interval is said too
 UNKNOWN = "—"
@@ -40,14 +40,14 @@ class Prose:
         """Return `text` with its figures found.
 
         Raises:
-            InvalidInput: it holds HTML, or a figure that is no expression.
+            InvalidInput: it contains HTML, or a figure that is no expression.
         """
         if found := HTML.search(text):
             raise InvalidInput.of("text", found.group(), "Markdown without HTML")
-        parts = PLACE.split(text.strip())
+        parts = FIGURE.split(text.strip())
         if any("{{" in part or "}}" in part for part in parts[::2]):
             raise InvalidInput.of("text", text.strip()[:60], "figures in double braces, like {{ time(size=512) }}")
-        return cls(tuple(_figure(part) if place % 2 else part for place, part in enumerate(parts)))
+        return cls(tuple(_figure(part) if index % 2 else part for index, part in enumerate(parts)))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -89,10 +89,7 @@ def _words(value: Value, with_interval: bool) -> str:
         return format_with_interval(value) if with_interval else format_figure(value)
     if isinstance(value, str):
         return value
-    return CANNOT_SAY if value is None else ("yes" if value else "no")
-
-
-CANNOT_SAY = "cannot be told apart"
+    return "cannot be told apart" if value is None else ("yes" if value else "no")
 
 
 UNITS: Mapping[str, float] = MappingProxyType(
@@ -149,7 +146,7 @@ class RunBlock:
 
 @dataclass(frozen=True, slots=True)
 class MistakeBlock:
-    """A mistake made on purpose beside the right way: `source="wrong"` and `source="right"` of what it measures."""
+    """A mistake made on purpose next to the right way: `source="wrong"` and `source="right"` of what it measures."""
 
     name: ClassVar[str] = "mistake"
     mistake: str
@@ -286,7 +283,7 @@ class KeepBlock:
 
 @dataclass(frozen=True, slots=True)
 class InstructorBlock:
-    """Notes for whoever teaches it; learners do not see them."""
+    """Notes for the instructor; learners do not see them."""
 
     name: ClassVar[str] = "instructor"
     text: Prose

@@ -87,7 +87,7 @@ def _read(stamps: tuple[_Stamp, ...]) -> Catalog:
 
 def _in_order(lessons: Mapping[str, Lesson], unreadable: dict[str, str]) -> Catalog:
     found: dict[str, Lesson] = {}
-    for lesson in sorted(lessons.values(), key=_place):
+    for lesson in sorted(lessons.values(), key=_sort_key):
         try:
             found[lesson.name] = _with_borrowed(lesson, lessons)
         except InvalidInput as error:
@@ -95,7 +95,7 @@ def _in_order(lessons: Mapping[str, Lesson], unreadable: dict[str, str]) -> Cata
     return Catalog(found, unreadable)
 
 
-def _place(lesson: Lesson) -> tuple[bool, int, str]:
+def _sort_key(lesson: Lesson) -> tuple[bool, int, str]:
     return (lesson.order is None, lesson.order or 0, lesson.title)
 
 
@@ -105,9 +105,9 @@ def _with_borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Lesson:
 
 
 def _borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Iterable[LessonStep]:
-    for place in lesson.borrows:
-        name, _, letter = place.partition("/")
+    for borrowed in lesson.borrows:
+        name, _, letter = borrowed.partition("/")
         if name not in lessons or lessons[name].borrows:
             accepted = [f"{other.name}/{step.letter}" for other in lessons.values() for step in other.steps[:1]]
-            raise InvalidInput.of(f"{lesson.name}.md, line 1: borrows", place, accepted)
+            raise InvalidInput.of(f"{lesson.name}.md, line 1: borrows", borrowed, accepted)
         yield lessons[name].step(letter)

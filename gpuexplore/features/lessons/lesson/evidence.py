@@ -132,15 +132,15 @@ def names_of(
     Args:
         step: of a lesson.
         devices: of this machine.
-        measured: what came of each of `tasks`, by its place; what is not there has not been measured.
+        measured: what came of each of `tasks`, by its index; what is not there has not been measured.
         tasks: `work.tasks_of` the step.
 
     Raises:
         InvalidInput: a block that is computed asks for what does not exist.
     """
     rows: list[QuantityRow] = []
-    for place, task in enumerate(tasks):
-        rows += _rows_of_task(task, measured.get(place), devices)
+    for index, task in enumerate(tasks):
+        rows += _rows_of_task(task, measured.get(index), devices)
     for block in step.of(*COMPUTED):
         rows += computed_rows(block, devices)
     return StepNames(tuple(rows), facts_of(devices))
@@ -175,7 +175,7 @@ def _result_rows(block: RunBlock, results: Sequence[Result]) -> Iterable[Quantit
     return [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results]
 
 
-def mistake_rows(block: MistakeBlock, payload: Payload) -> Iterator[QuantityRow]:
+def _mistake_rows(block: MistakeBlock, payload: Payload) -> Iterator[QuantityRow]:
     """Yield the wrong and the right figure of a mistake, and their ratio, which was taken round by round."""
     seen = decode(MistakeObservation, payload)
     name, dimension = QUANTITY_OF[seen.quantity]
@@ -232,7 +232,7 @@ def _is_of_gpu(result: Result) -> bool:
 Rows = Callable[[Any, Any], Iterable[QuantityRow]]
 OF_MEASURED: Mapping[type, Rows] = {
     RunBlock: _result_rows,
-    MistakeBlock: mistake_rows,
+    MistakeBlock: _mistake_rows,
     TrainBlock: training_rows,
     TensorBlock: read_rows,
 }

@@ -38,7 +38,6 @@ FUNCTIONS: Mapping[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
     "log": math.log,
 }
-KEEP_UNITS = ("ceil", "floor", "round")
 CHOICES: Mapping[str, Callable[..., LessonFigure]] = {"min": min, "max": max}
 COMPARISONS: Mapping[type, Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
@@ -241,7 +240,7 @@ def _comparison(node: ast.Compare, names: StepNames) -> bool | None:
 def _call(node: ast.Call, names: StepNames) -> Value:
     name = _name(node.func)
     if name in FUNCTIONS:
-        return mapped(FUNCTIONS[name], _figure(node.args[0], names), keeps_unit=name in KEEP_UNITS)
+        return mapped(FUNCTIONS[name], _figure(node.args[0], names), keeps_unit=name in ("ceil", "floor", "round"))
     if name in CHOICES:
         return _chosen(name, [_figure(argument, names) for argument in node.args])
     return names.quantity(name, _selectors(node))

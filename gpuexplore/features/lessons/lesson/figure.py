@@ -54,7 +54,7 @@ class Clocked:
 
     Attributes:
         power: 1 of a time, -1 of a rate.
-        run: results of one run, and of one group in it, were sampled in turns.
+        run: results of one run, and of one group in it, were sampled in the same rounds.
     """
 
     result: Result
@@ -97,9 +97,9 @@ def exact(value: float, dimension: Dimension = PLAIN, style: Style = "number") -
 
 
 def combined(sign: str, left: LessonFigure, right: LessonFigure) -> LessonFigure:
-    """Return `left` + - * or / `right`; the interval holds every combination of the two.
+    """Return `left` + - * or / `right`; the interval covers every combination of the two.
 
-    That of the ratio of two measured times is narrower: they are independent, or were sampled in turns.
+    That of the ratio of two measured times is narrower: they are independent, or were sampled in the same rounds.
 
     Raises:
         InvalidInput: the units do not go together.
@@ -191,8 +191,8 @@ def is_less(left: LessonFigure, right: LessonFigure) -> bool | None:
     """
     if left.dimension != right.dimension:
         raise InvalidInput(f"{format_figure(left)} < {format_figure(right)}: the units differ")
-    told = compare(_quotient(left, right), 1.0).told if min(left.low, right.low) > 0 else _by_ends(left, right)
-    return None if told is None else told == "below"
+    relation = compare(_quotient(left, right), 1.0).relation if min(left.low, right.low) > 0 else _by_ends(left, right)
+    return None if relation is None else relation == "below"
 
 
 def _quotient(left: LessonFigure, right: LessonFigure) -> Estimate:

@@ -41,7 +41,7 @@ class LessonStep:
     """One step of a lesson.
 
     Attributes:
-        letter: its place, as links name it.
+        letter: its position, as links name it.
         parts: text and blocks in their order, each with the line it begins in.
     """
 
@@ -70,7 +70,7 @@ class Lesson:
         rows: of the notebooks it does right.
         borrows: steps of other lessons that come first, as ``lesson/letter``.
         digest: of its text: answers belong to one version of a lesson.
-        order: its place among the lessons; None for an instructor's own.
+        order: its position among the lessons; None for an instructor's own.
     """
 
     name: str
@@ -102,7 +102,7 @@ def read_lesson(path: Path) -> Lesson:
         InvalidInput: names the file, the line, what is wrong there and what is accepted.
     """
     try:
-        if path.is_fifo():  # would wait for whoever writes into it
+        if path.is_fifo():  # would wait for its writer
             raise InvalidInput.of(f"{path.name}: file", "a pipe", "files of text")
         with path.open("rb") as file:  # a device has no size that could be asked for
             written = file.read(LARGEST_BYTES + 1)

@@ -20,7 +20,7 @@ def memory_rows(block: blocks.MemoryBlock) -> tuple[QuantityRow, ...]:
     Raises:
         InvalidInput: no such model, GPU, option or value; says what is accepted.
     """
-    question = question_of(block)
+    question = _question_of(block)
     model, setup = model_named(block.model), question.setup()
     assert isinstance(setup, Training)
     memory = training_memory(model, question.batch_of(model), setup)
@@ -39,7 +39,7 @@ def memory_rows(block: blocks.MemoryBlock) -> tuple[QuantityRow, ...]:
     )
 
 
-def question_of(block: blocks.MemoryBlock) -> MemoryQuestion:
+def _question_of(block: blocks.MemoryBlock) -> MemoryQuestion:
     """Return what is asked, as the page Memory and the command line take it.
 
     Raises:

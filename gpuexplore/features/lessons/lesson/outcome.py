@@ -56,7 +56,7 @@ class JudgedCheck:
     Attributes:
         truth: the figure or the option that is right; None where it is not known.
         why: what keeps it from being judged, where something does.
-        say: the block that says it; None where none of them holds.
+        say: the block that says it; None where no condition is true.
         said: its text, with the figures.
     """
 
@@ -100,15 +100,15 @@ def judged_by(step: LessonStep, names: StepNames, answers: Answers, own: Sequenc
     return JudgedStep(
         step,
         names,
-        tuple(_told(check, step, every if check.reach else names, answers) for check in step.of(CheckBlock)),
+        tuple(_judged_check(check, step, every if check.reach else names, answers) for check in step.of(CheckBlock)),
     )
 
 
-def _told(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
+def _judged_check(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
     judged = judge(check, step, answers, known)
-    told = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
-    say = say_after(check, step, told)
-    return replace(judged, say=say, said=say.text.said(told) if say else "")
+    with_result = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
+    say = _say_after(check, step, with_result)
+    return replace(judged, say=say, said=say.text.said(with_result) if say else "")
 
 
 def read_guess(guess: GuessBlock, typed: str) -> str | None:
@@ -153,20 +153,20 @@ def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepName
         return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why=str(error))
 
 
-def say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
-    """Return the first `say` behind a check whose condition holds and whose figures are known, or None.
+def _say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
+    """Return the first `say` behind a check whose condition is true and whose figures are known, or None.
 
     Args:
         names: with the outcome of the check, and the guesses.
     """
-    return next((say for say in says_of(step, check) if _holds(say, step, names) and say.text.is_known(names)), None)
+    return next((say for say in says_of(step, check) if _applies(say, step, names) and say.text.is_known(names)), None)
 
 
 def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
     """Return what may be said after a check: the blocks `say` up to the next check."""
     parts = step.of(CheckBlock, SayBlock)
     behind = parts[parts.index(check) + 1 :]
-    until = next((place for place, part in enumerate(behind) if isinstance(part, CheckBlock)), len(behind))
+    until = next((position for position, part in enumerate(behind) if isinstance(part, CheckBlock)), len(behind))
     return tuple(part for part in behind[:until] if isinstance(part, SayBlock))
 
 
@@ -188,7 +188,7 @@ def with_outcome(names: StepNames, found: GuessOutcome, why: str = "") -> StepNa
     return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
 
 
-def _holds(say: SayBlock, step: LessonStep, names: StepNames) -> bool:
+def _applies(say: SayBlock, step: LessonStep, names: StepNames) -> bool:
     if not say.when:
         return True
     try:
@@ -288,8 +288,8 @@ RULES: Mapping[str, Rule] = {
 def _rules(check: CheckBlock) -> tuple[Callable[[float, LessonFigure], bool], Callable[[float, LessonFigure], bool]]:
     if check.points:
         return (
-            lambda number, truth: _beside(number, truth, check.points / 100),
-            lambda number, truth: _beside(number, truth, 2 * check.points / 100),
+            lambda number, truth: _within_distance(number, truth, check.points / 100),
+            lambda number, truth: _within_distance(number, truth, 2 * check.points / 100),
         )
     return (
         lambda number, truth: _within(number, truth, check.right),
@@ -303,7 +303,7 @@ def _within(number: float, truth: LessonFigure, factor: float) -> bool:
     return sign * truth.value / factor <= sign * number <= sign * truth.value * factor
 
 
-def _beside(number: float, truth: LessonFigure, distance: float) -> bool:
+def _within_distance(number: float, truth: LessonFigure, distance: float) -> bool:
     return truth.value - distance <= number <= truth.value + distance
 
 

@@ -36,7 +36,7 @@ from gpuexplore.operations import operation_named
 
 WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
 Make = Callable[..., LessonFigure]  # of a value, its interval, its unit and its style
-LaunchRoom = tuple[int, int, float | None]  # multiprocessors, blocks of each, occupancy; 0 and None: not known
+LaunchLimits = tuple[int, int, float | None]  # multiprocessors, blocks of each, occupancy; 0 and None: not known
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 
 
@@ -105,7 +105,7 @@ def launch_row(block: LaunchBlock, devices: Sequence[Device] = ()) -> QuantityRo
     """
     if block.threads < 1 or block.elements < 1:
         raise InvalidInput.of("elements and threads", f"{block.elements} and {block.threads}", "whole numbers from 1")
-    multiprocessors, blocks_of_each, full = _room_here(block, devices) if block.gpu == HERE else _room_of(block)
+    multiprocessors, blocks_of_each, full = _limits_here(block, devices) if block.gpu == HERE else _limits_of(block)
     blocks = -(-block.elements // block.threads)
     figures: dict[str, LessonFigure | str] = {
         "blocks": exact(float(blocks)),
@@ -123,16 +123,16 @@ def launch_row(block: LaunchBlock, devices: Sequence[Device] = ()) -> QuantityRo
     return QuantityRow({"of": block.id, "size": str(block.elements)}, figures)
 
 
-def _room_of(block: LaunchBlock) -> LaunchRoom:
-    """Return the room on a GPU of the table, or on one of a compute capability."""
+def _limits_of(block: LaunchBlock) -> LaunchLimits:
+    """Return the limits of a GPU of the table, or of a compute capability."""
     row = gpu_named(block.gpu, f"; {HERE}") if block.gpu else None
     full = _occupancy(block, capability_of(row) if row else capability_named(block.cc or "7.5"))
     multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0) or 0
     return multiprocessors, full.blocks_per_multiprocessor, full.occupancy
 
 
-def _room_here(block: LaunchBlock, devices: Sequence[Device]) -> LaunchRoom:
-    """Return the room on the first GPU here; without one, on the cores, each of which takes one block at a time."""
+def _limits_here(block: LaunchBlock, devices: Sequence[Device]) -> LaunchLimits:
+    """Return the limits of the first GPU here; without one, of the cores, each of which takes one block at a time."""
     gpu = next((device for device in devices if device.kind == "cuda"), None)
     if gpu is None:
         return next((device.cores for device in devices if device.cores), 1), 1, None
@@ -239,7 +239,7 @@ def _derived(made: Make, analyzed: AnalyzedResult, time: LessonFigure) -> dict[s
         found["speedup"] = made(analyzed.speedup.ratio, analyzed.speedup.ci95)
     if analyzed.result.accuracy and analyzed.result.accuracy.relative_error is not None:
         error = made(analyzed.result.accuracy.relative_error, None)
-        found["error"] = replace(error, doubts=frozenset())  # it depends on no clock, and on nobody who disturbed it
+        found["error"] = replace(error, doubts=frozenset())  # it depends on no clock, and on no disturbance
     found["support"] = "emulated" if analyzed.flag("emulated") else "native"
     return found | ({"bound": analyzed.bound} if analyzed.bound else {})
 

@@ -1,4 +1,4 @@
-"""Whether every expression of a step means something: tried on made-up figures, before anything is measured."""
+"""A check of every expression of a step on made-up figures, before anything is measured."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,13 +84,13 @@ def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
     for line, part in step.parts:
         check = part if isinstance(part, CheckBlock) else check
         for expression in expressions(part, tuple(step.guesses)):
-            place = f"{file}, line {line}"
-            value = _try(expression, part, partial(_known, step, names, check), place)
+            where = f"{file}, line {line}"
+            value = _try(expression, part, partial(_known, step, names, check), where)
             if expression.text in _conditions(part) and isinstance(value, LessonFigure | str):
-                raise InvalidInput.of(f"{place}: condition", expression.text, "what is true or false")
+                raise InvalidInput.of(f"{where}: condition", expression.text, "what is true or false")
             if isinstance(part, CheckBlock) and isinstance(value, LessonFigure):
-                _check_unit(part, step.guesses[part.guess], value, place)
-    with _placed(f"{file}, step {step.letter}"):
+                _check_unit(part, step.guesses[part.guess], value, where)
+    with _located(f"{file}, step {step.letter}"):
         tasks_of(step, devices)
     return len(step.of(CheckBlock))
 
@@ -105,21 +105,21 @@ def _conditions(part: Prose | Block) -> tuple[str, ...]:
 
 
 @contextmanager
-def _placed(place: str) -> Iterator[None]:
+def _located(where: str) -> Iterator[None]:
     """Say where a lesson is wrong."""
     try:
         yield
     except GpuExploreError as error:
-        raise InvalidInput(f"{place}: {error}") from error
+        raise InvalidInput(f"{where}: {error}") from error
 
 
-def _check_unit(check: CheckBlock, guess: GuessBlock, truth: LessonFigure, place: str) -> None:
+def _check_unit(check: CheckBlock, guess: GuessBlock, truth: LessonFigure, where: str) -> None:
     """Refuse a truth that has not the unit of the guess, like a number without B for a guess in MB."""
     dimension = DIMENSIONS.get(guess.unit, PLAIN)
     if truth.dimension != dimension:
         text, unit = check.exact or check.near, guess.unit or "a number without unit"
         accepted = f"what is in the unit of the guess ({unit}): numbers get theirs from s, B and FLOP"
-        raise InvalidInput(f"{place}: {text!r} comes out as {format_figure(truth)}; accepted is {accepted}")
+        raise InvalidInput(f"{where}: {text!r} comes out as {format_figure(truth)}; accepted is {accepted}")
 
 
 def _known(step: LessonStep, names: StepNames, check: CheckBlock | None) -> StepNames:
@@ -128,7 +128,7 @@ def _known(step: LessonStep, names: StepNames, check: CheckBlock | None) -> Step
     return with_outcome(known, GuessOutcome.RIGHT)
 
 
-def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNames], place: str) -> Value:
+def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNames], where: str) -> Value:
     try:
         names = known()
         if isinstance(part, CheckBlock) and part.reach:
@@ -138,9 +138,9 @@ def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNa
         if isinstance(part, SayBlock) and not known().rows:
             return None
         accepted = "what the step measures or computes"
-        raise InvalidInput(f"{place}: {expression.text!r}: {error}; accepted is {accepted}") from error
+        raise InvalidInput(f"{where}: {expression.text!r}: {error}; accepted is {accepted}") from error
     except GpuExploreError as error:
-        raise InvalidInput(f"{place}: {expression.text!r}: {error}") from error
+        raise InvalidInput(f"{where}: {expression.text!r}: {error}") from error
 
 
 def _try_rows(expression: Expression, names: StepNames) -> Value:
@@ -151,7 +151,7 @@ def _try_rows(expression: Expression, names: StepNames) -> Value:
 
 def _rows(step: LessonStep, devices: Sequence[Device], file: str) -> Iterator[QuantityRow]:
     for line, part in step.parts:
-        with _placed(f"{file}, line {line}"):
+        with _located(f"{file}, line {line}"):
             yield from tuple(_rows_of(part, devices))
 
 

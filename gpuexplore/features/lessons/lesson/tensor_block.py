@@ -18,7 +18,6 @@ from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.reading import activity_of
 
 ITEMSIZE_BYTES = 4
-SOURCES = frozenset({Origin.LIVE.label})
 LAYOUTS = ("contiguous", "strided")
 WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure` names them, which loads torch
 
@@ -110,4 +109,4 @@ def _reading(
 
 def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: frozenset[str]) -> LessonFigure:
     low, high = ends or (value, value)
-    return LessonFigure(value, low, high, dimension, sources=SOURCES, doubts=doubts)
+    return LessonFigure(value, low, high, dimension, sources=frozenset({Origin.LIVE.label}), doubts=doubts)

@@ -1,4 +1,4 @@
-"""What a step knows of a training: times, losses, phases and shares of each mode, and what several processes bring.
+"""The figures of a training in a step: times, losses, phases and shares of each mode, and of several processes.
 
 Every row has `of`, the block's id. Of a mode, `source` is its name (of several
 processes, `processes`; in further modes `bf16 processes`), and has
@@ -49,7 +49,6 @@ from gpuexplore.features.training.measure.setup import MODES
 LAST_PART = 5  # the last loss is the median of the last fifth
 HERE = frozenset({Origin.LIVE.label})
 TIMED = ("time", "first_call", "rate", "mfu", "speedup", "phase")
-TIMED_SHARES = ("communicating", "efficiency")
 
 
 def arguments_of(block: TrainBlock) -> dict[str, str]:
@@ -85,11 +84,11 @@ def training_rows(block: TrainBlock, payload: Payload) -> Iterator[QuantityRow]:
 def _widened(name: str, row: QuantityRow, report: TrainingReport) -> LessonFigure | str:
     """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
     figure = row.figures[name]
-    timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
+    timed = name in TIMED or row.labels.get("name") in ("communicating", "efficiency")
     if not (timed and isinstance(figure, LessonFigure) and figure.low > 0):
         return figure
-    in_turns = name == "speedup" or row.labels.get("name") == "efficiency"
-    doubts = ratio_doubts(report) if in_turns else time_doubts(report)
+    is_paired = name == "speedup" or row.labels.get("name") == "efficiency"
+    doubts = ratio_doubts(report) if is_paired else time_doubts(report)
     low, high = widened((figure.low, figure.high), figure.value, hypot(*(doubt.deviation for doubt in doubts)))
     return replace(figure, low=low, high=high)
 

@@ -158,28 +158,28 @@ def show_figures(
     key: str,
 ) -> None:
     """Show what a step knows, block by block, and the page on which each goes on."""
-    for place, task in enumerate(tasks):
+    for index, task in enumerate(tasks):
         block = task.block
         if isinstance(block, TensorBlock):  # its picture, and where it goes on, are below
-            _show_read(block, measured.get(place))
+            _show_read(block, measured.get(index))
             continue
         if isinstance(block, MistakeBlock):
-            _show_mistake(measured.get(place), f"{key}.{place}.mistake")
+            _show_mistake(measured.get(index), f"{key}.{index}.mistake")
         elif isinstance(block, TrainBlock):
-            _show_training(measured.get(place), f"{key}.{place}.training")
+            _show_training(measured.get(index), f"{key}.{index}.training")
         elif task.work is None:
             _show_rows(list(stand_ins(block, devices)), "No GPU is here: ", STAND_IN)
         else:
-            _show_results(measured.get(place, ()), f"{key}.{place}")
-        _open_in(block, devices, f"{key}.{place}.open")
-    for place, block in enumerate(step.of(*COMPUTED)):
+            _show_results(measured.get(index, ()), f"{key}.{index}")
+        _open_in(block, devices, f"{key}.{index}.open")
+    for index, block in enumerate(step.of(*COMPUTED)):
         if isinstance(block, TensorBlock):
             _show_tensor(block, expanded=len(step.of(TensorBlock)) <= FEW_TENSORS)
         else:
             SHOWN.get(type(block), _show_computed)(block, devices)
             for reading in readings([getattr(block, "gpu", "")]):
                 st.caption(plain(reading))
-        _open_in(block, devices, f"{key}.computed.{place}.open")
+        _open_in(block, devices, f"{key}.computed.{index}.open")
 
 
 def _show_results(results: Any, key: str) -> None:

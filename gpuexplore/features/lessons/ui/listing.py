@@ -15,7 +15,6 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
 
 DONE = "done"
-STARTED = "measuring"
 
 Open = Callable[[str], None]
 COLUMNS = 2
@@ -50,10 +49,10 @@ def _show_lesson(lesson: Lesson, open_lesson: Open, *, is_first: bool = False) -
     said = summary(lesson, answers)
     with st.container(border=True, height="stretch"):
         words, button = st.columns([7, 2], vertical_alignment="center")
-        place = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
+        number = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
         rows = f" · notebooks {', '.join(lesson.rows)}" if lesson.rows else ""
         words.markdown(
-            f"**{place}{plain(lesson.title)}** · {lesson.minutes} min\n\n{plain(lesson.question)}"
+            f"**{number}{plain(lesson.title)}** · {lesson.minutes} min\n\n{plain(lesson.question)}"
             f"\n\n:small[{plain(said) if said else f'{len(lesson.steps)} steps'}{plain(rows)}]"
         )
         label = "Go on" if said else "Begin"
@@ -93,7 +92,7 @@ def state_of(answer: Answer | None) -> str:
     if answer is None:
         return ""
     if answer.outcomes is None:
-        return STARTED
+        return "measuring"
     return answer.outcomes[0] if len(answer.outcomes) == 1 else DONE
 
 

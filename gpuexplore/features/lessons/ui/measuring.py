@@ -1,4 +1,4 @@
-"""What a step measures: queued on a click, or taken from what was measured here alike within the hour."""
+"""The measurements of a step: queued on a click, or taken from what was measured here alike within the hour."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,6 @@ from gpuexplore.ui.run.state import changed, fetch
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 
-WITHIN = timedelta(hours=1)
 LOOKS = 10
 ALIKE: Shared[Run | ActivityRun | None] = Shared(200)
 AnyRun = Run | ActivityRun
@@ -29,7 +28,7 @@ class StepRuns:
     """What there is of the runs of a step.
 
     Attributes:
-        runs: by the place of their task.
+        runs: by the index of their task.
         lost: ids that are not there any more.
     """
 
@@ -48,9 +47,9 @@ class StepRuns:
 
     @property
     def measured(self) -> dict[int, Measured]:
-        """What came of them so far, by place."""
-        found = {place: _measured(run) for place, run in self.runs.items()}
-        return {place: measured for place, measured in found.items() if measured}
+        """What came of them so far, by index."""
+        found = {index: _measured(run) for index, run in self.runs.items()}
+        return {index: measured for index, measured in found.items() if measured}
 
     @property
     def finished_utc(self) -> str | None:
@@ -61,11 +60,11 @@ class StepRuns:
 def found_runs(ids: Sequence[str | None], tasks: Sequence[StepTask]) -> StepRuns:
     """Return the runs of a step by their ids."""
     runs, lost = dict[int, AnyRun](), []
-    for place, (run_id, task) in enumerate(zip(ids, tasks, strict=False)):
+    for index, (run_id, task) in enumerate(zip(ids, tasks, strict=False)):
         if run_id is None or task.work is None:
             continue
         try:
-            runs[place] = fetch_activity(run_id) if isinstance(task.work, Activity) else fetch(run_id)
+            runs[index] = fetch_activity(run_id) if isinstance(task.work, Activity) else fetch(run_id)
         except NotFound:
             lost.append(run_id)
     return StepRuns(runs, tuple(lost))
@@ -77,7 +76,7 @@ def submit(tasks: Sequence[StepTask], reuse: Sequence[AnyRun | None] = (), *, jo
     Args:
         tasks: of a step.
         reuse: runs to take instead, in the same order.
-        join: whether a run that anybody has begun, and that measures exactly the same, is taken instead.
+        join: whether any visitor's run that has begun, and that measures exactly the same, is taken instead.
 
     Raises:
         InvalidInput: a limit of the queue is reached, or the visitor may not measure.
@@ -119,7 +118,7 @@ def _alike(work: Work) -> AnyRun | None:
 
 def _newest_alike(work: Work, here: Sequence[Device]) -> AnyRun | None:
     """Return the newest run alike that was done on one of the devices `here`: machines may share a database."""
-    since_utc = (datetime.now(UTC) - WITHIN).isoformat(timespec="microseconds")
+    since_utc = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
     if isinstance(work, Activity):
         done = store().newest_activity(work, since_utc, device_keys={device_key(device) for device in here})
         return done if done and done.software == installed_versions() else None

@@ -9,7 +9,6 @@ from gpuexplore.core.model import Device
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.session import owner, store
 
-TOUR = "tour"
 KNOWN = "welcome.known"  # the session's key: this visitor is no newcomer
 
 
@@ -23,7 +22,7 @@ def offer(_devices: Sequence[Device]) -> None:
             width="content",
         )
         if st.button("Take the tour", icon=":material/tour:", key="welcome.tour"):
-            st.switch_page(file_of("lessons"), query_params={"lesson": TOUR})
+            st.switch_page(file_of("lessons"), query_params={"lesson": "tour"})
 
 
 def _is_new() -> bool:

@@ -37,7 +37,6 @@ from gpuexplore.ui.url_widgets import show_problem
 
 Guesses = dict[str, str | None]
 
-TICK_S = 0.5
 BEGUN_BY_ANOTHER = ", begun by another visitor with exactly these settings"
 ICONS = {
     GuessOutcome.RIGHT: ":material/check_circle:",
@@ -78,7 +77,7 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
         st.markdown(f"{plain(with_colon(guess.ask))} {_committed(guess, answer)}")
     found = found_runs(answer.runs, tasks)
     if found.pending:
-        st.fragment(_wait, run_every=TICK_S)(answer.runs, tasks)
+        st.fragment(_wait, run_every=0.5)(answer.runs, tasks)
         return
     _show_problems(found)
     _show_after(step, tasks, answer, found=found, devices=devices)
@@ -177,9 +176,9 @@ def _show_verdict(step: LessonStep, answer: Answer, found: JudgedCheck) -> None:
     words = [f"{ICONS[outcome]} **{word or outcome.value.capitalize()}.**"]
     if guess is not None and found.answer:
         verb = "it came out as" if outcome is GuessOutcome.UNCLEAR else "it is"
-        told = f"{verb} **{plain(found.answer)}**."
+        truth = f"{verb} **{plain(found.answer)}**."
         is_guessed = answer.guesses.get(guess.id) is not None
-        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {told}" if is_guessed else _opened(told))
+        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {truth}" if is_guessed else _opened(truth))
     if found.why:
         words.append(f"{plain(_opened(found.why))}.")
     st.markdown(" ".join(words))
@@ -200,13 +199,13 @@ def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
 
 
 def _again(lesson: Lesson, step: LessonStep, tasks: Sequence[StepTask], *, answer: Answer, key: str) -> None:
-    place = (lesson.name, lesson.digest, step.letter)
+    asked = (lesson.name, lesson.digest, step.letter)
     with st.container(horizontal=True):
         if any(task.work for task in tasks) and st.button(
             "Measure again", icon=":material/refresh:", key=f"{key}.again"
         ):
             try:
-                store().add_answer(owner(), place, guesses=answer.guesses, runs=submit(tasks, join=False))
+                store().add_answer(owner(), asked, guesses=answer.guesses, runs=submit(tasks, join=False))
             except GpuExploreError as error:
                 show_problem(error)
                 return

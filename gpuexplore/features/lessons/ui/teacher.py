@@ -1,4 +1,4 @@
-"""The instructor's view: notes, and of each step everybody's guesses of the last hours, in type for a projector."""
+"""The instructor's view: notes, and of each step all guesses of the last hours, in type for a projector."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,12 @@ from gpuexplore.ui.url_widgets import show_problem
 
 SINCE = timedelta(hours=6)
 LOOKS = 7
-TICK_S = 3.0
 ANSWERS: Shared[tuple[Answer, ...]] = Shared(50)
 
 
 def show_teacher(lesson: Lesson) -> None:
-    """Show every step with notes, this machine's answers and everybody's guesses; it redraws itself."""
-    st.fragment(_draw, run_every=TICK_S)(lesson)
+    """Show every step with notes, this machine's answers and all guesses; it redraws itself."""
+    st.fragment(_draw, run_every=3.0)(lesson)
 
 
 def _draw(lesson: Lesson) -> None:
@@ -101,12 +100,12 @@ def _show_spread(guess: GuessBlock, made: Sequence[str | None]) -> None:
     counts: Mapping[str | None, int] = Counter(made)
     rows = [
         {"Guess": guessed(guess, {guess.id: answer}), "Learners": counts[answer]}
-        for answer in sorted(counts, key=lambda answer: _place(guess, answer))
+        for answer in sorted(counts, key=lambda answer: _sort_key(guess, answer))
     ]
     table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(made)} learners")
 
 
-def _place(guess: GuessBlock, answer: str | None) -> tuple[bool, float, str]:
+def _sort_key(guess: GuessBlock, answer: str | None) -> tuple[bool, float, str]:
     """Return by what guesses are sorted: numbers by size, choices by their words, none at the end."""
     return answer is None, 0.0 if guess.choices else float(answer or 0), answer or ""
 

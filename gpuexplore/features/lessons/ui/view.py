@@ -23,7 +23,6 @@ from gpuexplore.ui.url_widgets import segments, show_problem
 LOOKS = 3  # a second: a step that is opened is there in two
 FOLLOWED: Shared[tuple[tuple[Room, RoomTask], ...]] = Shared(2000)
 VIEWS = ("learner", "instructor")
-TICK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def _show_lesson(lesson: Lesson) -> None:
     together = followed(lesson)
     letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
     if together is not None:
-        st.fragment(_wait_for_leader, run_every=TICK_S)(lesson, together)
+        st.fragment(_wait_for_leader, run_every=2.0)(lesson, together)
         if not letters:
             return
     letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers))
@@ -119,7 +118,7 @@ def _wait_for_leader(lesson: Lesson, known: Followed) -> None:
 
 
 def _take_key() -> None:
-    """Make a leader of whoever came by the leader's link, whose key leaves the address at once."""
+    """Make a leader of a visitor by the leader's link, whose key leaves the address at once."""
     key = link.parameters().get("key")
     if key is None:
         return
@@ -131,7 +130,7 @@ def _take_key() -> None:
 
 
 def _view() -> str:
-    """Return the view that is shown; who may not see the instructor's is told so where the link asks for it."""
+    """Return the view that is shown; says so where the link asks for the instructor's, which is not allowed."""
     if may(Right.INSTRUCT):
         return segments("View", "view", VIEWS, shown=str.capitalize)
     if link.parameters().get("view") == "instructor":
@@ -149,15 +148,15 @@ def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:
 
 def _show_ways(lesson: Lesson, letters: list[str], letter: str, *, is_answered: bool) -> None:
     """Offer the step before and the one behind."""
-    place = letters.index(letter)
+    index = letters.index(letter)
     with st.container(horizontal=True):
-        if place and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
-            _open(lesson.name, letters[place - 1])
-        if place + 1 < len(letters):
+        if index and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
+            _open(lesson.name, letters[index - 1])
+        if index + 1 < len(letters):
             kind: Kind = "primary" if is_answered else "secondary"
             label = "Next step" if is_answered else "Skip this step"
             if st.button(label, icon=":material/arrow_forward:", type=kind, key="lesson.next"):
-                _open(lesson.name, letters[place + 1])
+                _open(lesson.name, letters[index + 1])
         elif (
             is_answered
             and len(letters) == len(lesson.steps)

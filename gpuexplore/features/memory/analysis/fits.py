@@ -56,7 +56,7 @@ LARGEST_CAPACITY = 10**15
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """What of a device's memory tensors cannot have: an assumption, which whoever knows better replaces.
+    """What of a device's memory tensors cannot have: an assumption, which can be replaced.
 
     Attributes:
         context_bytes: CUDA's context and the kernels of its libraries; by default as measured at CONTEXT_SOURCE.

@@ -20,7 +20,7 @@ class ModelLayer:
     """One layer as it was typed.
 
     Attributes:
-        line: its place in the text, from 1.
+        line: its number in the text, from 1.
         kind: a key of KINDS.
         sizes: the numbers behind its name, e.g. ``3x224x224``.
         settings: by name, with the defaults of its kind.
@@ -181,8 +181,8 @@ def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     result = tape.record([value], (tokens, width), How(keeps="inputs", weights=[table], itemsize=tape.itemsize))
     if not positions:
         return result
-    places = tape.weight(positions * width)
-    return tape.record([result], result.shape, How(weights=[places], passes_gradient=True))
+    embeddings = tape.weight(positions * width)
+    return tape.record([result], result.shape, How(weights=[embeddings], passes_gradient=True))
 
 
 def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
@@ -203,7 +203,7 @@ def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
 
 
 def _rotate(tape: Tape, value: Value) -> Value:
-    """Turn queries or keys by their positions: sums of products with constants, which keep nothing."""
+    """Rotate queries or keys by their positions: sums of products with constants, which keep nothing."""
     full = tape.cast(value, "full")
     return tape.cast(tape.record([full], value.shape, How(scratch_elements=2 * value.element_count)), "narrow")
 
@@ -218,7 +218,7 @@ def _fused(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: in
 def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: int) -> Value:
     """Store the scores: a product, a softmax that keeps its output, a product; of operands copied head by head.
 
-    Until it returns, Python's names hold what was copied and the scores before their softmax.
+    Until it returns, Python's names refer to what was copied and the scores before their softmax.
     """
     narrow = [tape.cast(part, "narrow") for part in parts]
     query, key, values = (tape.record([part], part.shape) for part in narrow)
@@ -226,8 +226,8 @@ def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, toke
     scaled = tape.record([scores], scores.shape)  # divided by the root of the head's width, masked
     shares = tape.record([tape.cast(scaled, "full")], scores.shape, How(keeps="output"))
     mixed = tape.record([tape.cast(shares, "narrow"), values], query.shape, How(keeps="inputs"))
-    held = sum(part.element_count for part in narrow) + scores.element_count * shares.itemsize // mixed.itemsize
-    return tape.record([mixed], mixed.shape, How(scratch_elements=held))
+    scratch = sum(part.element_count for part in narrow) + scores.element_count * shares.itemsize // mixed.itemsize
+    return tape.record([mixed], mixed.shape, How(scratch_elements=scratch))
 
 
 def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:

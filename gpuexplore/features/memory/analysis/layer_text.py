@@ -24,7 +24,6 @@ from gpuexplore.features.memory.analysis.layer_kinds import KINDS, LayerKind, Mo
 MOST_LAYERS = 5000  # after `repeat`
 MOST_DEPTH = 4  # of one `repeat` within another
 LARGEST_NUMBER = 1_000_000_000
-SWITCHES = {"yes": 1, "no": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +74,10 @@ def parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...]
 
 
 def _repeated(lines: Sequence[_Line], source: str, depth: int) -> Iterator[_Line]:
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        place += 1
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
         if line.words[0] == "end":
             raise _error(source, line, "`end` after a `repeat`")
         if line.words[0] != "repeat":
@@ -87,20 +86,20 @@ def _repeated(lines: Sequence[_Line], source: str, depth: int) -> Iterator[_Line
         count = read_whole(line.words[1]) if len(line.words) == 2 else None
         if not count or count > MOST_LAYERS or depth == 0:
             raise _error(source, line, f"`repeat N` with N from 1 to {MOST_LAYERS:,}, at most {MOST_DEPTH} deep")
-        stop = _end_of(lines, place, line, source)
+        stop = _end_of(lines, index, line, source)
         for _ in range(count):
-            yield from _repeated(lines[place:stop], source, depth - 1)
-        place = stop + 1
+            yield from _repeated(lines[index:stop], source, depth - 1)
+        index = stop + 1
 
 
 def _end_of(lines: Sequence[_Line], start: int, opening: _Line, source: str) -> int:
     depth = 1
-    for place in range(start, len(lines)):
-        depth += {"repeat": 1, "end": -1}.get(lines[place].words[0], 0)
+    for index in range(start, len(lines)):
+        depth += {"repeat": 1, "end": -1}.get(lines[index].words[0], 0)
         if depth == 0:
-            if place == start:
+            if index == start:
                 break
-            return place
+            return index
     raise _error(source, opening, "layers behind `repeat`, and an `end` behind them")
 
 
@@ -132,7 +131,7 @@ def _sizes(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[int, .
 
 def _setting(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[str, int]:
     name, _, value = word.partition("=")
-    number = SWITCHES.get(value, read_whole(value))
+    number = {"yes": 1, "no": 0}.get(value, read_whole(value))
     if name not in kind.settings or number is None or number > LARGEST_NUMBER:
         raise _error(source, line, f"`{kind.syntax}`")
     return name, number

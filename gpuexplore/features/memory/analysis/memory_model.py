@@ -30,7 +30,7 @@ class Moment:
     """What is in memory while a step runs, by kind, whatever the batch is."""
 
     phase: str
-    place: int
+    layer_index: int
     layer: str
     sizes: Mapping[str, Size] = field(hash=False)
     total: Size
@@ -41,7 +41,7 @@ class _Gradient:
     """Memory of a gradient on its way; several buffers may have the same."""
 
     size: Size
-    holders: int = 1
+    references: int = 1
 
 
 def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Moment]:
@@ -51,7 +51,7 @@ def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Mo
     running = Size(tape.running_count * max(FULL_BYTES, tape.itemsize))
     step.take("parameters", weights + running)
     step.take("optimizer state", _times(weights, optimizer.state_count))
-    step.take("batch", tape.buffers[0].size + _labels(tape))
+    step.take("batch", tape.buffers[0].size + Size(0, tape.label_count * LABEL_BYTES))
     if setup.accumulation > 1:  # of the micro-batches before
         step.take("gradients", weights)
     segments = _segments(tape, setup.checkpoints)
@@ -67,11 +67,6 @@ def _times(size: Size, count: int) -> Size:
     return Size(size.fixed * count, size.per_sample * count)
 
 
-def _labels(tape: Tape) -> Size:
-    """Return the labels: one for each row of the logits."""
-    return Size(0, tape.label_count * LABEL_BYTES)
-
-
 def _segments(tape: Tape, count: int) -> list[tuple[int, int, bool]]:
     """Cut the steps as `checkpoint_sequential` does: all segments but the last are recomputed."""
     steps, items = len(tape.steps), tape.items
@@ -80,7 +75,7 @@ def _segments(tape: Tape, count: int) -> list[tuple[int, int, bool]]:
     if count > len(items):
         raise InvalidInput.of("checkpoints", count, f"whole numbers from 0 to {len(items)}, the layers to cut between")
     length = len(items) // count
-    cuts = [items[place * length] for place in range(count)]
+    cuts = [items[layer_index * length] for layer_index in range(count)]
     return [(start, stop, stop != steps) for start, stop in zip(cuts, [*cuts[1:], steps], strict=True)]
 
 
@@ -91,7 +86,7 @@ class _TrainingStep:
         self._tape = tape
         self._sizes: dict[str, Size] = dict.fromkeys(KINDS_OF_MEMORY, NOTHING)
         self._readers = Counter(buffer for step in tape.steps for buffer in step.inputs)
-        self._holders: Counter[int] = Counter()
+        self._references: Counter[int] = Counter()
         self._gradients: dict[int, _Gradient] = {}
         self._copies: set[int] = set()
         self._has_gradient: set[int] = set(range(len(tape.weights))) if accumulates else set()
@@ -104,16 +99,16 @@ class _TrainingStep:
     def _drop(self, kind: str, size: Size) -> None:
         self._sizes[kind] -= size
 
-    def _moment(self, phase: str, place: int, further: Size = NOTHING) -> Moment:
+    def _moment(self, phase: str, layer_index: int, further: Size = NOTHING) -> Moment:
         sizes = {**self._sizes, "temporary": self._sizes["temporary"] + further}
-        layer = self._tape.layers[place] if place >= 0 else ""
-        return Moment(phase, place, layer, sizes, sum(sizes.values(), NOTHING))
+        layer = self._tape.layers[layer_index] if layer_index >= 0 else ""
+        return Moment(phase, layer_index, layer, sizes, sum(sizes.values(), NOTHING))
 
     def forward(self, segments: Sequence[tuple[int, int, bool]]) -> Iterator[Moment]:
         """Run every step; of a checkpointed segment only the input stays."""
         for start, stop, is_checkpointed in segments:
             if is_checkpointed:
-                self._hold(self._segment_input(start))
+                self._retain(self._segment_input(start))
             yield from self._run("forward", start, stop, keeps=not is_checkpointed)
         self._forget_copies()  # autocast ends with the forward pass
 
@@ -122,7 +117,9 @@ class _TrainingStep:
 
         PyTorch stops as soon as all is there: `set_checkpoint_early_stop` of torch.utils.checkpoint.
         """
-        last = max((place for place in range(start, stop) if self._tape.steps[place].kept), default=start - 1)
+        last = max(
+            (layer_index for layer_index in range(start, stop) if self._tape.steps[layer_index].kept), default=start - 1
+        )
         if last >= start:
             yield from self._run_again(start, last)
         self._forget_copies()
@@ -135,11 +132,11 @@ class _TrainingStep:
         stop = last + is_run
         self._readers.update(buffer for again in self._tape.steps[start:stop] for buffer in again.inputs)
         if not is_run:
-            self._holders.update(step.kept)
+            self._references.update(step.kept)
         yield from self._run("recomputation", start, stop, keeps=True)
         if not is_run and step.copies_weights:
             self._copy(step.weights)
-            self._holders.update(_kept_copies(step))
+            self._references.update(_kept_copies(step))
 
     def _segment_input(self, start: int) -> int:
         return self._tape.steps[start].inputs[0]
@@ -162,15 +159,15 @@ class _TrainingStep:
         return moment
 
     def _is_last_reader(self, buffer: int) -> bool:
-        return self._readers[buffer] + self._holders[buffer] == 1
+        return self._readers[buffer] + self._references[buffer] == 1
 
     def _allocate(self, step: TapeStep, *, keeps: bool) -> None:
         result, *extras = step.outputs
         for buffer in (result, *(extra for extra in extras if keeps and extra in step.kept)):
             self.take("activations", self._tape.buffers[buffer].size)
         if keeps:
-            self._holders.update(step.kept)
-            self._holders.update(_kept_copies(step))
+            self._references.update(step.kept)
+            self._references.update(_kept_copies(step))
 
     def _let_go(self, step: TapeStep, *, keeps: bool) -> Size:
         """Return masks and statistics that a step makes although nothing needs them: they go when it is done."""
@@ -183,15 +180,15 @@ class _TrainingStep:
             self._readers[buffer] -= 1
             self._free_if_unused(buffer)
 
-    def _hold(self, buffer: int) -> None:
-        self._holders[buffer] += 1
+    def _retain(self, buffer: int) -> None:
+        self._references[buffer] += 1
 
     def _release(self, buffer: int) -> None:
-        self._holders[buffer] -= 1
+        self._references[buffer] -= 1
         self._free_if_unused(buffer)
 
     def _free_if_unused(self, buffer: int) -> None:
-        if self._readers[buffer] <= 0 and self._holders[buffer] <= 0 and buffer:  # the batch stays
+        if self._readers[buffer] <= 0 and self._references[buffer] <= 0 and buffer:  # the batch stays
             self._drop("activations", self._tape.buffers[buffer].size)
 
     def _copy(self, weights: Sequence[int]) -> None:
@@ -199,7 +196,7 @@ class _TrainingStep:
         for weight in weights:
             if _copy_of(weight) not in self._copies:
                 self._copies.add(_copy_of(weight))
-                self._hold(_copy_of(weight))
+                self._retain(_copy_of(weight))
                 self.take("weight copies", self._narrow(weight))
 
     def _narrow(self, weight: int) -> Size:
@@ -211,8 +208,8 @@ class _TrainingStep:
         self._copies.clear()
 
     def _release_copy(self, copy: int) -> None:
-        self._holders[copy] -= 1
-        if self._holders[copy] == 0:
+        self._references[copy] -= 1
+        if self._references[copy] == 0:
             self._drop("weight copies", self._narrow(-1 - copy))
 
     def backward(self, start: int, stop: int) -> Iterator[Moment]:
@@ -241,7 +238,7 @@ class _TrainingStep:
             if not self._tape.buffers[buffer].needs_gradient:
                 continue
             if step.passes_gradient and got.size == size:
-                got.holders += 1
+                got.references += 1
                 gradient = got
             else:
                 gradient = _Gradient(size)
@@ -272,7 +269,7 @@ class _TrainingStep:
     def _sum_up(self, weight: int, size: Size, *, is_view: bool) -> Size:
         """Add a gradient to the sum for a weight that several steps use; return what that takes for a moment.
 
-        The first one waits for the others. That of a product is transposed, a view: no sum is made in its place
+        The first one waits for the others. That of a product is transposed, a view: no sum is made in it
         (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp), but in a third tensor.
         """
         if weight not in self._summed:
@@ -292,8 +289,8 @@ class _TrainingStep:
             self._release_copy(copy)
 
     def _leave(self, gradient: _Gradient) -> None:
-        gradient.holders -= 1
-        if gradient.holders == 0:
+        gradient.references -= 1
+        if gradient.references == 0:
             self._drop("temporary", gradient.size)
 
     def optimize(self, scratch: Size) -> Iterator[Moment]:
@@ -302,7 +299,7 @@ class _TrainingStep:
 
 
 def _copy_of(weight: int) -> int:
-    """Return the key of a weight's copy among the holders: buffers count from 0, copies from -1 down."""
+    """Return the key of a weight's copy among the references: buffers count from 0, copies from -1 down."""
     return -1 - weight
 
 

@@ -20,7 +20,6 @@ MLP_BATCH, PASTED_BATCH = 128, 32
 PASTED = "layers"  # what messages call them
 WIDTHS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}")  # of a perceptron: 784-512-10
 SAME_LAYERS = re.compile(r"meta|instruct|chat|base|hf|it|model|torchvision")  # words of names
-RESIDUAL = frozenset({"split", "shortcut", "add"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def _source(tape: Tape, model: LayeredModel, setup: Training) -> Value:
 
 def _residual(tape: Tape, kind: str, value: Value, open_blocks: list[list[Value]]) -> Value:
     """Follow `split`, `shortcut` and `add`; every other layer takes the value as it is."""
-    if kind not in RESIDUAL:
+    if kind not in ("split", "shortcut", "add"):
         return value
     if kind == "split":
         open_blocks.append([value])

@@ -1,4 +1,4 @@
-"""The memory of a training step of one's own `nn.Module`: what torch tracks beside what follows from its parameters."""
+"""The memory of a training step of one's own `nn.Module`: what torch tracks, and what follows from its parameters."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import UNKNOWN, format_gigabytes
 from gpuexplore.devices import readings
-from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, Gpu, gpus_named
+from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, gpus_named
 from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Optimizer
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
@@ -25,7 +25,7 @@ FITS = {True: "fits", False: "does not fit", None: UNKNOWN}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ModuleMemory:
-    """What a training step of a module holds at its peak, in bytes by kind.
+    """Memory of a training step of a module at its peak, in bytes by kind.
 
     Attributes:
         name: of the module's class.
@@ -71,7 +71,7 @@ def memory_of(
     optimizer: str | Callable[[Any], Any] = "sgd",
     gpus: str | Iterable[str] = (),
 ) -> ModuleMemory:
-    """Return what a training step of `module` holds in memory; nothing is allocated and nothing computed.
+    """Return the memory of a training step of `module`; nothing is allocated and nothing computed.
 
     Args:
         module: any `nn.Module`; it is not changed.
@@ -114,12 +114,13 @@ def memory_of(
         phase=phase,
         tracked=tracked,
         arithmetic=arithmetic,
-        fits={gpu.name: _fits(gpu, peak_bytes) for gpu in wanted},
+        fits={
+            gpu.name: (
+                None if gpu.memory_bytes is None else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes)
+            )
+            for gpu in wanted
+        },
     )
-
-
-def _fits(gpu: Gpu, peak_bytes: int) -> bool | None:
-    return None if gpu.memory_bytes is None else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes)
 
 
 def _check(module: Any, inputs: object, loss: object, tracker: Any) -> None:

@@ -1,4 +1,4 @@
-"""The way a model is trained or served: what decides its memory beside the model and the batch."""
+"""The way a model is trained or served: what decides its memory apart from the model and the batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

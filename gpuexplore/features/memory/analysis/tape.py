@@ -59,11 +59,11 @@ class TapeStep:
     """One kernel of the forward pass, and what its backward needs.
 
     Attributes:
-        layer: place of its layer in the tape's `layers`.
+        layer: index of its layer in the tape's `layers`.
         inputs: buffers it reads.
         outputs: buffers it makes: the result first, then masks and statistics.
         kept: buffers that stay until its backward.
-        weights: places of weights whose gradients its backward makes.
+        weights: indices of weights whose gradients its backward makes.
         copies_weights: under autocast: a product, which computes with narrow copies of its weights.
         keeps_copies: whether its backward needs them: that of a dense layer only for the gradient of its input.
         scratch: further memory while it runs, in either direction.
@@ -104,7 +104,7 @@ class How:
     Attributes:
         keeps: what its backward needs.
         extras: buffers of masks and statistics it makes and keeps.
-        weights: places of its weights.
+        weights: indices of its weights.
         is_product: autocast computes it in the narrow dtype.
         keeps_weights: as a convolution does, even where its input has no gradient.
         itemsize: bytes of an element of the result; None for the widest of the inputs.
@@ -131,12 +131,12 @@ class Tape:
     """Records the steps of a model, layer by layer.
 
     Attributes:
-        itemsize: bytes of a parameter, and of whatever no layer turns into something else.
+        itemsize: bytes of a parameter, and of whatever no layer converts.
         narrow_itemsize: bytes of the dtype that autocast uses; None without autocast.
         weights: how many numbers each trained tensor has.
         layers: the label of each layer.
         items: the first step of each layer that a checkpoint can stand before.
-        running_count: numbers beside the parameters: running means and variances.
+        running_count: numbers that are no parameters: running means and variances.
         label_count: labels of a sample.
     """
 
@@ -163,7 +163,7 @@ class Tape:
         return self._value(tuple(shape), itemsize or self.itemsize, needs_gradient=False)
 
     def weight(self, element_count: int) -> int:
-        """Add a trained tensor and return its place."""
+        """Add a trained tensor and return its index."""
         self.weights.append(element_count)
         return len(self.weights) - 1
 

@@ -20,7 +20,7 @@ from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size
 QUARTERS = 4  # of a sequence, in the timeline
 
 DEFAULT = Training()
-MOST_BYTES = 10**17  # beyond that nobody's table or chart counts
+MOST_BYTES = 10**17  # beyond that no table or chart counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def training_memory(model: LayeredModel | str, batch: int, setup: Training = DEF
     """
     asked = model_named(model) if isinstance(model, str) else model
     micro_batch = micro_batch_of(batch, setup)
-    timeline = timeline_of(step_moments(asked, setup), micro_batch)
+    timeline = _timeline_of(step_moments(asked, setup), micro_batch)
     return MemoryTimeline(asked, batch, sum(tape_of(asked, setup).weights), timeline)
 
 
@@ -140,14 +140,16 @@ def step_moments(model: LayeredModel, setup: Training) -> tuple[Moment, ...]:
     return tuple(moments_of(tape, setup, optimizer))
 
 
-def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePoint, ...]:
+def _timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePoint, ...]:
     """Return the largest moment of each layer in each phase, with `micro_batch` samples in memory.
 
     Raises:
         InvalidInput: together they take more than MOST_BYTES.
     """
     points = []
-    for (phase, _, layer), group in groupby(moments, key=lambda moment: (moment.phase, moment.place, moment.layer)):
+    for (phase, _, layer), group in groupby(
+        moments, key=lambda moment: (moment.phase, moment.layer_index, moment.layer)
+    ):
         largest = max(group, key=lambda moment: moment.total.at(micro_batch))
         by_kind = {kind: size.at(micro_batch) for kind, size in largest.sizes.items()}
         points.append(TimelinePoint(phase, layer, by_kind))
@@ -176,7 +178,7 @@ def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = SERVE
     """
     asked = model_named(model) if isinstance(model, str) else model
     check_count("batch", batch, 1, LARGEST_BATCH)
-    timeline = timeline_of(tuple(serving_moments(asked, setup)), batch)
+    timeline = _timeline_of(tuple(serving_moments(asked, setup)), batch)
     return MemoryTimeline(asked, batch, _parameter_count(asked, setup), timeline)
 
 

@@ -22,14 +22,12 @@ from gpuexplore.ui.markdown import plain
 WIDTHS, LAYERS = "widths", "layers"
 TITLES = {WIDTHS: "MLP by its widths", LAYERS: "Pasted layers"}
 USUAL_BATCHES = {WIDTHS: MLP_BATCH, LAYERS: PASTED_BATCH}
-DEFAULT_WIDTHS = "784-512-10"
 DEFAULT_LAYERS = "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10"
 DEFAULT_MODEL = "vgg-16"
 DEFAULT_GPU = "h100-sxm5-80gb"
 CHECKPOINTS_HELP = (
     "Activation checkpointing as `checkpoint_sequential` does it; of all but the last only the input is kept."
 )
-ACCUMULATION_HELP = "Micro-batches a step, which divide the batch."
 PURPOSES = {"train": "Training", "serve": "Serving"}
 
 
@@ -65,7 +63,7 @@ def choose() -> MemoryChoice:
             "batch",
             "",
             help="Samples of a training step, or sequences served at once.",
-            placeholder=_usual_batch(name),
+            placeholder=str(models()[name].batch if name in models() else USUAL_BATCHES[name]),
         )
     with top[2]:
         gpu = url_widgets.select("GPU", "gpu", _gpu_keys(), shown=_gpu_title)
@@ -91,10 +89,6 @@ def _title(name: str) -> str:
     return TITLES.get(name) or models()[name].title
 
 
-def _usual_batch(name: str) -> str:
-    return str(models()[name].batch if name in models() else USUAL_BATCHES[name])
-
-
 _GPU_NAMES = {row.key: row.name for row in ACCELERATORS}
 
 
@@ -111,14 +105,17 @@ def _gpu_title(key: str) -> str:
 
 def _model(name: str) -> LayeredModel:
     if name == WIDTHS:
-        return model_named(url_widgets.text("Widths", "widths", DEFAULT_WIDTHS, help="Like `784-512-10`."))
+        return model_named(url_widgets.text("Widths", "widths", "784-512-10", help="Like `784-512-10`."))
     if name == LAYERS:
-        return model_of_text(url_widgets.lines("Layers", "layers", DEFAULT_LAYERS, help=_layers_help()))
+        return model_of_text(
+            url_widgets.lines(
+                "Layers",
+                "layers",
+                DEFAULT_LAYERS,
+                help="One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below.",
+            )
+        )
     return models()[name]
-
-
-def _layers_help() -> str:
-    return "One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below."
 
 
 def _serves(model: LayeredModel) -> bool:
@@ -136,7 +133,9 @@ def _training(batch: str, model: LayeredModel) -> MemoryQuestion:
         checkpoints = _number("Checkpointed segments", "checkpoints", "0", CHECKPOINTS_HELP)
     with columns[1]:
         optimizer = url_widgets.select("Optimizer", "optimizer", list(OPTIMIZERS), shown=_optimizer_title)
-        accumulation = _number("Gradient accumulation steps", "accumulate", "1", ACCUMULATION_HELP)
+        accumulation = _number(
+            "Gradient accumulation steps", "accumulate", "1", "Micro-batches a step, which divide the batch."
+        )
     with columns[2]:
         mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
         tokens = _tokens(model)

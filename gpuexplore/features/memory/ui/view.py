@@ -34,7 +34,7 @@ from gpuexplore.ui.shared.tables import show_table
 
 # Row C4 of the notebooks says AlexNet needs 1.1 GB at batch 128 and VGG-16 about 14: what one may have counted.
 #
-# The notebook does not say what it counted, so no row here is claimed to be its way.
+# The notebook does not say what it counted, so no row here is said to be its way.
 
 
 BATCH = 128
@@ -53,7 +53,7 @@ def countings() -> dict[str, dict[str, int]]:
         f"peak of a training step with {OPTIMIZERS[optimizer].title}, as PyTorch allocates": _peaks(optimizer)
         for optimizer in ("sgd", "momentum", "adamw")
     }
-    return peaks | {words: _by_model(rule) for words, rule in RULES.items()}
+    return peaks | {words: {name: rule(*_terms(model_named(name))) for name in MODELS} for words, rule in RULES.items()}
 
 
 def _peaks(optimizer: str) -> dict[str, int]:
@@ -93,10 +93,6 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def _by_model(rule: Rule) -> dict[str, int]:
-    return {name: rule(*_terms(model_named(name))) for name in MODELS}
-
-
 # The layers of a model one by one: what each makes, how many parameters it has, and what stays of it.
 
 
@@ -121,13 +117,13 @@ def layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[d
     return [
         {
             "Layer": label,
-            "Parameters": parameters[place],
-            "Output": outputs[place],
-            "Kept for backward": kept[place],
-            "What is kept": words[place],
+            "Parameters": parameters[index],
+            "Output": outputs[index],
+            "Kept for backward": kept[index],
+            "What is kept": words[index],
         }
-        for place, label in enumerate(tape.layers)
-        if place in outputs
+        for index, label in enumerate(tape.layers)
+        if index in outputs
     ]
 
 
@@ -166,11 +162,11 @@ def _summary(memory: MemoryTimeline, fit: Fit, asked: MemoryChoice) -> None:
     columns[3].metric("Largest batch", largest)
     st.markdown(  # no caption: a link in one is too faint to read
         f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}. "
-        f"{_room(fit, asked)}"
+        f"{_usable_memory(fit, asked)}"
     )
 
 
-def _room(fit: Fit, asked: MemoryChoice) -> str:
+def _usable_memory(fit: Fit, asked: MemoryChoice) -> str:
     if fit.gpu.memory_bytes is None or fit.usable_bytes is None:
         return f"The memory of {fit.gpu.name} is unknown."
     there = format_bytes(fit.gpu.memory_bytes)

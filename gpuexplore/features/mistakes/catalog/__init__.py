@@ -15,14 +15,14 @@ EXPECTED_S = 5.0  # that a demonstration takes
 FILES = ("clock", "work", "data", "kernel", "cost")
 
 
-def _held_by(file: str) -> tuple[Mistake, ...]:
+def _mistakes_of(file: str) -> tuple[Mistake, ...]:
     module: Any = import_module(f"gpuexplore.features.mistakes.catalog.{file}")
     mistakes: tuple[Mistake, ...] = module.MISTAKES
     return mistakes
 
 
 MISTAKES: Mapping[str, Mistake] = MappingProxyType(
-    {mistake.name: mistake for file in FILES for mistake in _held_by(file)}
+    {mistake.name: mistake for file in FILES for mistake in _mistakes_of(file)}
 )
 
 

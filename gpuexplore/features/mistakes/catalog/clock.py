@@ -15,6 +15,7 @@ from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, me
 from gpuexplore.core.units import format_seconds
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, MistakeObservation, Sign, Stage
+from gpuexplore.features.mistakes.catalog.pairs import Procedure, interleave
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     flag_of,
@@ -24,21 +25,19 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
     single_calls,
 )
-from gpuexplore.features.mistakes.catalog.turns import Procedure, take_turns
 
 SIZES = {"cpu": 256, "cuda": 1024}
 
 
 # The clock is stopped when the work was submitted, not when it was done.
-QUEUED_SIZES = {"cpu": 512, "cuda": 4096}
 QUEUE_OF_ONE = "A queue of one thread stands in for the GPU's stream: the clock stops when the call was put into it."
 
 Submit = Callable[[Call], Call]  # starts the work, and returns what waits for it
 
 
-def demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
+def _demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
     """Time a product at its submission and at its end."""
-    size = QUEUED_SIZES[stage.device.kind]
+    size = {"cpu": 512, "cuda": 4096}[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
     if stage.device.kind == "cuda":
         return observe_no_synchronise(subject, stage, lambda run: (run(), _wait(subject))[1])
@@ -48,7 +47,7 @@ def demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
 
 def observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> MistakeObservation:
     """Compare the rates by both clocks."""
-    pairs = take_turns(
+    pairs = interleave(
         _timed_until(subject, stage, submit, is_waited_for=False),
         _timed_until(subject, stage, submit, is_waited_for=True),
         stage,
@@ -92,7 +91,7 @@ NO_SYNCHRONISE = Mistake(
     quantity="compute rate",
     gives_away=Sign("flag", "over_peak"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_no_synchronise,
+    demonstrate=_demonstrate_no_synchronise,
 )
 
 
@@ -100,7 +99,7 @@ NO_SYNCHRONISE = Mistake(
 COMPILED_LENGTH = 1_000_000
 
 
-def demonstrate_first_call(stage: Stage) -> MistakeObservation:
+def _demonstrate_first_call(stage: Stage) -> MistakeObservation:
     """Time the first call of a function that Numba compiles anew each time, and later calls."""
     subject = open_subject(stage, "vector_add", Shape.of(n=COMPILED_LENGTH))
     a, b = subject.group.timed_reference.inputs
@@ -131,7 +130,7 @@ def observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]
         return latest()
 
     warm = replace(subject, candidate=replace(subject.candidate, run=again))
-    pairs = take_turns(first, round_median(warm, stage), stage)
+    pairs = interleave(first, round_median(warm, stage), stage)
     return from_pairs(FIRST_CALL, pairs, subject, no_sign(FIRST_CALL))
 
 
@@ -173,16 +172,15 @@ FIRST_CALL = Mistake(
     ),
     live_on=("cpu",),
     elsewhere="CUDA kernels compile in the same way; what is measured there is told as first_call_s of every result.",
-    demonstrate=demonstrate_first_call,
+    demonstrate=_demonstrate_first_call,
 )
 
 
 # The mean of five calls stands for all of them.
 FEW = 5
-MANY = 25
 
 
-def demonstrate_mean_of_five(stage: Stage) -> MistakeObservation:
+def _demonstrate_mean_of_five(stage: Stage) -> MistakeObservation:
     """Take the mean of five calls and the median of 25, again and again."""
     size = SIZES[stage.device.kind]
     return observe_mean_of_five(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
@@ -196,7 +194,7 @@ def observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
         last_five[:] = single_calls(subject, stage, FEW)
         return sum(last_five) / FEW
 
-    pairs = take_turns(mean, lambda: median(single_calls(subject, stage, MANY)), stage)
+    pairs = interleave(mean, lambda: median(single_calls(subject, stage, 25)), stage)
     return from_pairs(MEAN_OF_FIVE, pairs, subject, _too_few(last_five, pairs.wrong))
 
 
@@ -227,7 +225,7 @@ MEAN_OF_FIVE = Mistake(
     quantity="time",
     gives_away=Sign("check", "fewer than six samples: no 95 % interval exists"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_mean_of_five,
+    demonstrate=_demonstrate_mean_of_five,
 )
 
 
@@ -235,7 +233,7 @@ MEAN_OF_FIVE = Mistake(
 CALLS_OF_MINIMUM = 20
 
 
-def demonstrate_minimum(stage: Stage) -> MistakeObservation:
+def _demonstrate_minimum(stage: Stage) -> MistakeObservation:
     """Take minimum and median of 20 calls of a product, again and again."""
     size = SIZES[stage.device.kind]
     return observe_minimum(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
@@ -250,7 +248,7 @@ def observe_minimum(subject: Subject, stage: Stage) -> MistakeObservation:
         samples_s.extend(calls_s)
         return median(calls_s)
 
-    pairs = take_turns(lambda: min(single_calls(subject, stage, CALLS_OF_MINIMUM)), usual, stage)
+    pairs = interleave(lambda: min(single_calls(subject, stage, CALLS_OF_MINIMUM)), usual, stage)
     detection = flag_of(subject, tuple(samples_s), "noisy")
     return replace(from_pairs(MINIMUM, pairs, subject, detection), note=f"Of {CALLS_OF_MINIMUM} calls each.")
 
@@ -270,7 +268,7 @@ MINIMUM = Mistake(
     quantity="time",
     gives_away=Sign("flag", "noisy"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_minimum,
+    demonstrate=_demonstrate_minimum,
 )
 
 
@@ -278,26 +276,26 @@ MINIMUM = Mistake(
 CALLS_OF_BLOCK = 12
 
 
-def demonstrate_not_in_turns(stage: Stage) -> MistakeObservation:
+def _demonstrate_not_interleaved(stage: Stage) -> MistakeObservation:
     """Compare a product with itself: whatever differs from 1 is the method's own."""
     size = SIZES[stage.device.kind]
-    return observe_not_in_turns(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
+    return observe_not_interleaved(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
 
 
-def observe_not_in_turns(subject: Subject, stage: Stage) -> MistakeObservation:
-    """Compare the ratio of two blocks of calls with the ratio of calls in turns; the true one is 1."""
+def observe_not_interleaved(subject: Subject, stage: Stage) -> MistakeObservation:
+    """Compare the ratio of two blocks of calls with the ratio of interleaved calls; the true one is 1."""
     first_is_second = cycle((False, True))
 
     def in_blocks() -> float:
         before = median(single_calls(subject, stage, CALLS_OF_BLOCK))
         return median(single_calls(subject, stage, CALLS_OF_BLOCK)) / before
 
-    def in_turns() -> float:
+    def interleaved() -> float:
         calls_s = single_calls(subject, stage, 2 * CALLS_OF_BLOCK)
         pairs = zip(calls_s[::2], calls_s[1::2], strict=True)
         return median([second / first if next(first_is_second) else first / second for first, second in pairs])
 
-    pairs = take_turns(in_blocks, in_turns, stage)
+    pairs = interleave(in_blocks, interleaved, stage)
     return from_pairs(NOT_IN_TURNS, pairs, subject, no_sign(NOT_IN_TURNS))
 
 
@@ -328,7 +326,7 @@ NOT_IN_TURNS = Mistake(
         "and no result holds a ratio"
     ),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_not_in_turns,
+    demonstrate=_demonstrate_not_interleaved,
 )
 
 
@@ -336,10 +334,9 @@ NOT_IN_TURNS = Mistake(
 PAUSES_S = {"cpu": 0.1, "cuda": 0.4}
 WOKEN_SIZES = {"cpu": 256, "cuda": 2048}
 Pause = Callable[[], object]
-ON_A_CPU = "no flag looks at a CPU's clock, which turns up within a call; its threads, which sleep, cost more"
 
 
-def demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
+def _demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
     """Time one call of a product after a pause, and calls that follow each other."""
     size, pause_s = WOKEN_SIZES[stage.device.kind], PAUSES_S[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
@@ -358,13 +355,15 @@ def observe_idle_clocks(
         seen.append(look())
         return elapsed_s
 
-    pairs = take_turns(after_a_pause, round_median(subject, stage), stage)
+    pairs = interleave(after_a_pause, round_median(subject, stage), stage)
     return from_pairs(IDLE_CLOCKS, pairs, subject, _throttled(subject, pairs.wrong, seen[-1]))
 
 
 def _throttled(subject: Subject, samples_s: tuple[float, ...], after: Telemetry) -> Detection:
     if subject.group.device.kind == "cpu":
-        return Detection(None, ON_A_CPU)
+        return Detection(
+            None, "no flag looks at a CPU's clock, which turns up within a call; its threads, which sleep, cost more"
+        )
     return flag_of(subject, samples_s, "throttled", environment=replace(subject.environment, after=after))
 
 
@@ -385,7 +384,7 @@ IDLE_CLOCKS = Mistake(
     quantity="time",
     gives_away=Sign("flag", "throttled"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_idle_clocks,
+    demonstrate=_demonstrate_idle_clocks,
 )
 
 

@@ -1,4 +1,4 @@
-"""What a measuring mistake is, and what becomes of it when it is made on purpose beside the right way.
+"""A measuring mistake, and what is observed of it when it is made on purpose next to the right way.
 
 Light: titles and texts are read by the web process. What a mistake computes on is loaded when it is demonstrated.
 """
@@ -52,7 +52,7 @@ class Sign:
 
     Attributes:
         kind: a flag of a result, a diagnosis of one, its status, or a check that no result carries.
-        name: e.g. `over_peak`, `too_few_threads` or `incorrect`; a check is told in words.
+        name: e.g. `over_peak`, `too_few_threads` or `incorrect`; a check is put in words.
     """
 
     kind: SignKind
@@ -79,14 +79,14 @@ class WayReading:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """The wrong value over the right one, from pairs taken in turns where both were sampled."""
+    """The wrong value over the right one, from pairs of one round each where both were sampled."""
 
     ratio: float
     ci95: tuple[float, float] | None = None
 
     @property
     def is_within_noise(self) -> bool:
-        """Whether the two ways cannot be told apart at 95 %."""
+        """Whether the two ways do not differ significantly at 95 %."""
         return self.ci95 is not None and self.ci95[0] <= 1 <= self.ci95[1]
 
 
@@ -104,14 +104,14 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class MistakeObservation:
-    """One mistake, made on purpose beside the right way. It is shown; it never becomes a result, so nothing ranks it.
+    """One mistake, made on purpose next to the right way. It is shown; it never becomes a result, so nothing ranks it.
 
     Attributes:
         mistake: its name.
         what: what was computed, on which sizes, by which library.
         how: where the two values come from.
         factor: None where one of them is no number, or zero.
-        rounds: pairs that were sampled in turns; 0 where nothing was.
+        rounds: interleaved pairs; 0 where nothing was.
         note: what a reader must know of the values, e.g. that an effect was emulated.
         source: of values that are published.
         environment: of values that were measured or emulated.
@@ -173,15 +173,15 @@ class Mistake:
         wrong: what is done wrong, a sentence.
         right: what to do instead, a sentence.
         wrong_code: the wrong way, a few lines of Python.
-        right_code: the right way, beside it.
+        right_code: the right way.
         why: what happens in the hardware or in the statistics, two sentences.
         quantity: what the two ways disagree on.
         gives_away: the sign it leaves in a result; None where it leaves none.
         why_none: why no sign can give it away; with `gives_away` None and only then.
-        demonstrate: makes it on purpose beside the right way, within about five seconds.
+        demonstrate: makes it on purpose next to the right way, within about five seconds.
         live_on: the kinds of devices on which the two values are measured or emulated; empty where they are computed.
         elsewhere: why they are not measured on other kinds of devices.
-        instead: what is shown there in place of a measurement, e.g. what others published; None: nothing.
+        instead: what is shown there instead of a measurement, e.g. what others published; None: nothing.
     """
 
     name: str

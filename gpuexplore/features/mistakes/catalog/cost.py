@@ -63,7 +63,7 @@ FLOPS_N3 = Mistake(
 )
 
 
-# An MFU relative to a peak that counts FLOPs nobody does.
+# An MFU relative to a peak that counts FLOPs that are not done.
 SPARSE_ROW = "h200-sxm-141gb"
 REACHED = 788e12  # FLOP/s, of its row's notes: bf16 on random data
 SPARSE_TIMES = 2  # two of four weights are zero and skipped, and counted all the same

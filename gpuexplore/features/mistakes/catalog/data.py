@@ -19,6 +19,7 @@ from gpuexplore.features.mistakes.catalog.contract import (
     Stage,
     WayReading,
 )
+from gpuexplore.features.mistakes.catalog.pairs import interleave
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     accuracy_of,
@@ -30,7 +31,6 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
     with_data,
 )
-from gpuexplore.features.mistakes.catalog.turns import take_turns
 from gpuexplore.measure.check.correctness import check
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
@@ -44,7 +44,7 @@ ON_ZEROS = 894e12  # FLOP/s
 ON_RANDOM = (788e12, 798e12)
 
 
-def demonstrate_zeros(stage: Stage) -> MistakeObservation:
+def _demonstrate_zeros(stage: Stage) -> MistakeObservation:
     """Time a bf16 product on zeros and on random numbers."""
     subject = open_subject(stage, "matmul", Shape.of(m=ZEROS_SIZE, k=ZEROS_SIZE, n=ZEROS_SIZE), dtype="bf16")
     group = subject.group
@@ -54,11 +54,11 @@ def demonstrate_zeros(stage: Stage) -> MistakeObservation:
 
 def observe_zeros(zeros: Subject, normal: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates on zeros and on random numbers."""
-    pairs = take_turns(round_median(zeros, stage), round_median(normal, stage), stage)
+    pairs = interleave(round_median(zeros, stage), round_median(normal, stage), stage)
     return from_pairs(ZEROS, pairs.as_rates(normal.flop_count), normal, no_sign(ZEROS))
 
 
-def published_zeros(_: Stage) -> MistakeObservation:
+def _published_zeros(_: Stage) -> MistakeObservation:
     """Return what was published of one GPU."""
     row, middle = accelerator_named(PUBLISHED_ROW), sum(ON_RANDOM) / 2
     return MistakeObservation(
@@ -94,8 +94,8 @@ ZEROS = Mistake(
     ),
     live_on=("cuda",),
     elsewhere="a CPU's clock does not follow the values it multiplies by as much as can be measured.",
-    instead=published_zeros,
-    demonstrate=demonstrate_zeros,
+    instead=_published_zeros,
+    demonstrate=_demonstrate_zeros,
 )
 
 
@@ -158,7 +158,7 @@ def demonstrate_tf32_on(stage: Stage) -> MistakeObservation:
     """Compute a product in TF32 and in fp32, and take the error of both."""
     subject = open_subject(stage, "matmul", Shape.of(m=TF32_SIZE, k=TF32_SIZE, n=TF32_SIZE))
     group, is_emulated = subject.group, stage.device.kind == "cpu"
-    wrong = emulated_tf32(group) if is_emulated else _on_tensor_cores(subject)
+    wrong = _emulated_tf32(group) if is_emulated else _on_tensor_cores(subject)
     right = accuracy_of(subject, group.checked_reference)
     return MistakeObservation(
         mistake=TF32_ON.name,
@@ -174,7 +174,7 @@ def demonstrate_tf32_on(stage: Stage) -> MistakeObservation:
     )
 
 
-def emulated_tf32(group: Group) -> Accuracy:
+def _emulated_tf32(group: Group) -> Accuracy:
     """Return the accuracy, as one of fp32, of a product whose inputs were rounded to TF32."""
     a, b = (DTYPES["tf32"].round(array) for array in group.checked_reference.inputs)
     out: Any = np.matmul(a, b).astype(np.float64)
@@ -270,7 +270,7 @@ def demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
     group = subject.group
     accuracy = accuracy_of(subject, group.checked_reference)
     other = np.matmul(*group.checked_reference.inputs).astype(np.float64)
-    share = unequal_share(subject.candidate.output(), other)
+    share = _unequal_share(subject.candidate.output(), other)
     return MistakeObservation(
         mistake=DEFAULT_ALLCLOSE.name,
         quantity=DEFAULT_ALLCLOSE.quantity,
@@ -284,7 +284,7 @@ def demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
     )
 
 
-def unequal_share(out: Product, other: Product) -> float:
+def _unequal_share(out: Product, other: Product) -> float:
     """Return the share of elements that NumPy's default tolerances call unequal."""
     return float(np.mean(~np.isclose(out, other)))
 
@@ -323,7 +323,7 @@ DEFAULT_ALLCLOSE = Mistake(
 ADDED_COUNT = 5000
 
 
-def demonstrate_sum_one_by_one(stage: Stage) -> MistakeObservation:
+def _demonstrate_sum_one_by_one(stage: Stage) -> MistakeObservation:
     """Add 5,000 ones one after another, the sum kept in bf16 and in fp32."""
     narrow, wide = total("bf16"), total("fp32")
     accuracy = check(
@@ -368,7 +368,7 @@ SUM_ONE_BY_ONE = Mistake(
     gives_away=Sign("status", "incorrect"),
     live_on=("cpu",),
     elsewhere="the format has the same digits on every device.",
-    demonstrate=demonstrate_sum_one_by_one,
+    demonstrate=_demonstrate_sum_one_by_one,
 )
 
 

@@ -89,14 +89,13 @@ GRID_FLOOR = Mistake(
 )
 
 
-# The kernel adds to its output in place of writing it, so each timed call changes the answer.
-ADDED_LENGTH = 100_000
+# The kernel adds to its output instead of writing it, so each timed call changes the answer.
 ADDED_CALLS = 10
 
 
 def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
     """Add two vectors ten times, into the output and onto it."""
-    subject = open_subject(stage, "vector_add", Shape.of(n=ADDED_LENGTH))
+    subject = open_subject(stage, "vector_add", Shape.of(n=100_000))
     a, b = subject.group.checked_reference.inputs
     out = subject.candidate.out
 
@@ -104,7 +103,7 @@ def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
         out[...] += a + b
 
     adding = replace(subject, candidate=replace(subject.candidate, run=accumulate))
-    wrong, right = after_calls(adding), after_calls(subject)
+    wrong, right = _after_calls(adding), _after_calls(subject)
     return MistakeObservation(
         mistake=ACCUMULATING_OUTPUT.name,
         quantity=ACCUMULATING_OUTPUT.quantity,
@@ -122,8 +121,8 @@ def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
     )
 
 
-def after_calls(subject: Subject) -> Accuracy:
-    """Return the accuracy after ten calls on an output that held zeros."""
+def _after_calls(subject: Subject) -> Accuracy:
+    """Return the accuracy after ten calls on an output of zeros."""
     subject.candidate.out[...] = 0
     for _ in range(ADDED_CALLS):
         subject.candidate.run()

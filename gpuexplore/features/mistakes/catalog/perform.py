@@ -1,4 +1,4 @@
-"""Makes one mistake on purpose beside the right way, in the process that measures on a device."""
+"""One mistake made on purpose next to the right way, in the process that measures on a device."""
 
 from collections.abc import Mapping
 

@@ -9,7 +9,7 @@ from gpuexplore.core.model import Accuracy, Case, Environment, FlagName, Measure
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import format_interval
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Stage
-from gpuexplore.features.mistakes.catalog.turns import Pairs, Procedure, reading
+from gpuexplore.features.mistakes.catalog.pairs import Pairs, Procedure, reading
 from gpuexplore.measure.candidates.candidate import Candidate, wake
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
@@ -154,9 +154,9 @@ def with_data(subject: Subject, reference: AnyReference) -> Subject:
 
 
 def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
-    """Return the observation of two ways that were sampled in turns.
+    """Return the observation of two ways whose samples were interleaved.
 
-    Where their factor cannot be told from 1, the mistake is not claimed to have been seen.
+    Where their factor does not differ significantly from 1, the mistake is not reported as seen.
     """
     factor = pairs.factor
     if factor.is_within_noise:

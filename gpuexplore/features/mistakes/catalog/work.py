@@ -9,6 +9,7 @@ import numpy as np
 from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Options, Shape
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Sign, Stage
+from gpuexplore.features.mistakes.catalog.pairs import Procedure, interleave
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     flag_of,
@@ -17,18 +18,16 @@ from gpuexplore.features.mistakes.catalog.subject import (
     open_subject,
     round_median,
 )
-from gpuexplore.features.mistakes.catalog.turns import Procedure, take_turns
 from gpuexplore.measure.sample.contrast import call_overhead_s
 
 # Bringing the data to the device and back is timed with the computation.
-MOVED_LENGTHS = {"cpu": 1_000_000, "cuda": 16_000_000}
 BACK: Mapping[str, Callable[[Any], object]] = {"cpu": lambda out: out.copy(), "cuda": lambda out: out.cpu()}
 WITHIN_MEMORY = "A CPU has no transfer: copies within its memory, of the inputs and of the result, stand in for it."
 
 
 def demonstrate_transfer_counted(stage: Stage) -> MistakeObservation:
     """Time a vector addition with and without copies of its inputs and its result."""
-    subject = open_subject(stage, "vector_add", Shape.of(n=MOVED_LENGTHS[stage.device.kind]))
+    subject = open_subject(stage, "vector_add", Shape.of(n={"cpu": 1_000_000, "cuda": 16_000_000}[stage.device.kind]))
     seen = observe_transfer_counted(
         subject, stage, lambda: _bring(subject), lambda: BACK[stage.device.kind](subject.candidate.out)
     )
@@ -46,7 +45,7 @@ def observe_transfer_counted(
         return take_back()
 
     moved = replace(subject, candidate=replace(subject.candidate, run=call))
-    pairs = take_turns(lambda: moved.candidate.first_call_s(stage.clock), round_median(subject, stage), stage)
+    pairs = interleave(lambda: moved.candidate.first_call_s(stage.clock), round_median(subject, stage), stage)
     return from_pairs(TRANSFER_COUNTED, pairs, subject, no_sign(TRANSFER_COUNTED))
 
 
@@ -82,7 +81,7 @@ TRANSFER_COUNTED = Mistake(
 ALLOCATED_LENGTH = 12_000_000  # 48 MB: above 32 MiB the C library asks the system for fresh pages each time
 
 
-def demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
+def _demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
     """Time NumPy's addition into a new array and into one that is there."""
     subject = open_subject(stage, "vector_add", Shape.of(n=ALLOCATED_LENGTH))
     a, b = subject.group.timed_reference.inputs
@@ -92,7 +91,7 @@ def demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
 def observe_result_allocated(subject: Subject, stage: Stage, allocating: Callable[[], object]) -> MistakeObservation:
     """Compare a call that allocates its result with one that writes into an output."""
     other = replace(subject, candidate=replace(subject.candidate, run=allocating))
-    pairs = take_turns(round_median(other, stage), round_median(subject, stage), stage)
+    pairs = interleave(round_median(other, stage), round_median(subject, stage), stage)
     return from_pairs(RESULT_ALLOCATED, pairs, subject, no_sign(RESULT_ALLOCATED))
 
 
@@ -115,18 +114,17 @@ RESULT_ALLOCATED = Mistake(
     ),
     live_on=("cpu",),
     elsewhere="torch keeps what was freed on a GPU and hands it out again, so only its first calls would pay.",
-    demonstrate=demonstrate_result_allocated,
+    demonstrate=_demonstrate_result_allocated,
 )
 
 
 # The time of a large size is extrapolated from a tiny one.
 TINY = 8
-LARGE_SIZES = {"cpu": 512, "cuda": 4096}
 
 
-def demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
+def _demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
     """Extrapolate a product by its FLOPs from one of 8 × 8, and measure it."""
-    size = LARGE_SIZES[stage.device.kind]
+    size = {"cpu": 512, "cuda": 4096}[stage.device.kind]
     tiny = open_subject(stage, "matmul", Shape.of(m=TINY, k=TINY, n=TINY))
     overhead_s = call_overhead_s(tiny.case, tiny.group, stage.progress)
     return observe_tiny_size(tiny, open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage, overhead_s)
@@ -136,7 +134,7 @@ def observe_tiny_size(tiny: Subject, large: Subject, stage: Stage, overhead_s: f
     """Compare the extrapolated time of `large` with its own; `overhead_s` is that of a call on one element."""
     times = large.flop_count / tiny.flop_count
     time_tiny = round_median(tiny, stage)
-    pairs = take_turns(lambda: time_tiny() * times, round_median(large, stage), stage)
+    pairs = interleave(lambda: time_tiny() * times, round_median(large, stage), stage)
     detection = flag_of(tiny, tuple(time_s / times for time_s in pairs.wrong), "launch_bound", overhead_s=overhead_s)
     note = f"The time of {tiny.what} times {times:,.0f}, which is how many times as many FLOPs the large one has."
     return replace(from_pairs(TINY_SIZE, pairs, large, detection), note=note)
@@ -157,15 +155,15 @@ TINY_SIZE = Mistake(
     quantity="time",
     gives_away=Sign("flag", "launch_bound"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_tiny_size,
+    demonstrate=_demonstrate_tiny_size,
 )
 
 
-# A rate from the caches is told as the memory's.
+# A rate from the caches is reported as the memory's.
 CACHED_LENGTHS = {"cpu": 100_000, "cuda": 1_000_000}  # the notebook's on a CPU
 
 
-def demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
+def _demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
     """Time a vector addition with its operands in the caches and in memory."""
     shape = Shape.of(n=CACHED_LENGTHS[stage.device.kind])
     warm, cold = (open_subject(stage, "vector_add", shape, options=Options(cache=cache)) for cache in ("warm", "cold"))
@@ -174,7 +172,7 @@ def demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
 
 def observe_warm_cache(warm: Subject, cold: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates of memory that a warm and a cold call seem to reach."""
-    pairs = take_turns(round_median(warm, stage), round_median(cold, stage), stage)
+    pairs = interleave(round_median(warm, stage), round_median(cold, stage), stage)
     return from_pairs(WARM_CACHE, pairs.as_rates(cold.byte_count), cold, flag_of(warm, pairs.wrong, "warm"))
 
 
@@ -193,7 +191,7 @@ WARM_CACHE = Mistake(
     quantity="memory rate",
     gives_away=Sign("flag", "warm"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_warm_cache,
+    demonstrate=_demonstrate_warm_cache,
 )
 
 
@@ -201,7 +199,7 @@ WARM_CACHE = Mistake(
 BASELINE_SIZE = 512
 
 
-def demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
+def _demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
     """Time NumPy's product on one core and on all of them."""
     shape = Shape.of(m=BASELINE_SIZE, k=BASELINE_SIZE, n=BASELINE_SIZE)
     one_core, all_cores = (
@@ -212,7 +210,7 @@ def demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
 
 def observe_one_thread_baseline(one_core: Subject, all_cores: Subject, stage: Stage) -> MistakeObservation:
     """Compare the times of a product on one core and on all of them."""
-    pairs = take_turns(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
+    pairs = interleave(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
     return from_pairs(
         ONE_THREAD_BASELINE, pairs, all_cores, _unless_others_had_the_cores(pairs.factor, _idle_cores(one_core))
     )
@@ -262,15 +260,15 @@ ONE_THREAD_BASELINE = Mistake(
     gives_away=Sign("diagnosis", "too_few_threads"),
     live_on=("cpu",),
     elsewhere="it is the CPU of a comparison that has too few threads.",
-    demonstrate=demonstrate_one_thread_baseline,
+    demonstrate=_demonstrate_one_thread_baseline,
 )
 
 
-# The compiler removes a loop whose result nobody uses.
+# The compiler removes a loop whose result is unused.
 SUMMED_LENGTH = 10_000_000
 
 
-def demonstrate_unused_result(stage: Stage) -> MistakeObservation:
+def _demonstrate_unused_result(stage: Stage) -> MistakeObservation:
     """Time a sum that Numba compiles with and without somewhere to put it."""
     subject = open_subject(stage, "reduce_sum", Shape.of(m=1, n=SUMMED_LENGTH))
     (x,) = subject.group.timed_reference.inputs
@@ -281,7 +279,7 @@ def demonstrate_unused_result(stage: Stage) -> MistakeObservation:
 
 def observe_unused_result(subject: Subject, stage: Stage, unused: Call, used: Call) -> MistakeObservation:
     """Compare the rates of two calls, the first of which does nothing with its sum; `subject` counts the FLOPs."""
-    pairs = take_turns(
+    pairs = interleave(
         round_median(_calling(subject, unused, stage), stage),
         round_median(_calling(subject, used, stage), stage),
         stage,
@@ -339,7 +337,7 @@ UNUSED_RESULT = Mistake(
     gives_away=Sign("flag", "over_peak"),
     live_on=("cpu",),
     elsewhere="NVVM removes such loops from CUDA kernels in the same way.",
-    demonstrate=demonstrate_unused_result,
+    demonstrate=_demonstrate_unused_result,
 )
 
 

@@ -156,7 +156,7 @@ def _libraries(kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SelfCheck:
-    """Something that has to hold.
+    """Something that has to be true.
 
     Attributes:
         name: for JSON and the documentation.

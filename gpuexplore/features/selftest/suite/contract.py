@@ -121,7 +121,7 @@ class SelftestReport:
     """What a self-test found.
 
     Attributes:
-        stand_in: what stood in for the device, so that nobody takes its figures for measured ones; empty: nothing.
+        stand_in: what stood in for the device, so that its figures are not taken for measured ones; empty: nothing.
         no_gpu: why no GPU was tested; empty: one was.
     """
 
@@ -144,7 +144,7 @@ class SelftestReport:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether somebody ended it before all checks had run."""
+        """Whether it was ended before all checks had run."""
         return any(INTERRUPTED in outcome.said for outcome in self.outcomes)
 
     def count(self, verdict: CheckVerdict) -> int:
@@ -163,11 +163,9 @@ _WORDS = {CheckVerdict.PASS: "passed", CheckVerdict.FAIL: "failed", CheckVerdict
 Payload = Mapping[str, Any]
 
 
-# A report as text, and as one HTML file with nothing beside it, which can be sent.
+# A report as text, and as one self-contained HTML file, which can be sent.
 
 
-TEMPLATE = Path(__file__).with_name("report.html.jinja")
-STYLE = Path(__file__).with_name("report.css")
 SHORTEST_SHOWN_S = 0.01  # what was skipped took no time worth a figure
 
 
@@ -175,13 +173,13 @@ def report_html(report: SelftestReport) -> str:
     """Return the report as an HTML document."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["seconds"] = format_seconds
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(report=report, style=STYLE.read_text(encoding="utf-8"))
+    template = environment.from_string(Path(__file__).with_name("report.html.jinja").read_text(encoding="utf-8"))
+    return template.render(report=report, style=Path(__file__).with_name("report.css").read_text(encoding="utf-8"))
 
 
 def report_text(report: SelftestReport) -> str:
     """Return the report as lines for a terminal."""
-    lines = [report.headline, *(f"  {note}" for note in report_notes(report))]
+    lines = [report.headline, *(f"  {note}" for note in _report_notes(report))]
     for outcome in report.outcomes:
         lines += ["", outcome_line(outcome), *(f"  {sentence}" for sentence in outcome.said)]
         width = max((len(figure.name) for figure in outcome.figures), default=0)
@@ -198,6 +196,6 @@ def outcome_line(outcome: CheckOutcome) -> str:
     return f"{outcome.verdict.upper():7}  {outcome.title}{took}"
 
 
-def report_notes(report: SelftestReport) -> tuple[str, ...]:
+def _report_notes(report: SelftestReport) -> tuple[str, ...]:
     """Return what a reader has to know before any figure."""
     return tuple(filter(None, (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)))

@@ -35,10 +35,10 @@ def probe_environment(device: Device, _isolation: Isolation) -> Iterator[dict[st
         "is_cut": device.uuid is not None and is_cut_into_instances(device.uuid),
     }
     for name in able:
-        yield _told(name, device)
+        yield _identity(name, device)
 
 
-def _told(name: str, device: Device) -> dict[str, Any]:
+def _identity(name: str, device: Device) -> dict[str, Any]:
     backend = load_backend(name)
     if not backend.is_available():
         return {"library": name, "install": backend.INSTALL}
@@ -56,7 +56,6 @@ def _told(name: str, device: Device) -> dict[str, Any]:
 # the difference of their times has no launch in it. On a CPU the call reads the clock until its time is over.
 
 
-LENGTHS_S = (5e-6, 20e-6, 100e-6)
 LONG_S, LONGER_S = 10e-3, 30e-3  # kernels that the host's clock can time
 TRIES, ROUNDS, CALLS = 3, 9, 8
 
@@ -70,7 +69,7 @@ def probe_timer(device: Device, _isolation: Isolation, library: str) -> Iterator
     yield {"library": library, "length_s": 0.0, "cache": "warm", "read_s": _read_s(timer, lambda: None, None)}
     for cache in ("warm", "cold"):
         flush = new_flush(cache, device, backend)
-        for length_s in LENGTHS_S:
+        for length_s in (5e-6, 20e-6, 100e-6):
             before = scale()
             nominal_s = length_s / before
             read_s = _read_s(timer, call_of(nominal_s), flush)
@@ -137,13 +136,13 @@ def probe_flush(device: Device, isolation: Isolation, library: str, flushes: str
         yield {"library": library, "flush": flush or None, "median_s": median(sampling.samples_s)}
 
 
-# The clock that a device holds: read while it multiplies matrices without a pause.
+# The clock that a device sustains: read while it multiplies matrices without a pause.
 
 
 def probe_clock(
     device: Device, isolation: Isolation, *, library: str, size: str, seconds: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield what the device told of itself: before, and under so many seconds of products of `size`."""
+    """Yield what the device reported: before, and under so many seconds of products of `size`."""
     operation, dtype = operation_named("matmul"), dtype_named("fp32")
     (name,) = (row.name for row in operation.usual if row.backend == library)
     shape = operation.shape_of_size(read_whole(size) or 1)
@@ -169,10 +168,7 @@ def probe_clock(
     }
 
 
-# The registers of a kernel that was launched, as the driver tells them, beside those of the kernel that is shown.
-
-
-KERNEL_SIZE = 64
+# The registers of a kernel that was launched, as the driver reports them, and those of the kernel that is shown.
 
 
 def probe_registers(
@@ -181,12 +177,12 @@ def probe_registers(
     """Yield the registers of a thread: launched, shown on this machine, and recorded with the package.
 
     Raises:
-        Unsupported: nobody knows what the device's code is compiled for.
+        Unsupported: what the device's code is compiled for is unknown.
     """
     if device.compute_capability is None:
         raise Unsupported(f"the compute capability of {device.name} is unknown: its code cannot be shown")
     known, kind = operation_named(operation), dtype_named(dtype)
-    row, shape = known.implementation_named(implementation), known.shape_of_size(KERNEL_SIZE)
+    row, shape = known.implementation_named(implementation), known.shape_of_size(64)
     case = Case(operation, shape, dtype, implementation, device.id)
     inputs = make_inputs(known, shape, kind, "normal")
     candidate = build_candidate(case, known, device, inputs=inputs, clock=perf_counter_ns)

@@ -1,6 +1,6 @@
 """The worker of a self-test: the core that measures everything, the probes, and implementations that break.
 
-The engine loads it in the device's process by its name, as it loads `gpuexplore.measure.runner` for everybody else.
+The engine loads it in the device's process by its name, as it loads `gpuexplore.measure.runner` for other runs.
 """
 
 from collections.abc import Mapping

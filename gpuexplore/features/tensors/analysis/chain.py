@@ -7,7 +7,7 @@ from typing import Literal
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis.value import Indices, Storage, TensorView
 
-MOST_LISTED = 1024  # elements that are looked at one by one: anybody may send an expression
+MOST_LISTED = 1024  # elements that are looked at one by one: expressions are untrusted
 
 
 Kind = Literal["start", "same", "view", "copy", "result", "write"]

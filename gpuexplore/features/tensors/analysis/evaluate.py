@@ -16,7 +16,7 @@ from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused
 from gpuexplore.features.tensors.analysis.value import Storage, TensorView, row_order
 
 Values = list[float] | None
-MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what a laptop can hold
+MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what fits a laptop
 MOST_AXES = 8
 MOST_STEPS = 64
 Start = tuple[tuple[int, ...], Callable[[int], float]]  # the shape, and the value of each cell
@@ -30,19 +30,19 @@ class _Memory:
         self._values: dict[str, Values] = {}
 
     def new(self, view: TensorView, value_of: Callable[[int], float] | Sequence[float]) -> TensorView:
-        """Return `view` over new storage, whose cell i holds ``value_of(i)``, or the i-th of a sequence."""
+        """Return `view` over new storage, whose cell i is ``value_of(i)``, or the i-th of a sequence."""
         look_up = value_of if callable(value_of) else value_of.__getitem__
         size = view.element_count
         return self._allocated(view, [look_up(cell) for cell in range(size)] if size <= MOST_LISTED else None)
 
     def copy(self, source: TensorView, target: TensorView) -> TensorView:
         """Return `target` over new storage, its elements those of `source` in row order."""
-        held = self._values[source.storage]
-        if held is None or target.element_count > MOST_LISTED:
+        source_values = self._values[source.storage]
+        if source_values is None or target.element_count > MOST_LISTED:
             return self._allocated(target, None)
         values = [0.0] * target.element_count
         for cell, other in zip(target.cells(), source.cells(), strict=True):
-            values[cell] = held[other]
+            values[cell] = source_values[other]
         return self._allocated(target, values)
 
     def product(self, left: TensorView, right: TensorView, target: TensorView) -> TensorView:
@@ -60,11 +60,11 @@ class _Memory:
 
     def write(self, view: TensorView, value: float) -> None:
         """Set every cell that `view` shows to `value`; none of them is shown twice."""
-        held = self._values[view.storage]
-        if held is None:
+        values = self._values[view.storage]
+        if values is None:
             return
         for cell in view.cells():
-            held[cell] = value
+            values[cell] = value
 
     def storages(self) -> dict[str, Storage]:
         """Return every storage as it is now."""
@@ -72,8 +72,8 @@ class _Memory:
 
     def _allocated(self, view: TensorView, values: Values) -> TensorView:
         count = len(self._sizes)
-        turn, letter = divmod(count, len(ascii_uppercase))
-        name = ascii_uppercase[letter] + (str(turn) if turn else "")
+        cycle, letter = divmod(count, len(ascii_uppercase))
+        name = ascii_uppercase[letter] + (str(cycle) if cycle else "")
         self._sizes[name], self._values[name] = view.element_count, values
         return replace(view, storage=name, offset=0)
 
@@ -100,7 +100,7 @@ class StepRefused(InvalidInput):
         self.view_refused = cause if isinstance(cause, ViewRefused) else None
 
     def repaired(self, call: str) -> str:
-        """Return the expression with `call` in place of the step that was refused."""
+        """Return the expression with `call` instead of the step that was refused."""
         expression, start = self.chain.expression, self.position - 1
         return expression[:start] + call + expression[start + len(self.refused) :]
 

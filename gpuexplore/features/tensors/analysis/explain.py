@@ -10,7 +10,7 @@ from gpuexplore.features.tensors.analysis.reading import FETCHING, ReadTraffic
 from gpuexplore.features.tensors.analysis.value import Indices, TensorView
 
 MOST_ELEMENTS_NAMED = 8
-NOTICEABLE = 0.1  # rows that end within a line cost a little more, and nobody would call that strided
+NOTICEABLE = 0.1  # rows that end within a line cost a little more, and that is not called strided
 
 
 def why_view_fails(view: TensorView, refused: ViewRefused) -> tuple[str, ...]:

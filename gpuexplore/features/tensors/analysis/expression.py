@@ -6,7 +6,7 @@
     step        "[" item ("," item)* "]" | "." method "(" arguments ")" | ".T"
     item        number | slice | "..." | "None"
 
-A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; methods are whoever reads says.
+A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; methods are those that the caller names.
 """
 
 import re
@@ -92,24 +92,24 @@ def refused(position: int, value: object, accepted: str) -> InvalidInput:
     return InvalidInput.of(f"expression, character {position}:", value, accepted)
 
 
-def tokens_of(expression: str) -> list[Token]:
+def _tokens_of(expression: str) -> list[Token]:
     """Return the words of `expression` and an end.
 
     Raises:
         InvalidInput: too long, too many statements, or a character that belongs to no word.
     """
     check_text("expression", expression, SEPARATOR, most=MOST_STATEMENTS)
-    found, place = [], 0
-    while place < len(expression):
-        match = _WORD.match(expression, place)
+    found, offset = [], 0
+    while offset < len(expression):
+        match = _WORD.match(expression, offset)
         if match is None:
-            raise refused(place + 1, expression[place], f"names, whole numbers, shapes like 4x4, and {SIGNS}")
+            raise refused(offset + 1, expression[offset], f"names, whole numbers, shapes like 4x4, and {SIGNS}")
         kind: Kind = match.lastgroup  # type: ignore[assignment]
         if match.group().startswith("_"):
-            raise refused(place + 1, match.group(), "names that begin with a letter")
+            raise refused(offset + 1, match.group(), "names that begin with a letter")
         if match.lastgroup != "space":
-            found.append(Token(kind, match.group(), place + 1))
-        place = match.end()
+            found.append(Token(kind, match.group(), offset + 1))
+        offset = match.end()
     return [*found, Token("end", "the end", len(expression) + 1)]
 
 
@@ -146,17 +146,17 @@ class _ExpressionReader:
     def __init__(self, expression: str, methods: Collection[str]) -> None:
         self._expression = expression
         self._methods = methods
-        self._tokens = tokens_of(expression)
-        self._place = 0
+        self._tokens = _tokens_of(expression)
+        self._next = 0
 
     @property
     def next(self) -> Token:
-        return self._tokens[self._place]
+        return self._tokens[self._next]
 
     def statement(self) -> Statement:
         first = self.next
         target = None
-        if first.kind == "name" and self._tokens[self._place + 1].text == "=":
+        if first.kind == "name" and self._tokens[self._next + 1].text == "=":
             target = self._new_name()
         start = self._start()
         steps = self._steps()
@@ -164,60 +164,60 @@ class _ExpressionReader:
         if target is None and self.next.text == "=":
             if not steps or not isinstance(steps[-1], Index):
                 self.refuse("a step; only an index can be written to, as in x[0] = 100")
-            self._place += 1
+            self._next += 1
             written = self._written()
         return Statement(start, steps, self._text_from(first), target, written)
 
     def took(self, sign: str) -> bool:
         if self.next.kind != "sign" or self.next.text != sign:
             return False
-        self._place += 1
+        self._next += 1
         return True
 
     def refuse(self, accepted: str) -> NoReturn:
         raise refused(self.next.position, self.next.text, accepted)
 
-    def _expect(self, sign: str, beside: str = "") -> None:
+    def _expect(self, sign: str, context: str = "") -> None:
         if not self.took(sign):
-            self.refuse(f"{sign!r}{beside}")
+            self.refuse(f"{sign!r}{context}")
 
     def _text_from(self, first: Token) -> str:
         return self._expression[first.position - 1 : self._end()]
 
     def _end(self) -> int:
         """Return where the token that was taken last ends."""
-        last = self._tokens[self._place - 1]
+        last = self._tokens[self._next - 1]
         return last.position - 1 + len(last.text)
 
     def _new_name(self) -> str:
         name = self.next.text
         if name in (*FUNCTIONS, MODULE, "None"):
             self.refuse("names that mean nothing else here")
-        self._place += 2
+        self._next += 2
         return name
 
     def _start(self) -> TensorCall:
         first = self.next
         if first.kind == "shape":
-            self._place += 1
+            self._next += 1
             lengths = tuple(self._checked(first, length) for length in first.text.split("x"))
             return TensorCall("shape", lengths, first.text, first.position)
-        if first.kind == "name" and first.text == MODULE and self._tokens[self._place + 1].text == ".":
-            self._place += 2
+        if first.kind == "name" and first.text == MODULE and self._tokens[self._next + 1].text == ".":
+            self._next += 2
             if self.next.text not in FUNCTIONS:
                 self.refuse(", ".join(FUNCTIONS))
         if self.next.kind != "name":
             self.refuse(STARTS)
-        if self._tokens[self._place + 1].text == "(":
+        if self._tokens[self._next + 1].text == "(":
             return self._function(first)
-        self._place += 1
+        self._next += 1
         return TensorCall(NAME, (first.text,), first.text, first.position)
 
     def _function(self, first: Token) -> TensorCall:
         name = self.next.text
         if name not in FUNCTIONS:
             self.refuse(STARTS)
-        self._place += 2
+        self._next += 2
         if name != "tensor":
             return TensorCall(name, self._arguments(), self._text_from(first), first.position)
         shape, values = self._literal()
@@ -238,7 +238,7 @@ class _ExpressionReader:
         found: list[Index | TensorCall] = []
         while self.next.text in ("[", "."):
             first = self.next
-            self._place += 1
+            self._next += 1
             found.append(self._index(first) if first.text == "[" else self._method(first))
         return tuple(found)
 
@@ -252,7 +252,7 @@ class _ExpressionReader:
         name = self.next.text
         if name not in self._methods:
             self.refuse(", ".join(self._methods))
-        self._place += 1
+        self._next += 1
         if name in ATTRIBUTES:
             return TensorCall(name, (), f".{name}", dot.position)
         self._expect("(")
@@ -266,15 +266,15 @@ class _ExpressionReader:
             if self.took(opening):
                 return tuple(self._listed(self._number, closing))
         if self.next.kind == "name":
-            self._place += 1
-            return (self._tokens[self._place - 1].text,)
+            self._next += 1
+            return (self._tokens[self._next - 1].text,)
         return (self._number(),)
 
     def _item(self) -> Item:
         if self.took("..."):
             return ...
         if self.next.text == "None":
-            self._place += 1
+            self._next += 1
             return None
         parts = [self._number_or_none()]
         while len(parts) < 3 and self.took(":"):
@@ -292,8 +292,8 @@ class _ExpressionReader:
         sign = -1 if self.took("-") else 1
         if self.next.kind != "number":
             self.refuse("whole numbers")
-        self._place += 1
-        return sign * self._checked(self._tokens[self._place - 1])
+        self._next += 1
+        return sign * self._checked(self._tokens[self._next - 1])
 
     def _checked(self, token: Token, text: str | None = None) -> int:
         value = read_whole(token.text if text is None else text)
@@ -306,7 +306,7 @@ class _ExpressionReader:
         value = read_number(self.next.text) if self.next.kind == "number" else None
         if value is None or value > LARGEST_NUMBER:
             self.refuse(f"a number up to {LARGEST_NUMBER:,}")
-        self._place += 1
+        self._next += 1
         return sign * value
 
     def _listed(self, read: Callable[[], T], closing: str) -> list[T]:

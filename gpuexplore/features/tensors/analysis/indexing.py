@@ -1,4 +1,4 @@
-"""What stands between square brackets: each item takes an axis, shortens it, or adds one. Nothing is ever copied."""
+"""Indexing by square brackets: each item takes an axis, shortens it, or adds one. Nothing is ever copied."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
@@ -48,7 +48,7 @@ def sliced(view: TensorView, axis: int, part: slice) -> TensorView:
 
 
 def narrowed(view: TensorView, axis: int, start: int, *, count: int, step: int = 1) -> TensorView:
-    """Return `count` places of `axis` from `start` on, `step` apart."""
+    """Return `count` elements of `axis` from `start` on, `step` apart."""
     shape, strides = list(view.shape), list(view.strides)
     shape[axis], strides[axis] = count, strides[axis] * step
     return view.seen(shape, strides, start * view.strides[axis])

@@ -1,4 +1,4 @@
-"""Which strides a change of shape needs: torch's rules, from its ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp."""
+"""Strides after a change of shape: torch's rules, from its ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def kept_strides(view: TensorView) -> tuple[int, ...]:
 
     A transposed tensor stays transposed. Axes of stride 0 say nothing about order, and stay where they are.
     """
-    if is_dense(view):
+    if _is_dense(view):
         return view.strides
     order = _sorted(view)
     strides, step = [0] * view.axes, 1
@@ -99,7 +99,7 @@ def kept_strides(view: TensorView) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def is_dense(view: TensorView) -> bool:
+def _is_dense(view: TensorView) -> bool:
     """Return whether its elements fill a stretch of cells, each once, in whatever order of axes."""
     if view.is_contiguous:
         return True
@@ -121,9 +121,9 @@ def has_overlap(view: TensorView) -> bool:
 def _sorted(view: TensorView) -> list[int]:
     """Return the axes from the one that runs fastest, by an insertion sort that passes over ambiguous pairs."""
     order = list(reversed(range(view.axes)))
-    for place in range(1, len(order)):
-        moved = place
-        for below in reversed(range(place)):
+    for i in range(1, len(order)):
+        moved = i
+        for below in reversed(range(i)):
             found = _compare(view, order[below], order[moved])
             if found < 0:
                 break

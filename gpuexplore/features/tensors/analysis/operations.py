@@ -59,7 +59,7 @@ def copied(shape: Sequence[int], why: str, strides: Sequence[int] | None = None)
     return ChainStep(TensorView(tuple(shape), tuple(strides or row_order(shape))), "copy", why)
 
 
-def axis_of(view: TensorView, axis: int, more: int = 0) -> int:
+def _axis_of(view: TensorView, axis: int, more: int = 0) -> int:
     """Return `axis` counted from 0; negative ones count from the end, and a scalar has one.
 
     Args:
@@ -92,7 +92,7 @@ def _reshape(view: TensorView, *lengths: int) -> ChainStep:
 
 
 def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
-    start, end = axis_of(view, first), axis_of(view, last)
+    start, end = _axis_of(view, first), _axis_of(view, last)
     if start > end:
         raise InvalidInput.of("flatten from axis", first, f"axes up to the last one, {last}")
     if not view.axes:
@@ -124,7 +124,7 @@ def _reversed_axes(view: TensorView) -> ChainStep:
 
 
 def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
-    one_axis, other = axis_of(view, first), axis_of(view, second)
+    one_axis, other = _axis_of(view, first), _axis_of(view, second)
     order = list(range(view.axes))
     if order:
         order[one_axis], order[other] = order[other], order[one_axis]
@@ -132,7 +132,7 @@ def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
 
 
 def _permute(view: TensorView, *order: int) -> ChainStep:
-    axes = [axis_of(view, axis) for axis in order]
+    axes = [_axis_of(view, axis) for axis in order]
     if sorted(axes) != list(range(view.axes)):
         raise InvalidInput.of("order", order, f"each of the {view.axes} axes once")
     return ChainStep(view.seen([view.shape[axis] for axis in axes], [view.strides[axis] for axis in axes]))
@@ -164,11 +164,11 @@ def _checked_length(length: int, axis: int, accepted: str) -> int:
 
 
 def _unsqueeze(view: TensorView, axis: int) -> ChainStep:
-    return ChainStep(with_axis(view, axis_of(view, axis, more=1)))
+    return ChainStep(with_axis(view, _axis_of(view, axis, more=1)))
 
 
 def _squeeze(view: TensorView, *axes: int) -> ChainStep:
-    named = [axis_of(view, axis) for axis in axes]
+    named = [_axis_of(view, axis) for axis in axes]
     dropped = set(named) or set(range(view.axes))
     if len(dropped) < len(named):
         raise InvalidInput.of("axes to squeeze", axes, "each axis once")
@@ -179,20 +179,20 @@ def _squeeze(view: TensorView, *axes: int) -> ChainStep:
 def _select(view: TensorView, axis: int, index: int) -> ChainStep:
     if not view.axes:
         raise InvalidInput.of("select of", "a scalar", "tensors with an axis")
-    return ChainStep(selected(view, axis_of(view, axis), index))
+    return ChainStep(selected(view, _axis_of(view, axis), index))
 
 
 def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
     if not view.axes:
         raise InvalidInput.of("narrow of", "a scalar", "tensors with an axis")
-    place = axis_of(view, axis)
-    available = view.shape[place]
+    dim = _axis_of(view, axis)
+    available = view.shape[dim]
     if not -available <= start <= available:
         raise InvalidInput.of("start", start, f"{-available} to {available}")
     first = start + available if start < 0 else start
     if not 0 <= length <= available - first:
         raise InvalidInput.of("length", length, f"0 to {available - first}")
-    return ChainStep(narrowed(view, place, first, count=length))
+    return ChainStep(narrowed(view, dim, first, count=length))
 
 
 def _matmul(view: TensorView, other: TensorView) -> ChainStep:

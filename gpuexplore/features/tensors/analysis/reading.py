@@ -1,4 +1,4 @@
-"""What reading a tensor in row order fetches: memory moves whole lines, however little of them is used.
+"""Memory traffic of reading a tensor in row order: whole lines move, however little of them is used.
 
 Consecutive elements are read together: on a CPU as many as fill a cache line of 64 bytes, on a GPU those of a warp,
 whose loads fetch sectors of 32 bytes (NVIDIA, CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory":
@@ -82,13 +82,13 @@ def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | N
     lines = sum(_lines(view, range(start, min(start + size, count)), itemsize_bytes, line) for start in first)
     contiguous = -(-count * itemsize_bytes // line) * line
     axes = _axes(view, itemsize_bytes)
-    reused = [place for place, (_, stride) in enumerate(axes) if stride < line]
+    reused = [at for at, (_, stride) in enumerate(axes) if stride < line]
     return ReadTraffic(
         count * itemsize_bytes,
         contiguous,
         lines * groups / looked_at * line,
         least_bytes=line * _least_lines(axes, itemsize_bytes, line),
-        kept_bytes=max((line * _least_lines(axes[place + 1 :], itemsize_bytes, line) for place in reused), default=0),
+        kept_bytes=max((line * _least_lines(axes[at + 1 :], itemsize_bytes, line) for at in reused), default=0),
         is_counted=groups == looked_at,
     )
 

@@ -1,4 +1,4 @@
-"""What torch prints of a tensor: its layout, and the Python types of it and of its storage by dtype and device.
+"""Torch's printed form of a tensor: its layout, and the Python types of it and of its storage by dtype and device.
 
 ``x.type()`` and ``x.storage().type()`` name dtype and device in one word; ``torch.cuda`` is the CUDA form. Since torch
 2 the storage behind every tensor is one class, ``torch.UntypedStorage``: bytes, and a device. ``x.storage()`` still

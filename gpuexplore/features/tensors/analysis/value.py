@@ -60,7 +60,11 @@ class TensorView:
             raise InvalidInput.of("indices", tuple(indices), f"{self.axes} of them, one for each axis")
         for axis, (index, length) in enumerate(zip(indices, self.shape, strict=True)):
             if not -length <= index < length:
-                raise InvalidInput.of(f"index of axis {axis}", index, _range(length))
+                raise InvalidInput.of(
+                    f"index of axis {axis}",
+                    index,
+                    f"{-length} to {length - 1}" if length else "none: the axis has no elements",
+                )
         inside = (index % length for index, length in zip(indices, self.shape, strict=True))
         return self.offset + sum(index * stride for index, stride in zip(inside, self.strides, strict=True))
 
@@ -99,7 +103,3 @@ def row_order(shape: Sequence[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(length, 1)
     return tuple(reversed(strides))
-
-
-def _range(length: int) -> str:
-    return f"{-length} to {length - 1}" if length else "none: the axis has no elements"

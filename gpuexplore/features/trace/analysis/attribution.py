@@ -136,7 +136,7 @@ def _matched(
 ) -> list[int | None]:
     """Return the call that each kernel's number means.
 
-    A number is unique in its process only, and a trace may hold several: where its process is unknown, as many calls as
+    A number is unique in its process only, and a trace may have several: where its process is unknown, as many calls as
     kernels with that number are matched in the order of the file; else it is the last call before the kernel.
     """
     asked = Counter(zip((kernel.lane for kernel in trace.kernels), numbers, strict=True))
@@ -170,7 +170,7 @@ def _around(index: int | None, calls: Sequence[Call], parents: Parents) -> int |
 
 
 def _one_after_another(kernels: Sequence[Kernel], launched_by: Sequence[str]) -> list[Kernel]:
-    """Return the kernels, those ended that last beyond the start of the next one on a stream that runs them in turn.
+    """Return the kernels, those ended that last beyond the start of the next one on a serial stream.
 
     Args:
         launched_by: the call of the runtime of each; those of graphs and of programmatic launches may overlap.

@@ -1,6 +1,6 @@
 """The operations of torch that are known by name: their kinds, which the headline sums up, and how attention is called.
 
-Names and places of arguments are those of `aten/src/ATen/native/native_functions.yaml` and of the packages' schemas.
+Names and positions of arguments are those of `aten/src/ATen/native/native_functions.yaml` and of the packages' schemas.
 """
 
 import re
@@ -17,7 +17,7 @@ PRODUCTS = (
 
 
 class Attention(NamedTuple):
-    """The places of the arguments of an attention.
+    """The positions of the arguments of an attention.
 
     Attributes:
         causal: of the flag, or of the type of mask as a number.
@@ -51,8 +51,8 @@ _XFORMERS = _PACKAGED._replace(causal=10, window=11, lengths=(3, 4, 6), unknown=
 _BACKWARD = _PACKAGED._replace(causal=11, query=1, window=12, is_backward=True)
 ATTENTION: Mapping[str, Attention] = MappingProxyType(
     {
-        f"{PREFIX}{name}": places
-        for name, places in {
+        f"{PREFIX}{name}": positions
+        for name, positions in {
             **dict.fromkeys(
                 ("scaled_dot_product_attention", "_scaled_dot_product_attention_math"), Attention(5, mask=3)
             ),
@@ -84,9 +84,9 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
         }.items()
     }
     | {
-        f"{package}::{name}": places
+        f"{package}::{name}": positions
         for package in ("flash_attn", "flashattn")
-        for name, places in {
+        for name, positions in {
             "_flash_attn_forward": _PACKAGED,
             "_flash_attn_varlen_forward": _PACKED,
             "_flash_attn_backward": _BACKWARD,
@@ -118,7 +118,9 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
         "FusedAttnFunc": Attention(18, 9, mask=12, lengths=(3, 4, 1), unknown=(7, 8), by_tokens=True),
     }
 )
-FUSED_FORWARD = tuple(name for name, places in ATTENTION.items() if not (places.by_tokens or places.is_backward))
+FUSED_FORWARD = tuple(
+    name for name, positions in ATTENTION.items() if not (positions.by_tokens or positions.is_backward)
+)
 LIKE_ATTENTION = re.compile(
     r"^(?!aten::|autograd::|triton_(poi|red|per)_)(?>.*(?:attn|attention|fmha|\bmha_))(?!.*(?-i:Backward))",
     re.IGNORECASE,
@@ -149,7 +151,6 @@ ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # b
     }
 )
 BY_ROWS = ("_softmax", "_log_softmax", "native_layer_norm", "_softmax_backward_data", "_log_softmax_backward_data")
-REDUCTIONS = ("sum", "mean", "amax", "amin")
 
 
 def _named(names: Iterable[str]) -> frozenset[str]:
@@ -165,7 +166,7 @@ KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
         "softmax and normalisation": _named((*BY_ROWS, "native_layer_norm_backward", "native_batch_norm")),
         "copies": _named(("copy_", "fill_", "zero_", "clone", "cat")),
-        "sums": _named(REDUCTIONS),
+        "sums": _named(("sum", "mean", "amax", "amin")),
     }
 )
 MULTIPLIES = ("matrix products", "attention", "convolutions")  # what matrix units can compute

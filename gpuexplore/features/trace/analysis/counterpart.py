@@ -85,17 +85,17 @@ def counterpart(call: Call, dtype: str | None) -> Counterpart | None:
     return Counterpart(operation.name, shape, dtype, layout)
 
 
-def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
-    found = arguments[place].dims
+def _dims(arguments: Arguments, index: int) -> tuple[int, ...]:
+    found = arguments[index].dims
     if found is None:
-        raise ValueError(f"argument {place} is no tensor")
+        raise ValueError(f"argument {index} is no tensor")
     return found
 
 
-def _layout(arguments: Arguments, place: int) -> Layout:
+def _layout(arguments: Arguments, index: int) -> Layout:
     """Return how two matrices lie in memory, N by rows and T by columns; by rows where the trace has no strides."""
-    letters = ("T" if _is_by_columns(argument) else "N" for argument in arguments[place : place + 2])
-    return cast(Layout, "".join(letters))  # TT is none of ours, which whoever asks finds
+    letters = ("T" if _is_by_columns(argument) else "N" for argument in arguments[index : index + 2])
+    return cast(Layout, "".join(letters))  # TT is none of ours, which the caller finds
 
 
 def _is_by_columns(matrix: CallArgument) -> bool:
@@ -103,10 +103,10 @@ def _is_by_columns(matrix: CallArgument) -> bool:
     return len(strides) >= 2 and strides[-1] != 1 and strides[-2] == 1
 
 
-def _matmul(place: int) -> Match:
+def _matmul(index: int) -> Match:
     def match(arguments: Arguments) -> Found:
-        (m, k), (_, n) = _dims(arguments, place), _dims(arguments, place + 1)
-        return ("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, place))
+        (m, k), (_, n) = _dims(arguments, index), _dims(arguments, index + 1)
+        return ("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, index))
 
     return match
 
@@ -130,23 +130,25 @@ def _linear(arguments: Arguments) -> Found:
     return ("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
 
 
-def _batched(place: int) -> Match:
+def _batched(index: int) -> Match:
     def match(arguments: Arguments) -> Found:
-        (batch, m, k), (_, _, n) = _dims(arguments, place), _dims(arguments, place + 1)
+        (batch, m, k), (_, _, n) = _dims(arguments, index), _dims(arguments, index + 1)
         limits = OPERATIONS["batched_matmul"].limits
         outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
         inner = batch // outer if outer else 0
         axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
-        return ("batched_matmul", axes, _layout(arguments, place))
+        return ("batched_matmul", axes, _layout(arguments, index))
 
     return match
 
 
-def _attention(places: Attention) -> Match:
+def _attention(positions: Attention) -> Match:
     def match(arguments: Arguments) -> Found | None:
-        query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
-        is_masked = places.mask is not None and any(each.dims for each in arguments[places.mask : places.mask + 1])
-        causal, _ = causal_of(arguments, places)
+        query, key, value = (_dims(arguments, positions.query + offset) for offset in range(3))
+        is_masked = positions.mask is not None and any(
+            each.dims for each in arguments[positions.mask : positions.mask + 1]
+        )
+        causal, _ = causal_of(arguments, positions)
         if is_masked or causal is None or not query == key == value:
             return None
         return ("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}), BY_ROWS)
@@ -191,10 +193,10 @@ def _copy(arguments: Arguments) -> Found | None:
 def _convolution(name: str) -> Match:
     def match(arguments: Arguments) -> Found | None:
         (b, c, h, w), (o, per_group, r, s) = _dims(arguments, 0), _dims(arguments, 1)
-        places = CONVOLUTIONS[name]
-        padding, stride = numbers(arguments[places.padding]), numbers(arguments[places.stride])
-        dilation = () if places.dilation is None else numbers(arguments[places.dilation])
-        transposed = is_transposed(arguments, places)
+        positions = CONVOLUTIONS[name]
+        padding, stride = numbers(arguments[positions.padding]), numbers(arguments[positions.stride])
+        dilation = () if positions.dilation is None else numbers(arguments[positions.dilation])
+        transposed = is_transposed(arguments, positions)
         keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
         if r != s or c != per_group or transposed or not keeps_size:
             return None

@@ -111,7 +111,7 @@ class ProfilerTrace:
     """What was read of a file.
 
     Attributes:
-        gpus: those that something ran on, each with its number, as far as they are told apart.
+        gpus: those that something ran on, each with its number, as far as they are distinguished.
         has_shapes: whether arguments were recorded, with `record_shapes=True`.
         left_out: events that have no name or no time.
     """
@@ -125,7 +125,7 @@ class ProfilerTrace:
 
 
 def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> ProfilerTrace:
-    """Return what the file of a trace holds.
+    """Return the events in the file of a trace.
 
     Args:
         name: of the file.
@@ -240,14 +240,14 @@ def _arguments(own: Mapping[str, Any]) -> tuple[CallArgument, ...] | None:
     if not isinstance(dims, list):
         return None
     kinds, strides, values = (_list(own.get(name)) for name in ("Input type", "Input Strides", "Concrete Inputs"))
-    return tuple(_argument(place, dims, kinds, strides, values) for place in range(len(dims)))
+    return tuple(_argument(index, dims, kinds, strides, values) for index in range(len(dims)))
 
 
-def _argument(place: int, dims: list[Any], *others: list[Any]) -> CallArgument:
-    kind, strides, value = (other[place] if place < len(other) else None for other in others)
+def _argument(index: int, dims: list[Any], *others: list[Any]) -> CallArgument:
+    kind, strides, value = (other[index] if index < len(other) else None for other in others)
     name = _shown(kind, LONGEST_NAME) if isinstance(kind, str) else ""
     return CallArgument(
-        dims=_lengths(dims[place]) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
+        dims=_lengths(dims[index]) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
         kind=name,
         strides=_lengths(strides),
         value=_shown(value, LONGEST_OPERATION) if isinstance(value, str) else "",

@@ -16,10 +16,10 @@ SUFFIXES = (".json", ".gz")
 
 
 def open_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
-    """Return the object that a file holds, its events under `traceEvents`.
+    """Return the object in a file, its events under `traceEvents`.
 
     Args:
-        name: of the file, for messages; whether it is packed is told by its first bytes.
+        name: of the file, for messages; its first bytes say whether it is packed.
         content: of it.
         most_bytes: that it may have, unpacked.
 
@@ -38,7 +38,7 @@ def open_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> dict[
 
 
 def _unpacked(name: str, content: bytes, most_bytes: int) -> bytes:
-    """Return what gzip packed, never much more of it than is accepted: a few kB can hold gigabytes."""
+    """Return what gzip packed, never much more of it than is accepted: a few kB can unpack to gigabytes."""
     try:
         with GzipFile(fileobj=BytesIO(content)) as file:
             return file.read(most_bytes + 1)
@@ -48,7 +48,9 @@ def _unpacked(name: str, content: bytes, most_bytes: int) -> bytes:
 
 def _parsed(name: str, text: bytes) -> Any:
     try:
-        return json.loads(_decoded(name, text), parse_constant=_unknown, strict=False)  # names hold control characters
+        return json.loads(
+            _decoded(name, text), parse_constant=_unknown, strict=False
+        )  # names contain control characters
     except json.JSONDecodeError as error:
         is_cut = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
         hint = ", so it may have been cut off" if is_cut else ""
@@ -60,7 +62,7 @@ def _parsed(name: str, text: bytes) -> Any:
 
 
 def _decoded(name: str, text: bytes) -> str:
-    """Return the text of a file; where it begins as JSON, bytes that are no UTF-8 are marked: names hold such."""
+    """Return the text of a file; where it begins as JSON, bytes that are no UTF-8 are marked: names contain such."""
     is_json = text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
     try:
         return text.decode("utf-8-sig", "replace" if is_json else "strict")

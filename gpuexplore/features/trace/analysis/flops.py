@@ -25,8 +25,8 @@ Formula = Callable[[Arguments], int | None]
 LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
 
-class ConvolutionPlaces(NamedTuple):
-    """Positions of the arguments of a convolution; None: it has no such argument, and the default holds.
+class ConvolutionPositions(NamedTuple):
+    """Positions of the arguments of a convolution; None: it has no such argument, and the default applies.
 
     After the flag that it is transposed stand the padding of the output, and the number of groups.
     """
@@ -37,17 +37,17 @@ class ConvolutionPlaces(NamedTuple):
     transposed: int | None = None
 
 
-FORWARD = ConvolutionPlaces(3, 4, 5)
-CONVOLUTIONS: Mapping[str, ConvolutionPlaces] = MappingProxyType(
+FORWARD = ConvolutionPositions(3, 4, 5)
+CONVOLUTIONS: Mapping[str, ConvolutionPositions] = MappingProxyType(
     {
         "conv1d": FORWARD,
         "conv2d": FORWARD,
         "conv3d": FORWARD,
         "convolution": FORWARD._replace(transposed=6),
         "_convolution": FORWARD._replace(transposed=6),
-        "cudnn_convolution": ConvolutionPlaces(3, 2, 4),
-        "mkldnn_convolution": ConvolutionPlaces(4, 3, 5),
-        "_slow_conv2d_forward": ConvolutionPlaces(4, 5, None),
+        "cudnn_convolution": ConvolutionPositions(3, 2, 4),
+        "mkldnn_convolution": ConvolutionPositions(4, 3, 5),
+        "_slow_conv2d_forward": ConvolutionPositions(4, 5, None),
     }
 )
 
@@ -82,17 +82,17 @@ def numbers(argument: CallArgument) -> tuple[int, ...]:
     return tuple(int(word) for word in re.findall(r"-?\d{1,9}", argument.value))
 
 
-def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
-    found = arguments[place].dims
+def _dims(arguments: Arguments, index: int) -> tuple[int, ...]:
+    found = arguments[index].dims
     if found is None:
-        raise ValueError(f"argument {place} is no tensor")
+        raise ValueError(f"argument {index} is no tensor")
     return found
 
 
-def _product(place: int) -> Formula:
+def _product(index: int) -> Formula:
     def formula(arguments: Arguments) -> int | None:
-        *batch, m, k = _dims(arguments, place)
-        *other_batch, other_k, n = _matrix(_dims(arguments, place + 1))
+        *batch, m, k = _dims(arguments, index)
+        *other_batch, other_k, n = _matrix(_dims(arguments, index + 1))
         return 2 * prod(batch) * m * k * n if (batch, k) == (other_batch, other_k) else None
 
     return formula
@@ -109,94 +109,94 @@ def _linear(arguments: Arguments) -> int | None:
     return 2 * prod(rows) * d * k if d == other_d else None
 
 
-def _attention(places: Attention) -> Formula:
+def _attention(positions: Attention) -> Formula:
     def formula(arguments: Arguments) -> int | None:
-        query, key, value = (_dims(arguments, places.query + offset) for offset in range(3))
-        sizes = _sequences(arguments, places, query, key)
+        query, key, value = (_dims(arguments, positions.query + offset) for offset in range(3))
+        sizes = _sequences(arguments, positions, query, key)
         if sizes is None or len(query) != len(key) or query[-1] != key[-1]:
             return None
-        if len(query) == 4 and query[1 + places.by_tokens] % key[1 + places.by_tokens]:
+        if len(query) == 4 and query[1 + positions.by_tokens] % key[1 + positions.by_tokens]:
             return None
         count, queries, keys = sizes
-        causal, bottom_right = causal_of(arguments, places)
-        window = _limit(arguments, places, 0), _limit(arguments, places, 1)
+        causal, bottom_right = causal_of(arguments, positions)
+        window = _limit(arguments, positions, 0), _limit(arguments, positions, 1)
         pairs = count * attended_pairs(queries, keys, causal=bool(causal), bottom_right=bottom_right, window=window)
-        if places.is_backward:
+        if positions.is_backward:
             return 2 * pairs * (3 * query[-1] + 2 * value[-1])
         return 2 * pairs * (query[-1] + value[-1])
 
     return formula
 
 
-def _sequences(arguments: Arguments, places: Attention, query: Dims, key: Dims) -> tuple[int, int, int] | None:
+def _sequences(arguments: Arguments, positions: Attention, query: Dims, key: Dims) -> tuple[int, int, int] | None:
     """Return how many products of scores there are, each of how many queries and keys; None where that is unknown.
 
     Sequences of unlike lengths that follow one another are known where there is but one, or all are of the longest's.
     """
-    if any(_has_elements(arguments, place) for place in places.unknown):
+    if any(_has_elements(arguments, index) for index in positions.unknown):
         return None
-    if places.lengths is None or len(query) != 3 or not _has_elements(arguments, places.lengths[0]):
-        tokens = min(len(query) - 3, 1) if places.by_tokens else len(query) - 2  # of xformers, heads are two axes
+    if positions.lengths is None or len(query) != 3 or not _has_elements(arguments, positions.lengths[0]):
+        tokens = min(len(query) - 3, 1) if positions.by_tokens else len(query) - 2  # of xformers, heads are two axes
         if (
-            places.by_tokens
-            and places.lengths
-            and places.lengths[2] < len(arguments)
-            and arguments[places.lengths[2]].value == str(query[0]) != str(query[tokens])
+            positions.by_tokens
+            and positions.lengths
+            and positions.lengths[2] < len(arguments)
+            and arguments[positions.lengths[2]].value == str(query[0]) != str(query[tokens])
         ):
             tokens = 0  # which come first of all in Megatron's order
         return prod(query[:-1]) // query[tokens], query[tokens], key[tokens]
     (total, heads, _), (total_keys, *_) = query, key
-    sequences = _dims(arguments, places.lengths[0])[0] - 1
-    longest, longest_keys = (int(arguments[places.lengths[2] + side].value or -1) for side in (0, 1))
+    sequences = _dims(arguments, positions.lengths[0])[0] - 1
+    longest, longest_keys = (int(arguments[positions.lengths[2] + side].value or -1) for side in (0, 1))
     if sequences == 1:
         return heads, total, total_keys
     is_even = (total, total_keys) == (sequences * longest, sequences * longest_keys)
     return (sequences * heads, longest, longest_keys) if is_even else None
 
 
-def _has_elements(arguments: Arguments, place: int) -> bool:
-    return place < len(arguments) and bool(arguments[place].dims) and 0 not in (arguments[place].dims or ())
+def _has_elements(arguments: Arguments, index: int) -> bool:
+    return index < len(arguments) and bool(arguments[index].dims) and 0 not in (arguments[index].dims or ())
 
 
-def causal_of(arguments: Arguments, places: Attention) -> tuple[bool | None, bool]:
+def causal_of(arguments: Arguments, positions: Attention) -> tuple[bool | None, bool]:
     """Return whether a causal mask was asked for, None where the trace is silent, and whether it ends bottom right."""
-    value = arguments[places.causal].value if places.causal < len(arguments) else ""
+    value = arguments[positions.causal].value if positions.causal < len(arguments) else ""
     causal = {"True": True, "False": False, "0": False, "1": True, "2": True}.get(value)  # 0 to 2 are kinds of masks
-    return causal, places.last_rows or value == "2"
+    return causal, positions.last_rows or value == "2"
 
 
 def may_be_masked(call: Call) -> bool:
     """Return whether fewer pairs than were counted may have a score: by a flag that is unknown, or by a tensor."""
-    places = ATTENTION.get(call.name)
-    if places is None or call.arguments is None:
+    positions = ATTENTION.get(call.name)
+    if positions is None or call.arguments is None:
         return False
-    by_tensor = places.mask is not None and _has_elements(call.arguments, places.mask)
-    return by_tensor or causal_of(call.arguments, places)[0] is None
+    by_tensor = positions.mask is not None and _has_elements(call.arguments, positions.mask)
+    return by_tensor or causal_of(call.arguments, positions)[0] is None
 
 
-def _limit(arguments: Arguments, places: Attention, side: int) -> int | None:
+def _limit(arguments: Arguments, positions: Attention, side: int) -> int | None:
     """Return how many keys on one side a query sees; None, which stands as a negative number or not at all, is all."""
-    band = [arguments[place].value for place in places.band if place < len(arguments)]
+    band = [arguments[index].value for index in positions.band if index < len(arguments)]
     seen = next((int(value) for value in band if value.isdigit()), 0)
     if seen and side == 0:
         return seen - 1
-    if places.window is None or places.window + side >= len(arguments):
+    if positions.window is None or positions.window + side >= len(arguments):
         return None
-    value = arguments[places.window + side].value
+    value = arguments[positions.window + side].value
     return int(value) if value.isdigit() else None
 
 
-def _convolution(places: ConvolutionPlaces) -> Formula:
+def _convolution(positions: ConvolutionPositions) -> Formula:
     def formula(arguments: Arguments) -> int | None:
         image, weight = _dims(arguments, 0), _dims(arguments, 1)
-        if is_transposed(arguments, places):
+        if is_transposed(arguments, positions):
             return _at_points(image[0], image[2:], weight)
-        return _at_points(image[0], convolved(arguments, places), weight)
+        return _at_points(image[0], convolved(arguments, positions), weight)
 
     return formula
 
 
-def convolved(arguments: Arguments, places: ConvolutionPlaces) -> tuple[int, ...]:
+def convolved(arguments: Arguments, positions: ConvolutionPositions) -> tuple[int, ...]:
     """Return the lengths of a convolution's output along the axes of the image; of a transposed one as well.
 
     Raises:
@@ -204,10 +204,10 @@ def convolved(arguments: Arguments, places: ConvolutionPlaces) -> tuple[int, ...
     """
     lengths, filters = _dims(arguments, 0)[2:], _dims(arguments, 1)[2:]
     axes = len(lengths)
-    strides, paddings = numbers(arguments[places.stride]), numbers(arguments[places.padding])
-    dilations = (1,) if places.dilation is None else numbers(arguments[places.dilation])
-    transposed = is_transposed(arguments, places)
-    added = numbers(arguments[places.transposed + 1]) if transposed and places.transposed else (0,)
+    strides, paddings = numbers(arguments[positions.stride]), numbers(arguments[positions.padding])
+    dilations = (1,) if positions.dilation is None else numbers(arguments[positions.dilation])
+    transposed = is_transposed(arguments, positions)
+    added = numbers(arguments[positions.transposed + 1]) if transposed and positions.transposed else (0,)
     per_axis = (each * axes if len(each) == 1 else each for each in (strides, paddings, dilations, added))
     found = zip(lengths, filters, *per_axis, strict=True)
     if transposed:
@@ -215,9 +215,9 @@ def convolved(arguments: Arguments, places: ConvolutionPlaces) -> tuple[int, ...
     return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far, _ in found)
 
 
-def is_transposed(arguments: Arguments, places: ConvolutionPlaces) -> bool:
+def is_transposed(arguments: Arguments, positions: ConvolutionPositions) -> bool:
     """Return whether a convolution is a transposed one."""
-    return places.transposed is not None and arguments[places.transposed].value == "True"
+    return positions.transposed is not None and arguments[positions.transposed].value == "True"
 
 
 def _at_points(batch: int, points: Sequence[int], weight: Sequence[int]) -> int:
@@ -225,7 +225,7 @@ def _at_points(batch: int, points: Sequence[int], weight: Sequence[int]) -> int:
 
 
 def _convolution_backward(arguments: Arguments) -> int | None:
-    gradient, image, weight = (_dims(arguments, place) for place in range(3))
+    gradient, image, weight = (_dims(arguments, index) for index in range(3))
     transposed, mask = arguments[7].value == "True", re.findall("True|False", arguments[10].value)
     if len(mask) != 3:
         return None
@@ -242,9 +242,9 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType(
                 ("addmm", "addmm_", "_addmm_activation", "addmv", "addmv_", "baddbmm", "baddbmm_"), _product(1)
             ),
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
-            **{name: _convolution(places) for name, places in CONVOLUTIONS.items()},
+            **{name: _convolution(positions) for name, positions in CONVOLUTIONS.items()},
             "convolution_backward": _convolution_backward,
         }.items()
     }
-    | {name: _attention(places) for name, places in ATTENTION.items()}
+    | {name: _attention(positions) for name, positions in ATTENTION.items()}
 )

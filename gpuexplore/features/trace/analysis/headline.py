@@ -22,7 +22,6 @@ WITHOUT_OPERATIONS = (
     "No operation of torch is in this trace, so the kernels' work and roofs are unknown: profile with "
     "ProfilerActivity.CPU among the activities, and record_shapes=True."
 )
-WITHOUT_SHAPES = "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,11 @@ def _device(table: TraceTable) -> str | None:
 def _shapes(table: TraceTable) -> str | None:
     if not table.processes:
         return WITHOUT_OPERATIONS
-    return None if table.has_shapes else WITHOUT_SHAPES
+    return (
+        None
+        if table.has_shapes
+        else "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
+    )
 
 
 def _busy(table: TraceTable) -> str | None:

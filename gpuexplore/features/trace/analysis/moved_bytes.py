@@ -83,7 +83,7 @@ def _read(inputs: Arguments) -> int:
 
 
 def _size_bytes(argument: CallArgument) -> int:
-    """Return the bytes of a tensor; where its strides let elements share a place, that counts once."""
+    """Return the bytes of a tensor; where its strides let elements share an address, that counts once."""
     dims, strides = argument.dims or (), argument.strides
     whole = prod(dims)
     if whole and strides is not None and len(strides) == len(dims):
@@ -174,11 +174,11 @@ def _as_first(inputs: Arguments) -> str:
     return inputs[0].kind
 
 
-def _by_dtype(place: int, otherwise: Callable[[Arguments], str]) -> Callable[[Arguments], str]:
-    """Return the type that the argument at `place` says, else that of the operation without it."""
+def _by_dtype(index: int, otherwise: Callable[[Arguments], str]) -> Callable[[Arguments], str]:
+    """Return the type that the argument at `index` says, else that of the operation without it."""
 
     def kind(arguments: Arguments) -> str:
-        said = arguments[place].value if place < len(arguments) and arguments[place].dims is None else ""
+        said = arguments[index].value if index < len(arguments) and arguments[index].dims is None else ""
         return BY_NUMBER.get(said) or otherwise(arguments)
 
     return kind
@@ -194,11 +194,11 @@ def _sum_kind(arguments: Arguments) -> str:
     return _by_dtype(3 if len(arguments) > 3 else 1, lambda _: unsaid)(arguments)
 
 
-def _softmax_kind(place: int) -> Callable[[Arguments], str]:
-    """Return the type of a softmax, that of its input but where the argument at `place` says another."""
+def _softmax_kind(index: int) -> Callable[[Arguments], str]:
+    """Return the type of a softmax, that of its input but where the argument at `index` says another."""
 
     def kind(arguments: Arguments) -> str:
-        said = arguments[place].value if place < len(arguments) else ""
+        said = arguments[index].value if index < len(arguments) else ""
         return DEFAULT if said == "True" else BY_NUMBER.get(said, arguments[0].kind)
 
     return kind
@@ -222,9 +222,9 @@ def _reduced(arguments: Arguments) -> Dims | None:
     return tuple(length for axis, length in enumerate(dims) if axis not in gone) if gone else ()
 
 
-def _product(place: int) -> Callable[[Arguments], Dims | None]:
+def _product(index: int) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
-        left, right = arguments[place].dims, arguments[place + 1].dims
+        left, right = arguments[index].dims, arguments[index + 1].dims
         return None if left is None or right is None else (*left[:-1], *right[1:][-1:])
 
     return shape
@@ -235,11 +235,11 @@ def _linear(arguments: Arguments) -> Dims | None:
     return None if rows is None or weight is None else (*rows[:-1], weight[0])
 
 
-def _attention(places: Attention) -> Callable[[Arguments], Dims | None]:
+def _attention(positions: Attention) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
-        query, _, value = (argument.dims for argument in arguments[places.query : places.query + 3])
+        query, _, value = (argument.dims for argument in arguments[positions.query : positions.query + 3])
         is_unknown = any(
-            argument.dims is not None for place in places.unknown for argument in arguments[place : place + 1]
+            argument.dims is not None for index in positions.unknown for argument in arguments[index : index + 1]
         )
         return None if query is None or value is None or is_unknown else (*query[:-1], value[-1])
 
@@ -248,13 +248,13 @@ def _attention(places: Attention) -> Callable[[Arguments], Dims | None]:
 
 def _convolution(name: str) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
-        image, weight, places = arguments[0].dims, arguments[1].dims, CONVOLUTIONS[name]
+        image, weight, positions = arguments[0].dims, arguments[1].dims, CONVOLUTIONS[name]
         if image is None or weight is None:
             return None
         channels = weight[0]
-        if is_transposed(arguments, places) and places.transposed:
-            channels = weight[1] * int(arguments[places.transposed + 2].value)
-        return (image[0], channels, *convolved(arguments, places))
+        if is_transposed(arguments, positions) and positions.transposed:
+            channels = weight[1] * int(arguments[positions.transposed + 2].value)
+        return (image[0], channels, *convolved(arguments, positions))
 
     return shape
 
@@ -314,10 +314,10 @@ MOVES: Mapping[str, Moves] = MappingProxyType(
         }.items()
     }
     | {
-        name: Moves(inputs, _attention(places), partial(_of_inputs, _as_first, inputs))
-        for name, places in ATTENTION.items()
-        if not places.is_backward
-        for inputs in (slice(places.query, places.query + 3),)
+        name: Moves(inputs, _attention(positions), partial(_of_inputs, _as_first, inputs))
+        for name, positions in ATTENTION.items()
+        if not positions.is_backward
+        for inputs in (slice(positions.query, positions.query + 3),)
     }
 )
 
@@ -335,12 +335,12 @@ def _convolution_backward(arguments: Arguments) -> int | None:
     return _read(read) + sum(map(_dense_bytes, written)) + bias_bytes
 
 
-def _attention_backward(places: Attention) -> Callable[[Arguments], int | None]:
+def _attention_backward(positions: Attention) -> Callable[[Arguments], int | None]:
     """Return what counts reading query, key, value, the output and its gradient, and writing three gradients."""
 
     def count(arguments: Arguments) -> int | None:
-        gradient, *inputs = arguments[places.query - 1 : places.query + 3]
-        is_unknown = any(argument.dims for place in places.unknown for argument in arguments[place : place + 1])
+        gradient, *inputs = arguments[positions.query - 1 : positions.query + 3]
+        is_unknown = any(argument.dims for index in positions.unknown for argument in arguments[index : index + 1])
         if is_unknown or gradient.dims is None or len(inputs) != 3 or any(each.dims is None for each in inputs):
             return None
         return _read((gradient, *inputs)) + sum(map(_dense_bytes, (gradient, *inputs)))  # the output is as its gradient
@@ -354,5 +354,5 @@ def _dense_bytes(argument: CallArgument) -> int:
 
 OF_SEVERAL: Mapping[str, Callable[[Arguments], int | None]] = MappingProxyType(  # outputs
     {f"{PREFIX}convolution_backward": _convolution_backward}
-    | {name: _attention_backward(places) for name, places in ATTENTION.items() if places.is_backward}
+    | {name: _attention_backward(positions) for name, positions in ATTENTION.items() if positions.is_backward}
 )

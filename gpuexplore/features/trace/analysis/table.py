@@ -28,7 +28,7 @@ class Work(NamedTuple):
 UNKNOWN = Work(None, None)
 
 
-def counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[Work]:
+def _counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[Work]:
     """Return the work of each call.
 
     An operation whose work is known again within it counts nothing itself. Products of one whose time went to calls of
@@ -215,7 +215,7 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     self_cpu_s = sum(self_ns) * NS
     total_s = _total_s(kernels) if kernels else self_cpu_s
     own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else self_ns
-    work = counted_once(trace.calls, parents, own_ns)
+    work = _counted_once(trace.calls, parents, own_ns)
     groups: dict[_RowWork, list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
         groups[_work(call, launched.get(index, ()), counted)].append(index)
@@ -225,7 +225,11 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
         spent_s = sum(self_ns[index] for index in indices) * NS
         gpu_s = _total_s(of_row) if kernels else None
         rows.append(_row(row_work, on, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s))
-    rows += [_of_kernels(name, own) for name, own in launched.items() if isinstance(name, str)]
+    rows += [
+        TraceRow(name, None, None, (), len(own), 0.0, _total_s(own), None)
+        for name, own in launched.items()
+        if isinstance(name, str)
+    ]
     events: list[Call | Kernel] = [*trace.calls, *kernels]
     return TraceTable(
         name=trace.name,
@@ -291,11 +295,6 @@ def _row(work: _RowWork, on: TracedOn, *, calls: int, self_cpu_s: float, gpu_s: 
         counterpart=work.counterpart,
         may_be_masked=work.may_be_masked,
     )
-
-
-def _of_kernels(name: str, kernels: Sequence[Kernel]) -> TraceRow:
-    """Return the row of the kernels of one name that no operation of torch launched."""
-    return TraceRow(name, None, None, (), len(kernels), 0.0, _total_s(kernels), None)
 
 
 def _shared(rows: Sequence[TraceRow], total_s: float) -> tuple[TraceRow, ...]:

@@ -1,4 +1,4 @@
-"""A training in the worker: a model learns a synthetic rule, or labels drawn by lot, in several modes in turns.
+"""A training in the worker: a model learns a synthetic rule, or labels drawn by lot, in several interleaved modes.
 
 `perform` is what the queue calls for activities of the kind `train`; arguments are texts, by the names in
 `setup.DEFAULTS`. It reports encoded `contract.TrainingReport`s about every 0.3 s; `contract.joined` puts them
@@ -133,8 +133,8 @@ def _train(
     progress: ProgressHooks,
 ) -> None:
     environment = describe_environment(device, ("torch",), threads=None)
-    turns: Any = import_module("gpuexplore.features.training.measure.turns")
-    recorder, stopped = turns.train(setup, device, clock=clock, isolation=isolation, progress=progress)
+    interleaved: Any = import_module("gpuexplore.features.training.measure.interleaved")
+    recorder, stopped = interleaved.train(setup, device, clock=clock, isolation=isolation, progress=progress)
     environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
     progress.report(recorder.last_payload(environment, stopped=stopped))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuexplore.core.model import Environment
 from gpuexplore.core.serialization import decode
-from gpuexplore.core.statistics import median, median_interval, ratio_of_turns
+from gpuexplore.core.statistics import median, median_interval, paired_ratio
 from gpuexplore.core.timed import OMIT_DEFAULT
 from gpuexplore.measure.conditions.contention import is_contended
 
@@ -19,9 +19,9 @@ class Timing:
     """The median of some times, or the ratio of two such medians, with its 95 % interval and the number of values.
 
     Attributes:
-        ci95: by order statistics, of a ratio by those of the ratios turn by turn, and it holds the ratio of the
+        ci95: by order statistics, of a ratio by those of the ratios step by step, and it includes the ratio of the
             medians; None under six values.
-        by_round: the median of the ratios turn by turn, where it disagrees with that of the medians; else None.
+        by_round: the median of the ratios step by step, where it disagrees with that of the medians; else None.
     """
 
     median: float
@@ -36,10 +36,10 @@ class Timing:
 
     @classmethod
     def ratio(cls, these: Sequence[float], others: Sequence[float]) -> "Timing | None":
-        """Return the median of `these` over that of `others`, which were taken in turns; None where there are none."""
+        """Return the median of `these` over that of `others`, which were interleaved; None where there are none."""
         if not these or not others:
             return None
-        value, ends, by_round = ratio_of_turns(these, others)
+        value, ends, by_round = paired_ratio(these, others)
         return cls(value, ends, min(len(these), len(others)), by_round)
 
     def scaled(self, factor: float) -> "Timing":
@@ -117,7 +117,7 @@ class ModeReport:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """What several processes bring: data parallel by DDP, beside one process that takes the whole batch.
+    """What several processes bring: data parallel by DDP, and one process that takes the whole batch.
 
     Attributes:
         count: of them, one thread each on a CPU.
@@ -187,7 +187,7 @@ class TrainingReport:
 
     @property
     def is_contention_unknown(self) -> bool:
-        """Whether it is over, and nobody knows what others took of the CPU meanwhile."""
+        """Whether it is over, and the CPU share of others meanwhile is unknown."""
         return self.final and self.lost_cpu_share is None
 
     def mode(self, name: str) -> ModeReport | None:

@@ -22,7 +22,7 @@ import psutil
 from gpuexplore.core.errors import Cancelled, GpuExploreError
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.training.measure.turns import MOST_SECONDS
+from gpuexplore.features.training.measure.interleaved import MOST_SECONDS
 
 POLL_S = 0.05
 MOST_SILENT_S = 90.0  # the start of every process loads torch
@@ -91,10 +91,10 @@ def _follow(
     cancelled: Callable[[], bool],
 ) -> None:
     began = heard = monotonic()
-    place, finished = 0, False
+    offset, finished = 0, False
     while True:
         code = process.poll()  # first, so that all that was written before is read
-        place, lines = _new_lines(directory / REPORTS, place)
+        offset, lines = _new_lines(directory / REPORTS, offset)
         for line in lines:
             payload = json.loads(line)
             finished = finished or payload["final"]
@@ -115,12 +115,12 @@ def _follow(
         raise GpuExploreError(f"the processes ended with {code}{_last_words(directory)}")
 
 
-def _new_lines(path: Path, place: int) -> tuple[int, list[str]]:
-    """Return the whole lines after `place`, and where they end."""
+def _new_lines(path: Path, offset: int) -> tuple[int, list[str]]:
+    """Return the whole lines after `offset`, and where they end."""
     with path.open("rb") as file:
-        file.seek(place)
+        file.seek(offset)
         whole, newline, _ = file.read().rpartition(b"\n")
-    return place + len(whole) + len(newline), whole.decode().splitlines()
+    return offset + len(whole) + len(newline), whole.decode().splitlines()
 
 
 def _last_words(directory: Path) -> str:

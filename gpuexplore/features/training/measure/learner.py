@@ -36,7 +36,7 @@ class Network(torch.nn.Module):
         super().__init__()
         initial = initial_parameters(model, seed)
         # one by one: torch's DataParallel loses the parameters of a ParameterList
-        self._names = [f"parameter_{place}" for place in range(len(initial))]
+        self._names = [f"parameter_{index}" for index in range(len(initial))]
         for name, values in zip(self._names, initial, strict=True):
             self.register_parameter(name, torch.nn.Parameter(values))
         self._counts = [count for _, count in self._layers_of(model, initial)]

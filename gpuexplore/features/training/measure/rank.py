@@ -1,6 +1,6 @@
 """One of several processes that train together, started by ``torch.distributed.run -m`` with this module and a folder.
 
-Rank 0 also trains alone, on the whole batch, while the others wait: one process and several take turns, from the same
+Rank 0 also trains alone, on the whole batch, while the others wait: one process and several alternate, from the same
 batches, so that the speedup is paired and the losses can be compared step by step.
 """
 
@@ -24,11 +24,11 @@ from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_seconds
 from gpuexplore.features.training.measure.contract import Processes, Timing, largest_difference
+from gpuexplore.features.training.measure.interleaved import MOST_SECONDS, count_zeros, gradient_error, is_counted
 from gpuexplore.features.training.measure.launch import JOB, REPORTS, STOP
 from gpuexplore.features.training.measure.learner import LearnedStep, Learner, Network, RankShare, batches_of
 from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Recorder
 from gpuexplore.features.training.measure.setup import Setup, read_setup
-from gpuexplore.features.training.measure.turns import MOST_SECONDS, count_zeros, gradient_error, is_counted
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.operations.torch_steps import allow_tf32
 
@@ -62,7 +62,7 @@ class RankTeam:
     def __init__(self, setup: Setup, device: Device, directory: Path) -> None:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
         self._setup, self._device, self._directory = setup, device, directory
-        self._place = self._own_device()
+        self._torch_device = self._own_device()
         self._batch_of = batches_of(setup)
         self._alone = {name: self._learner(name) for name in setup.modes} if self.rank == 0 else {}
         self._together = {f"{name} × {self.count}": self._member(name) for name in setup.modes}
@@ -72,12 +72,12 @@ class RankTeam:
             self._alone |= {name: self._data_parallel() for name in self._data_parallel_names()}
 
     def train(self) -> None:
-        """Learn in turns, then report it all."""
+        """Train step by step, then report it all."""
         if self.rank == 0:
             self._report(self._recorder.payload(doing="checking the gradients against float64"))
         for name, learner in self._alone.items():
             self._recorder.courses[name].error = gradient_error(learner, self._setup, self._batch_of)
-        stopped = self._in_turns()
+        stopped = self._train_interleaved()
         all_reduce_s = self._all_reduce_s()
         if self.rank == 0:
             environment = describe_environment(self._device, ("torch",), threads=1)
@@ -94,12 +94,14 @@ class RankTeam:
         return f"cuda:{self.rank}"
 
     def _learner(self, mode: str, part: RankShare | None = None) -> Learner:
-        return Learner(self._setup, mode, self._place, clock=perf_counter_ns, part=part)
+        return Learner(self._setup, mode, self._torch_device, clock=perf_counter_ns, part=part)
 
     def _member(self, mode: str) -> Learner:
         def distributed(network: Network) -> torch.nn.Module:
-            places = [self.rank] if self._device.kind == "cuda" else None
-            return torch.nn.parallel.DistributedDataParallel(network, device_ids=places, gradient_as_bucket_view=True)
+            device_ids = [self.rank] if self._device.kind == "cuda" else None
+            return torch.nn.parallel.DistributedDataParallel(
+                network, device_ids=device_ids, gradient_as_bucket_view=True
+            )
 
         return self._learner(mode, RankShare(self.rank, self.count, distributed))
 
@@ -107,16 +109,16 @@ class RankTeam:
         return [f"{self._setup.modes[0]} DataParallel"] if self._device.kind == "cuda" else []
 
     def _data_parallel(self) -> Learner:
-        places = list(range(self.count))
-        part = RankShare(wrap=lambda network: torch.nn.DataParallel(network, device_ids=places))
+        device_ids = list(range(self.count))
+        part = RankShare(wrap=lambda network: torch.nn.DataParallel(network, device_ids=device_ids))
         return self._learner(self._setup.modes[0], part)
 
-    def _in_turns(self) -> str | None:
+    def _train_interleaved(self) -> str | None:
         random, began, reported = Random(self._setup.seed), monotonic(), monotonic()
         for step in range(self._setup.steps):
             batch = self._batch_of(step)
             for name in random.sample(list(self._recorder.courses), len(self._recorder.courses)):
-                self._recorder.courses[name].add(self._take_turn(name, *batch))
+                self._recorder.courses[name].add(self._step_of(name, *batch))
             if self.rank == 0 and is_counted(step, self._setup.steps):
                 count_zeros({**self._alone, **self._together}, self._recorder.courses, step)
             if self.rank == 0 and monotonic() - reported >= REPORT_EVERY_S:
@@ -127,12 +129,12 @@ class RankTeam:
                 return f"it had taken {format_seconds(MOST_SECONDS)}" if verdict == 1 else "it was cancelled"
         return None
 
-    def _take_turn(self, name: str, samples: torch.Tensor, labels: torch.Tensor) -> LearnedStep:
+    def _step_of(self, name: str, samples: torch.Tensor, labels: torch.Tensor) -> LearnedStep:
         """Let a learner step; who has nothing to do waits, and learns what the loss was."""
         dist.barrier()
         if name in self._together:
             step = self._together[name].step(samples, labels)
-            loss = torch.tensor(step.loss / self.count, dtype=torch.float64, device=self._place)
+            loss = torch.tensor(step.loss / self.count, dtype=torch.float64, device=self._torch_device)
             dist.all_reduce(loss)
             return LearnedStep(loss.item(), step.time_s, step.phases_s, step.scale, step.skipped)
         if self.rank == 0:
@@ -142,13 +144,13 @@ class RankTeam:
     def _verdict(self, took_s: float) -> int:
         """Return what rank 0 decides for all: 0 to go on, 1 that the time is up, 2 that it was cancelled."""
         word = 2 if (self._directory / STOP).exists() else int(took_s > MOST_SECONDS)
-        told = torch.tensor(word, device=self._place)
-        dist.broadcast(told, 0)
-        return int(told.item())
+        decision = torch.tensor(word, device=self._torch_device)
+        dist.broadcast(decision, 0)
+        return int(decision.item())
 
     def _all_reduce_s(self) -> list[float]:
-        """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing beside it."""
-        gradients = torch.ones(self._setup.model.parameters, device=self._place)
+        """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing else running."""
+        gradients = torch.ones(self._setup.model.parameters, device=self._torch_device)
         times_s = []
         for _ in range(FIRST_REDUCTIONS + REDUCTIONS):
             dist.barrier()

@@ -1,4 +1,4 @@
-"""Keeps what the steps of each mode were, and turns it into reports: of what is new, and of all at the end."""
+"""Records of the steps of each mode, and the reports of them: of what is new, and of all at the end."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -128,8 +128,8 @@ class Recorder:
     def _report(self, settled: slice, **more: Any) -> TrainingReport:
         courses = list(self.courses.values())
         modes = tuple(
-            course.report(self._setup, self._device, settled, courses[0] if place else None)
-            for place, course in enumerate(courses)
+            course.report(self._setup, self._device, settled, courses[0] if number else None)
+            for number, course in enumerate(courses)
         )
         return report_of(self._setup, self.threads, modes=modes, steps_done=self._steps_done(), **more)
 

@@ -21,7 +21,8 @@ MOST_FLOPS_OF_A_STEP = 5e11
 MOST_GPUS = 16
 PARTS = 4  # of a batch whose gradients are accumulated
 LARGEST_SEED = 2**31 - 1
-CALLS_S, START_S = 1e-3, 12.0
+CALLS_S = 1e-3
+START_S = 12.0
 FLOP_PER_S: Mapping[str, float] = MappingProxyType({"cpu": 5e10, "cuda": 5e12})
 MOST_EXPECTED_S = 240.0
 DATA: Mapping[str, str] = MappingProxyType(
@@ -175,7 +176,7 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
 
 
 def most_processes(device: Device, gpu_count: int = MOST_GPUS) -> int:
-    """Return how many processes can train beside each other: one for each physical core, or for each GPU."""
+    """Return how many processes can train concurrently: one for each physical core, or for each GPU."""
     if device.kind != "cpu":
         return max(1, gpu_count)
     return device.cores or psutil.cpu_count(logical=False) or 1

@@ -1,8 +1,8 @@
-"""The memory that a training step of anybody's `nn.Module` holds, by torch's MemTracker; none of its tensors is made.
+"""The memory of a training step of any `nn.Module`, by torch's MemTracker; none of its tensors is allocated.
 
 The module is copied onto fake tensors, which have a shape, a dtype and a device but no numbers, and takes two steps.
 The second is tracked, in which the optimizer's state is there from the start, as in every later one. What torch
-allocates beside its tensors (a context, workspaces of libraries, gaps between blocks) is not counted.
+allocates apart from its tensors (a context, workspaces of libraries, gaps between blocks) is not counted.
 """
 
 from collections import deque
@@ -98,7 +98,7 @@ def _tracked(
 
 
 def _attributes(module: torch.nn.Module) -> dict[int, torch.Tensor]:
-    """Return the tensors that a module holds as plain attributes, by their identity."""
+    """Return the tensors that are plain attributes of a module, by their identity."""
     values = (value for part in module.modules() for value in vars(part).values())
     return {id(value): value for value in values if torch.is_tensor(value)}
 
@@ -125,7 +125,7 @@ def _without_numbers(module: torch.nn.Module, mode: FakeTensorMode) -> torch.nn.
     """Return a copy of a module whose tensors have no numbers; what it shares, the copy shares.
 
     Frozen parameters become buffers: the tracker would wait for their gradients, which torch refuses. Hooks of a
-    gradient go along: those that mask a part of it need room for another.
+    gradient go along: those that mask a part of it allocate another.
     """
     known: dict[int, Any] = {}
     for weight in module.parameters():
@@ -137,10 +137,10 @@ def _without_numbers(module: torch.nn.Module, mode: FakeTensorMode) -> torch.nn.
         known[id(tensor)] = _fake(mode, tensor)
     copied = deepcopy(module, known)
     for part in copied.modules():
-        for name, held in list(part._parameters.items()):
-            if held is not None and not held.requires_grad:
+        for name, parameter in list(part._parameters.items()):
+            if parameter is not None and not parameter.requires_grad:
                 del part._parameters[name]
-                part.register_buffer(name, held)
+                part.register_buffer(name, parameter)
     return copied
 
 

@@ -13,6 +13,7 @@ from math import exp, hypot, log
 from types import MappingProxyType
 from typing import Literal
 
+from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.verdict.times import doubts_of
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
@@ -68,19 +69,8 @@ OWN = "own"  # the link that the table of accelerators has for the GPU
 DEFAULT_LINK = "pcie3-x16"  # where the table has none
 LATENCY = TimeSpan(10e-6, 5e-6, 25e-6, "predicted")  # of one transfer: a call of the driver and a wait
 ASSUMED_SOURCE = "https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/"
-
-
-@dataclass(frozen=True, slots=True)
-class LinkShare:
-    """Fraction of a link's peak that large transfers reach: usually, and 9 in 10 times at least and at most."""
-
-    usual: float
-    low: float
-    high: float
-
-
-SHARES: Mapping[Memory, LinkShare] = MappingProxyType(
-    {"pageable": LinkShare(0.40, 0.15, 0.75), "pinned": LinkShare(0.78, 0.65, 0.90)}
+SHARES: Mapping[Memory, UncertainValue] = MappingProxyType(  # of a link's peak; large transfers lie within in 9 of 10
+    {"pageable": UncertainValue(0.40, 0.15, 0.75), "pinned": UncertainValue(0.78, 0.65, 0.90)}
 )
 LINKS: Mapping[str, Link] = MappingProxyType(
     {f"pcie{generation}-x{lanes}": Link(generation, lanes) for generation in (3, 4, 5) for lanes in (16, 8, 4)}
@@ -144,7 +134,7 @@ def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memor
     """Return how long a transfer should take over a link of this peak, with its 90 % interval."""
     share = SHARES[memory]
     return TimeSpan(
-        LATENCY.time_s + byte_count / (peak_bytes_per_s * share.usual),
+        LATENCY.time_s + byte_count / (peak_bytes_per_s * share.value),
         LATENCY.low_s + byte_count / (peak_bytes_per_s * share.high),
         LATENCY.high_s + byte_count / (peak_bytes_per_s * share.low),
         "predicted",
@@ -154,7 +144,7 @@ def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memor
 def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
     """Return predicted transfers of each size from either memory, in the form of measured ones, named as predicted.
 
-    The interval in place of the 95 % interval is the 90 % prediction interval; none without a peak.
+    The interval instead of the 95 % interval is the 90 % prediction interval; none without a peak.
     """
     if path.bytes_per_s is None:
         return ()
@@ -178,8 +168,8 @@ def _between(byte_count: float, readings: Sequence[TransferReading]) -> TimeSpan
         return spans[0]
     if byte_count >= sizes[-1]:
         return spans[-1].times(byte_count / sizes[-1])
-    place = bisect_right(sizes, byte_count)
-    return interpolated(byte_count, (sizes[place - 1], spans[place - 1]), (sizes[place], spans[place]))
+    index = bisect_right(sizes, byte_count)
+    return interpolated(byte_count, (sizes[index - 1], spans[index - 1]), (sizes[index], spans[index]))
 
 
 def interpolated(at: float, left: tuple[float, TimeSpan], right: tuple[float, TimeSpan]) -> TimeSpan:

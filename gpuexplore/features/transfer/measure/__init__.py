@@ -79,7 +79,7 @@ def perform(
 def _measured(
     ways: Sequence[Any], *, environment: Environment, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> Iterable[TransferReading]:
-    """Return the ways timed in rounds; each is checked before and after it is timed."""
+    """Return the ways, timed in the same rounds; each is checked before and after it is timed."""
     if progress.cancelled():
         raise Cancelled("cancelled before it was measured")
     before = read_cpu_times()

@@ -22,7 +22,7 @@ from gpuexplore.measure.runner import measure_group
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
-# One way of moving data or of calling a library, built and ready to be timed in turns with others.
+# One way of moving data or of calling a library, built and ready to be timed in the same rounds as others.
 
 
 BUDGET_S = 0.3

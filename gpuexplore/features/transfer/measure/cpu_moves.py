@@ -1,4 +1,4 @@
-"""Copies within a CPU's memory: what a machine without a GPU can measure in place of transfers."""
+"""Copies within a CPU's memory: what a machine without a GPU can measure instead of transfers."""
 
 from collections.abc import Callable, Iterator
 

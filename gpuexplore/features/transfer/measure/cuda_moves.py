@@ -17,7 +17,6 @@ from gpuexplore.features.transfer.measure.calls import Way, way
 from gpuexplore.features.transfer.measure.contract import TransferReading
 
 ITEMSIZE_BYTES = 4
-PINNED = {"pageable": False, "pinned": True}
 Floats = npt.NDArray[np.float32]
 Built = tuple[Call, Callable[[], bool]]
 
@@ -37,22 +36,22 @@ def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
 def _by_torch(values: Floats, device: str) -> Iterator[tuple[str, int, Built]]:
     import torch
 
-    place = torch.device("cuda", index_in_this_process(device))
-    for memory, pinned in PINNED.items():
+    gpu = torch.device("cuda", index_in_this_process(device))
+    for memory, pinned in {"pageable": False, "pinned": True}.items():
         host = torch.from_numpy(values.copy())
         host = host.pin_memory() if pinned else host
-        there = torch.zeros(host.shape, dtype=host.dtype, device=place)
-        yield f"host to device, {memory}", 1, _torch_copy(there, host, place)
+        there = torch.zeros(host.shape, dtype=host.dtype, device=gpu)
+        yield f"host to device, {memory}", 1, _torch_copy(there, host, gpu)
         back = torch.zeros(host.shape, dtype=host.dtype, pin_memory=pinned)
-        yield f"device to host, {memory}", 1, _torch_copy(back, host.to(place), place)
+        yield f"device to host, {memory}", 1, _torch_copy(back, host.to(gpu), gpu)
 
 
-def _torch_copy(target: Any, source: Any, place: Any) -> Built:
+def _torch_copy(target: Any, source: Any, gpu: Any) -> Built:
     import torch
 
     def run() -> None:
         target.copy_(source, non_blocking=True)
-        torch.cuda.synchronize(place)
+        torch.cuda.synchronize(gpu)
 
     return run, lambda: bool(torch.equal(target.cpu(), source.cpu()))
 

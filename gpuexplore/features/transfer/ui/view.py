@@ -147,7 +147,7 @@ def _first_use(asked: TransferChoice, points: Sequence[SizePoint], cpu: Observed
 
 
 def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
-    """Show the rates over a link that nobody measured, and what a launch should cost there."""
+    """Show the rates over an unmeasured link, and what a launch should cost there."""
     readings = () if path.readings else predicted_rates(path)
     if not readings:
         return
@@ -295,6 +295,6 @@ def _path_words(path: Path) -> str:
     share = SHARES[path.memory]
     return (
         f"Transfers over {peak} ([source]({path.source})): predicted from {path.memory} memory, with an assumed "
-        f"{format_percent(share.usual)} of the peak ({format_percent(share.low)} to {format_percent(share.high)}) and "
+        f"{format_percent(share.value)} of the peak ({format_percent(share.low)} to {format_percent(share.high)}) and "
         f"{format_seconds(LATENCY.time_s)} each ([why memory matters]({ASSUMED_SOURCE}))."
     )

@@ -1,1 +1,1 @@
-"""What came of a room: who is how far with what, what was guessed and measured, and all of it as a file."""
+"""The report of a room: progress, guesses and measurements, and all of it as a file."""

@@ -15,7 +15,6 @@ from gpuexplore.features.workshop.report.facts import Column, RoomFacts
 from gpuexplore.features.workshop.report.standings import Standing, standings, truth_of
 from gpuexplore.rooms import spoken
 
-TEMPLATE = Path(__file__).with_name("report.html.jinja")
 COLUMNS = ("task", "asked", "name", "state", "guess", "outcome", "result", "run", "device", "measured", "at_utc")
 
 
@@ -32,13 +31,13 @@ class ReportFormat:
     write: Callable[[RoomFacts, Mapping[int, str]], bytes]
 
 
-def rows_of(facts: RoomFacts, names: Mapping[int, str]) -> list[dict[str, str]]:
+def _rows_of(facts: RoomFacts, names: Mapping[int, str]) -> list[dict[str, str]]:
     """Return a row of COLUMNS for each person and each thing that they did something for."""
     rows = []
-    for place, column in enumerate(facts.columns, start=1):
+    for task_number, column in enumerate(facts.columns, start=1):
         found = standings(facts, column)
         rows += [
-            _row(place, column, names[number], found[number])
+            _row(task_number, column, names[number], found[number])
             for number in sorted(found, key=lambda number: names.get(number, ""))
             if number in names
         ]
@@ -52,14 +51,14 @@ def names_of(facts: RoomFacts, *, anonymous: bool) -> Mapping[int, str]:
         return {person.number: person.name for person in facts.people}
     random.Random(f"{facts.room.number}.{facts.room.created_utc}").shuffle(numbers)  # alike in every file of a room
     width = len(str(len(numbers)))
-    return {number: f"participant {place:0{width}d}" for place, number in enumerate(numbers, start=1)}
+    return {number: f"participant {task_number:0{width}d}" for task_number, number in enumerate(numbers, start=1)}
 
 
-def _row(place: int, column: Column, name: str, standing: Standing) -> dict[str, str]:
+def _row(task_number: int, column: Column, name: str, standing: Standing) -> dict[str, str]:
     run = standing.run
     devices = {each.device.title for each in run.analysis.results if each.device} if run else set()
     values = (
-        str(place),
+        str(task_number),
         column.sentence,
         name,
         standing.state.value,
@@ -78,24 +77,24 @@ def _csv(facts: RoomFacts, names: Mapping[int, str]) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
-    for row in rows_of(facts, names):
+    for row in _rows_of(facts, names):
         writer.writerow({name: spreadsheet_safe(value) for name, value in row.items()})
     return text.getvalue().encode()
 
 
 def _html(facts: RoomFacts, names: Mapping[int, str]) -> bytes:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    rows = rows_of(facts, names)
+    rows = _rows_of(facts, names)
     tasks = [
         {
-            "place": place,
+            "place": task_number,
             "column": column,
             "measured": format_seconds(truth_of(facts, column)) if column.goal and column.goal.kind.is_guessed else "",
-            "rows": [row for row in rows if row["task"] == str(place)],
+            "rows": [row for row in rows if row["task"] == str(task_number)],
         }
-        for place, column in enumerate(facts.columns, start=1)
+        for task_number, column in enumerate(facts.columns, start=1)
     ]
-    made = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    made = environment.from_string(Path(__file__).with_name("report.html.jinja").read_text(encoding="utf-8"))
     code = spoken(facts.room.code)
     return made.render(room=facts.room, code=code, people=len(facts.people), tasks=tasks, names=COLUMNS[2:]).encode()
 

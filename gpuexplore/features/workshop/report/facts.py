@@ -17,7 +17,7 @@ from gpuexplore.store.room_tasks import AskedRun
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomRun:
-    """A run that somebody in a room asked for, and what follows from its results.
+    """A participant's run, and what follows from its results.
 
     Attributes:
         origin: where it was measured, when not on this server.

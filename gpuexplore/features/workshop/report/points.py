@@ -1,4 +1,4 @@
-"""What a room measured for one thing, as points: whose they are, what bounds them, and which cannot be true."""
+"""A room's measurements of one thing, as points: whose they are, what bounds them, and which cannot be true."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -78,7 +78,7 @@ def _runs(facts: RoomFacts, column: Column) -> Iterator[RoomRun]:
 
 
 def _is_about(column: Column, analyzed: AnalyzedResult) -> bool:
-    """Return whether a result is drawn: a goal asks for an operation and a dtype, the sizes beside are context."""
+    """Return whether a result is drawn: a goal asks for an operation and a dtype, other sizes are context."""
     if column.goal is None:
         return True
     settings = column.goal.settings

@@ -1,4 +1,4 @@
-"""How far everybody in a room is with each thing, and what is right: from guesses, answers and runs alone."""
+"""Progress of the participants of a room, and what is right: from guesses, answers and runs alone."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ STUCK_S = 180.0  # without an answer, of those that are here
 
 
 class State(StrEnum):
-    """How far somebody is with something."""
+    """Progress of a participant with something."""
 
     NOTHING = "nothing yet"
     BEGUN = "begun"  # guessed or measured, and not there
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far somebody is with something.
+    """Progress of a participant with something.
 
     Attributes:
         guess: what they guessed, for a reader; empty for nothing.
@@ -47,7 +47,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best run of somebody for a goal, and when they asked for it."""
+    """A participant's best run for a goal, and when they asked for it."""
 
     run: RoomRun
     judged: GoalScore
@@ -55,7 +55,7 @@ class Best:
 
 
 def standings(facts: RoomFacts, column: Column) -> Mapping[int, Standing]:
-    """Return how far everybody in a room is with one thing, by participant; who did nothing for it is not there."""
+    """Return the progress of a room with one thing, by participant; who did nothing for it is not there."""
     return dict(_of_goal(facts, column) if column.goal else _of_step(facts, column))
 
 
@@ -76,8 +76,8 @@ def latest_answers(facts: RoomFacts, column: Column) -> Mapping[int, Answer]:
     return found
 
 
-def best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
-    """Return the best that everybody measured for a goal since it was set, by participant; None is the leaders'."""
+def _best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
+    """Return the best run for a goal since it was set, by participant; None is the leaders'."""
     found = dict[int | None, Best]()
     for run in facts.runs:
         judged = judge(column.goal, run.analysis) if column.goal else None
@@ -92,11 +92,11 @@ def best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
 
 def truth_of(facts: RoomFacts, column: Column) -> float | None:
     """Return the median of what the room measured for a goal, in seconds where it is guessed; None is unknown."""
-    values = [best.judged.value for best in best_runs(facts, column).values()]
+    values = [best.judged.value for best in _best_runs(facts, column).values()]
     return median(values) if values else None
 
 
-def outcome_of(guess: float, truth: float | None) -> str:
+def _outcome_of(guess: float, truth: float | None) -> str:
     """Return what becomes of a guessed time; empty as long as nothing was measured."""
     if truth is None:
         return ""
@@ -113,7 +113,7 @@ def wrong_guesses(facts: RoomFacts, column: Column) -> list[tuple[str, int]]:
         off = [
             guess.guess
             for guess in facts.guesses_at(column.task).values()
-            if outcome_of(guess.guess, truth) == GuessOutcome.OFF
+            if _outcome_of(guess.guess, truth) == GuessOutcome.OFF
         ]
         return Counter(f"about {format_seconds(round_significant(guess, 1))}" for guess in off).most_common()
     checks = column.step.of(CheckBlock) if column.step else ()
@@ -135,7 +135,7 @@ def stuck(facts: RoomFacts, column: Column, now_utc: str, here_s: float) -> list
 
 
 def _of_goal(facts: RoomFacts, column: Column) -> Iterator[tuple[int, Standing]]:
-    guesses, best = facts.guesses_at(column.task), best_runs(facts, column)
+    guesses, best = facts.guesses_at(column.task), _best_runs(facts, column)
     truth = truth_of(facts, column) if column.goal and column.goal.kind.is_guessed else None
     for person in facts.people:
         guess, measured = guesses.get(person.number), best.get(person.number)
@@ -144,7 +144,7 @@ def _of_goal(facts: RoomFacts, column: Column) -> Iterator[tuple[int, Standing]]
         judged = measured.judged if measured else None
         passed = judged is not None and judged.passed
         if column.goal and column.goal.kind.is_guessed:
-            outcome = outcome_of(guess.guess, truth) if guess else ""
+            outcome = _outcome_of(guess.guess, truth) if guess else ""
             passed = guess is not None and measured is not None
         else:
             outcome = "reached" if passed else ""

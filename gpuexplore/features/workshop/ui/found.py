@@ -1,4 +1,4 @@
-"""What the pages of a room know of it: one look at the database serves everybody in it."""
+"""A room as its pages know it: one look at the database serves all its participants."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -10,7 +10,7 @@ from gpuexplore.ui.identity import address
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 
-LOOKS = 3  # a second: a message is on everybody's page in two
+LOOKS = 3  # a second: a message is on all pages in two
 SEEN_EVERY_S = 10.0  # who is here is written down together
 ROOMS: Shared[Room | None] = Shared(200)
 PEOPLE: Shared[tuple[Participant, ...]] = Shared(200)
@@ -38,7 +38,7 @@ def room_with(text: str) -> Room:
 
 
 def as_it_is_now(room: Room) -> Room | None:
-    """Return a room that was found before, as it is now; None where it was deleted, which is nobody's wrong code."""
+    """Return a room that was found before, as it is now; None where it was deleted, which counts as no wrong code."""
     return _looked_up(room.code)
 
 
@@ -52,7 +52,7 @@ def people_in(room: Room) -> tuple[Participant, ...]:
 
 
 def me_in(room: Room) -> Participant | None:
-    """Return who the visitor is in a room; None for whoever is not in it."""
+    """Return who the visitor is in a room; None for who is not in it."""
     name = owner()
     return MINE.get((name, room.number, moment(LOOKS)), lambda: store().participant_of(name, room))
 

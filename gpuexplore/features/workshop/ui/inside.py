@@ -23,7 +23,7 @@ OVER = {
 
 
 def show_outside(room: Room, me: Participant | None) -> None:
-    """Show the door of a room to whoever is not in it."""
+    """Show the door of a room to a visitor who is not in it."""
     if me is not None:
         show_problem(InvalidInput("the leader of this room has removed you"))
         return
@@ -36,7 +36,7 @@ def show_outside(room: Room, me: Participant | None) -> None:
 
 
 def show_inside(room: Room) -> None:
-    """Show a room to somebody in it; it redraws itself."""
+    """Show a room to a participant; it redraws itself."""
     st.fragment(_draw, run_every=max(TICK_S, TICK_S * len(found.people_in(room)) / AT_ONCE))(room)
     with st.expander("Your name", icon=":material/badge:"):
         me = found.me_in(room)
@@ -63,7 +63,7 @@ def _draw(room: Room) -> None:
     st.markdown(f"You are **{plain(me.name)}**. {count} {'person is' if count == 1 else 'people are'} in this room.")
     if now.state in OVER:
         st.info(OVER[now.state], icon=":material/door_front:")
-    show_message(now)
+    _show_message(now)
     show_task(now, me)
 
 
@@ -74,7 +74,7 @@ def leave_deleted(room: Room) -> NoReturn:
     st.rerun()
 
 
-def show_message(room: Room) -> None:
+def _show_message(room: Room) -> None:
     """Show what the leader says, and the page it is about."""
     if not (room.message or room.link):
         if not known.tasks_of(room):

@@ -54,7 +54,7 @@ def facts_now(room: Room) -> RoomFacts:
 
 
 def standings_of(facts: RoomFacts, column: Column) -> Mapping[int, Standing]:
-    """Return how far everybody is with one thing, worked out once for all who look at the same facts."""
+    """Return all participants' progress with one thing, worked out once for all who look at the same facts."""
     return STANDINGS.get((facts.key, column.key), lambda: standings(facts, column))
 
 

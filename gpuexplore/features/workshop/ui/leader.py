@@ -1,4 +1,4 @@
-"""A room for its leader: its code, the current question, everybody's progress with an export, and its end."""
+"""A room for its leader: its code, the current question, all progress with an export, and its end."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -42,10 +42,8 @@ TITLES: Mapping[str, str] = {LESSON: "Follow a lesson together"} | {kind.name: k
 
 HERE_S = 30.0  # heard of within so long: pages say that they are there every ten
 MOST_COLUMNS = 8  # the newest things a room did
-MOST_WRONG = 3
-TICK_S = 1.0
 KEYS = "rooms.keys"  # the session's key of the keys of leaders' links, by code: the database has digests alone
-PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could hold the leader's key
+PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could contain the leader's key
 
 
 def _show_progress(facts: RoomFacts) -> None:
@@ -62,10 +60,14 @@ def _show_progress(facts: RoomFacts) -> None:
     states = {column.key: known.standings_of(facts, column) for column in columns}
     rows = []
     for each in people:
-        row: dict[str, object] = {"Name": each.name, "Joined (UTC)": each.joined_utc[11:16], "Here": _seen(each.seen_s)}
-        for place, column in enumerate(columns, start=len(facts.columns) - len(columns) + 1):
+        row: dict[str, object] = {
+            "Name": each.name,
+            "Joined (UTC)": each.joined_utc[11:16],
+            "Here": "yes" if each.seen_s < HERE_S else f"away for {format_whole_seconds(each.seen_s)}",
+        }
+        for task_number, column in enumerate(columns, start=len(facts.columns) - len(columns) + 1):
             standing = states[column.key].get(each.number)
-            row[f"{place}. {column.title}"] = "" if standing is None else _said(standing.state, standing.outcome)
+            row[f"{task_number}. {column.title}"] = "" if standing is None else standing.outcome or standing.state.value
         rows.append(row)
     table_of(rows, {}).show(alt=f"Table of {len(people)} participants, with how far each is")
 
@@ -73,7 +75,7 @@ def _show_progress(facts: RoomFacts) -> None:
 def _show_current(facts: RoomFacts, column: Column) -> None:
     done = sum(standing.state is State.DONE for standing in known.standings_of(facts, column).values())
     said = [f"**{done} of {len(facts.people)} done** with the last one."]
-    wrong = wrong_guesses(facts, column)[:MOST_WRONG]
+    wrong = wrong_guesses(facts, column)[:3]
     if wrong:
         listed = ", ".join(f"{plain(guess)} ({count})" for guess, count in wrong)
         said.append(f"Wrong most often: {listed}.")
@@ -81,14 +83,6 @@ def _show_current(facts: RoomFacts, column: Column) -> None:
     if names:
         said.append(f"No answer for a while: {', '.join(map(plain, names))}.")
     st.markdown(" ".join(said))
-
-
-def _said(state: State, outcome: str) -> str:
-    return outcome or state.value
-
-
-def _seen(seen_s: float) -> str:
-    return "yes" if seen_s < HERE_S else f"away for {format_whole_seconds(seen_s)}"
 
 
 def _offer_export(room: Room) -> None:
@@ -127,10 +121,10 @@ def show_leader(room: Room, address: str) -> None:
             st.link_button("Open the wall", f"{address}&view=wall", icon=":material/desktop_windows:")
             _offer_names(room)
     way.image(qr_code(address), width="stretch", caption="To join by a camera")
-    st.fragment(_draw, run_every=TICK_S)(room)
+    st.fragment(_draw, run_every=1.0)(room)
     if room.state is RoomState.OPEN:
         with st.expander("Ask for something", icon=":material/flag:", expanded=not known.tasks_of(room)):
-            offer_next(room)
+            _offer_next(room)
         with st.expander("Say something", icon=":material/campaign:"):
             _say(room)
     with st.expander("Results as a file", icon=":material/download:"):
@@ -285,10 +279,10 @@ def _offer_steps(room: Room, column: Column, task: RoomTask) -> None:
     lesson, step = column.lesson, column.step
     if lesson is None or step is None or task.settings.get("step") == ALL_STEPS:
         return
-    place = lesson.steps.index(step) + 1
+    step_number = lesson.steps.index(step) + 1
     with st.container(horizontal=True):
-        if place < len(lesson.steps):
-            following = lesson.steps[place]
+        if step_number < len(lesson.steps):
+            following = lesson.steps[step_number]
             if st.button(
                 f"Open step {following.letter}: {plain(following.title)}",
                 icon=":material/arrow_forward:",
@@ -299,7 +293,7 @@ def _offer_steps(room: Room, column: Column, task: RoomTask) -> None:
             _give(room, LESSON, {"lesson": lesson.name, "step": ALL_STEPS})
 
 
-def offer_next(room: Room) -> None:
+def _offer_next(room: Room) -> None:
     """Offer what a room can be asked for next."""
     kind = st.selectbox("What", TITLES, format_func=lambda name: TITLES[name], key="rooms.kind")
     with st.form(f"rooms.give.{kind}", border=False):
@@ -330,8 +324,8 @@ def _settings(kind: GoalKind) -> dict[str, str]:
 def _field(kind: GoalKind, setting: Setting, column: "st.delta_generator.DeltaGenerator") -> str:
     key = f"rooms.give.{kind.name}.{setting.name}"
     if setting.choices:
-        place = setting.choices.index(setting.default)
-        return str(column.selectbox(setting.title, setting.choices, index=place, key=key))
+        default = setting.choices.index(setting.default)
+        return str(column.selectbox(setting.title, setting.choices, index=default, key=key))
     return str(column.text_input(setting.title, setting.default, max_chars=40, key=key))
 
 

@@ -1,4 +1,4 @@
-"""What somebody in a room is asked to do: the sentence, a guess where one is wanted, and how far they are."""
+"""The task of a participant of a room: the sentence, a guess where one is wanted, and their progress."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -46,7 +46,7 @@ class PendingGuesses:
                 self._guesses.popitem(last=False)
 
     def of(self, name: str, task: int) -> float | None:
-        """Return what somebody's guess at a task is; None where none is kept."""
+        """Return a participant's guess at a task; None where none is kept."""
         return self._guesses.get((name, task))
 
     def drop(self, name: str, task: int) -> None:
@@ -59,7 +59,7 @@ KEPT = PendingGuesses()
 
 
 def show_task(room: Room, me: Participant) -> None:
-    """Show what a room is at, to somebody in it; nothing where it was asked for nothing."""
+    """Show a participant what a room is at; nothing where it was asked for nothing."""
     tasks = known.tasks_of(room)
     if not tasks:
         return
@@ -157,5 +157,5 @@ def _show_standing(column: Column, standing: Standing) -> None:
         words.append(f"Your best: {plain(standing.said)}.")
     elif standing.state is State.BEGUN and not standing.guess:
         words.append("You have begun.")
-    if told := " ".join(filter(None, words)):
-        st.markdown(told)
+    if text := " ".join(filter(None, words)):
+        st.markdown(text)

@@ -15,7 +15,6 @@ from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 MOST_LISTED = 20
-DEFAULT_HOURS = "4"
 ROOM, LEAD = "room", "lead"
 
 
@@ -52,7 +51,7 @@ def _offer_opening() -> None:
     st.subheader("Lead", anchor=False)
     with st.form("rooms.open", border=True):
         title = st.text_input("Title", placeholder="GPU course, Monday", max_chars=LONGEST_TITLE)
-        hours = st.text_input("Open for, hours", DEFAULT_HOURS, help="It ends by itself then, and can still be read")
+        hours = st.text_input("Open for, hours", "4", help="It ends by itself then, and can still be read")
         pressed = st.form_submit_button("Open a room", icon=":material/add:")
     if not pressed:
         return
@@ -126,7 +125,7 @@ def _is_in(room: Room) -> bool:
 
 
 def _take_lead(room: Room) -> None:
-    """Let whoever comes by the leader's link lead; the key leaves the URL, which is shown on projectors."""
+    """Let a visitor by the leader's link lead; the key leaves the URL, which is shown on projectors."""
     key = link.parameters().get(LEAD)
     if key is None:
         return

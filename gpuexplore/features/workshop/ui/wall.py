@@ -29,7 +29,6 @@ from gpuexplore.ui.shared.charts import show_spec, spec_of
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 
-TICK_S = 1.0
 HEIGHT = 720  # pixels of all charts together: a screen of 1080 less the heading
 NOBODY = "Nobody has guessed yet."
 SPECS: Shared[dict[str, object]] = Shared(60)
@@ -54,7 +53,7 @@ def show_wall(room: Room, address: str) -> None:
         address: of it, as visitors reach it.
     """
     st.html(STYLE)
-    st.fragment(_draw, run_every=TICK_S)(room, address)
+    st.fragment(_draw, run_every=1.0)(room, address)
 
 
 def _draw(room: Room, address: str) -> None:
@@ -104,8 +103,8 @@ def _show_head(room: Room, facts: RoomFacts, column: Column | None, *, address: 
 def _next_step(column: Column | None) -> str:
     if column is None or column.lesson is None or column.step is None:
         return ""
-    place = column.lesson.steps.index(column.step) + 1
-    return column.lesson.steps[place].title if place < len(column.lesson.steps) else ""
+    step_number = column.lesson.steps.index(column.step) + 1
+    return column.lesson.steps[step_number].title if step_number < len(column.lesson.steps) else ""
 
 
 def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:

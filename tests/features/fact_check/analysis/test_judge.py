@@ -200,7 +200,7 @@ def test_a_row_without_claims_is_named_with_those_that_have_some(row):
     assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize("name", ["time_s", "beside_s", "promise"])
+@pytest.mark.parametrize("name", ["time_s", "compared_s", "promise"])
 @pytest.mark.parametrize("text", ["0", "-1", "0.0", "text", "nan"])
 def test_a_time_that_is_none_is_refused(name, text):
     with pytest.raises(InvalidInput, match=f"{name} of E7 '{text}': accepted are figures above 0"):

@@ -11,7 +11,7 @@ from gpuexplore.features.mistakes.catalog.clock import (
     observe_mean_of_five,
     observe_minimum,
     observe_no_synchronise,
-    observe_not_in_turns,
+    observe_not_interleaved,
 )
 from gpuexplore.features.mistakes.catalog.subject import flag_of
 from tests.features.mistakes.catalog.made import Lasting, stage, subject, with_peak
@@ -114,7 +114,7 @@ def test_the_minimum_of_calls_that_hardly_scatter_carries_no_flag(clock):
 def test_drift_makes_an_implementation_faster_than_itself_unless_it_takes_turns(clock):
     made = subject(Lasting(clock, lambda number: 1e-3 * 1.01**number))
 
-    seen = observe_not_in_turns(made, stage(clock))
+    seen = observe_not_interleaved(made, stage(clock))
 
     assert seen.wrong.value > 1.1
     assert seen.right.value == pytest.approx(1.0, abs=0.02)
@@ -124,7 +124,7 @@ def test_drift_makes_an_implementation_faster_than_itself_unless_it_takes_turns(
 
 
 def test_without_drift_the_ratio_of_two_blocks_is_right_and_nothing_is_claimed(clock):
-    seen = observe_not_in_turns(subject(Lasting(clock, 1e-3)), stage(clock))
+    seen = observe_not_interleaved(subject(Lasting(clock, 1e-3)), stage(clock))
 
     assert seen.wrong.value == seen.right.value == pytest.approx(1.0)
     assert seen.factor.is_within_noise

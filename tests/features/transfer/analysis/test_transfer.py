@@ -72,19 +72,19 @@ def test_a_gpu_that_wins_everywhere_wins_from_the_smallest_size():
 
 
 @pytest.mark.parametrize(
-    ("cpu", "spread", "told", "statement"),
+    ("cpu", "spread", "relation", "statement"),
     [
         (40.0, 1.1, "above", "almost certainly faster on T4"),
         (10.0, 1.1, "below", "faster on this CPU than on T4"),
         (20.0, 2.0, None, "which is faster cannot be told"),
     ],
 )
-def test_which_is_faster_at_a_size_is_a_verdict_on_the_ratio_of_both_times(cpu, spread, told, statement):
+def test_which_is_faster_at_a_size_is_a_verdict_on_the_ratio_of_both_times(cpu, spread, relation, statement):
     found = which_is_faster(point(4, cpu=cpu, move=16.0, spread=spread), "T4")
 
-    assert found.told == told
+    assert found.relation == relation
     assert statement in found.statement
-    assert which_is_faster(replace(point(4, cpu=cpu, move=16.0), cpu=None), "T4").told is None
+    assert which_is_faster(replace(point(4, cpu=cpu, move=16.0), cpu=None), "T4").relation is None
 
 
 def test_a_disturbed_reading_is_as_wide_as_its_flags_say():

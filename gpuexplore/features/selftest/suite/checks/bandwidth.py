@@ -55,7 +55,7 @@ def run(bench: Bench) -> CheckFinding:
 
 
 def _with_kernels(copied: CheckFinding, bench: Bench, best: float) -> CheckFinding:
-    """Return what was found of copies, and beside it what share of the best one kernels of ours reach."""
+    """Return what was found of copies, and what share of the best one kernels of ours reach."""
     cases = [case for name in MEMORY_BOUND for case in _cases(bench, name, OURS)]
     results = bench.measure(cases)
     shares = [

@@ -13,8 +13,6 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.awkward import awkward_shapes
 from gpuexplore.operations.contract import Operation
 
-OPTIONS = Options(budget_s=0.02)
-QUICK_DTYPES = ("fp32", "bf16")
 MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last
 
@@ -65,15 +63,15 @@ def _is_slow(case: Case) -> bool:
 
 def _groups(bench: Bench) -> Iterator[list[Case]]:
     """Yield groups of cases: the last shape of every operation before the others, what takes long to compile last."""
-    names = QUICK_DTYPES if bench.is_quick else tuple(DTYPES)
+    names = ("fp32", "bf16") if bench.is_quick else tuple(DTYPES)
     dtypes = [DTYPES[name] for name in names]
     shapes = {operation.name: awkward_shapes(operation)[::-1] for operation in OPERATIONS.values()}
     most = 1 if bench.is_quick else max(map(len, shapes.values()))
-    plans = [(turn, is_slow) for is_slow in (False, True) for turn in range(1 if is_slow else most)]
-    for turn, is_slow in plans:
+    plans = [(rank, is_slow) for is_slow in (False, True) for rank in range(1 if is_slow else most)]
+    for rank, is_slow in plans:
         for operation, dtype in product(OPERATIONS.values(), dtypes):
-            if turn < len(shapes[operation.name]):
-                cases = _cases(operation, shapes[operation.name][turn], dtype, bench, is_slow=is_slow)
+            if rank < len(shapes[operation.name]):
+                cases = _cases(operation, shapes[operation.name][rank], dtype, bench, is_slow=is_slow)
                 if cases:
                     yield cases
 
@@ -81,7 +79,7 @@ def _groups(bench: Bench) -> Iterator[list[Case]]:
 def _cases(operation: Operation, shape: Shape, dtype: DType, bench: Bench, *, is_slow: bool) -> list[Case]:
     rows = [row for row in operation.implementations if (row.backend == COMPILED_BY_TORCH) is is_slow]
     return [
-        Case(operation.name, shape, dtype.name, row.name, bench.device.id, OPTIONS)
+        Case(operation.name, shape, dtype.name, row.name, bench.device.id, Options(budget_s=0.02))
         for row in rows
         if unsupported(operation, row, dtype, bench.device) is None
     ]
@@ -93,8 +91,6 @@ CHECK = SelfCheck("correctness", "Every implementation against the float64 refer
 # The kernel that is launched is the one that is shown, by its registers.
 
 
-DTYPES_TRIED = ("fp32", "bf16")
-QUICK_OPERATIONS = ("matmul",)
 ENOUGH_S = 6.0  # to compile a kernel twice
 
 
@@ -131,11 +127,13 @@ def run_registers(bench: Bench) -> CheckFinding:
 def _our_kernels(bench: Bench) -> Iterator[tuple[str, str, str]]:
     """Yield what names a kernel of ours: every one in one dtype, those of the ladder first."""
     for operation in OPERATIONS.values():
-        if bench.is_quick and operation.name not in QUICK_OPERATIONS:
+        if bench.is_quick and operation.name != "matmul":
             continue
         for row in operation.implementations:
             able = (
-                name for name in DTYPES_TRIED if unsupported(operation, row, dtype_named(name), bench.device) is None
+                name
+                for name in ("fp32", "bf16")
+                if unsupported(operation, row, dtype_named(name), bench.device) is None
             )
             if row.geometry and (dtype := next(able, None)):
                 yield operation.name, row.name, dtype

@@ -8,8 +8,6 @@ from gpuexplore.core.serialization import decode
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 
-REQUIRED = ("numpy", "numba_cpu", "numba_cuda", "torch")
-
 
 def run(bench: Bench) -> CheckFinding:
     """Return what the worker finds; a worker that can be used is warm afterwards."""
@@ -30,7 +28,7 @@ def run(bench: Bench) -> CheckFinding:
 
 
 def _problem(payload: Payload) -> str | None:
-    if "install" in payload and payload["library"] in REQUIRED:
+    if "install" in payload and payload["library"] in ("numpy", "numba_cpu", "numba_cuda", "torch"):
         return f"{payload['library']} is not installed: {payload['install']}"
     problem: str | None = payload.get("problem")
     return problem

@@ -1,4 +1,4 @@
-"""The share of the vendor's library that each rung of the ladder of products reaches: goals are told, not required."""
+"""The share of the vendor's library that each rung of the ladder of products reaches: goals, not requirements."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ LARGEST, SMALLEST = 4096, 32
 PRODUCT_S = 10e-3  # at the peak of fp32: slow rungs take a hundred times as long
 
 
-def product_size(bench: Bench) -> int:
+def _product_size(bench: Bench) -> int:
     """Return the largest power of two whose product in fp32 takes at most 10 ms at the device's peak."""
     peak = bench.device.peak("fp32", "vector")
     size = LARGEST // 2 if bench.is_quick or peak is None else LARGEST
@@ -31,7 +31,7 @@ def product_size(bench: Bench) -> int:
 
 def run(bench: Bench) -> CheckFinding:
     """Return the shares of all rungs, of one size."""
-    operation, size = operation_named("matmul"), product_size(bench)
+    operation, size = operation_named("matmul"), _product_size(bench)
     shape = operation.shape_of_size(size)
     cases = [
         Case(operation.name, shape, dtype, row.name, bench.device.id)
@@ -43,7 +43,11 @@ def run(bench: Bench) -> CheckFinding:
         return skipped("no library that our kernels need runs here")
     results = bench.measure(cases)
     figures = [figure for dtype in GOALS for figure in _figures(results, vendor, dtype, operation)]
-    problems = [_failed(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
+    problems = [
+        f"{result.case.implementation} in {result.case.dtype} ended {result.status}: {result.reason}"
+        for result in results
+        if result.status not in (Status.OK, Status.SKIPPED)
+    ]
     late = [case for case in cases if case not in {result.case for result in results}]
     dtypes = ", ".join(dict.fromkeys(case.dtype for case in late))
     return judged(
@@ -78,10 +82,6 @@ def _notes(cases: Sequence[Case], results: Sequence[Result], vendor: str, size: 
         yield f"Too slow to be timed, and not checked: {', '.join(slow)}."
 
 
-def _failed(result: Result) -> str:
-    return f"{result.case.implementation} in {result.case.dtype} ended {result.status}: {result.reason}"
-
-
 def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Operation) -> Iterator[CheckFigure]:
     """Yield what each implementation reaches of the vendor's library; its rate where that was not timed."""
     rates = {
@@ -108,7 +108,7 @@ CHECK = SelfCheck(
 )
 
 
-# The clock that the GPU holds under two seconds of load.
+# The clock that the GPU sustains under two seconds of load.
 
 
 LOAD_S = 2.0
@@ -122,7 +122,7 @@ def run_clock(bench: Bench) -> CheckFinding:
     library = next((name for name in ("torch", "numba_cuda") if name in libraries), None)
     if library is None:
         return skipped("no library that multiplies matrices runs here")
-    size = str(product_size(bench))
+    size = str(_product_size(bench))
     payloads = bench.probe("clock", library=library, size=size, seconds=f"{LOAD_S:g}")
     if not payloads:
         return skipped(bench.no_answer())
@@ -141,7 +141,7 @@ def run_clock(bench: Bench) -> CheckFinding:
 
 
 def _judged_clock(
-    held_hz: float,
+    sustained_hz: float,
     rated_hz: float | None,
     highest_hz: float | None,
     *,
@@ -154,22 +154,24 @@ def _judged_clock(
         CheckFigure("power", max(powers, default=None), "W", "highest seen"),
         CheckFigure("throttled by", ", ".join(reasons) or "nothing"),
     ]
-    return judged(_clock_problems(held_hz, rated_hz, highest_hz, is_throttled=bool(reasons)), figures)
+    return judged(_clock_problems(sustained_hz, rated_hz, highest_hz, is_throttled=bool(reasons)), figures)
 
 
 def _clock_problems(
-    held_hz: float, rated_hz: float | None, highest_hz: float | None, *, is_throttled: bool
+    sustained_hz: float, rated_hz: float | None, highest_hz: float | None, *, is_throttled: bool
 ) -> list[str]:
     """Return what is wrong with a clock; without the driver's highest no board boosts further above its rated one."""
-    held = f"{format_si(held_hz, 'Hz')} under load"
-    if highest_hz and held_hz > READING * highest_hz:
-        return [f"{held} is above {format_si(highest_hz, 'Hz')}, the highest that the driver allows: of another GPU?"]
+    sustained = f"{format_si(sustained_hz, 'Hz')} under load"
+    if highest_hz and sustained_hz > READING * highest_hz:
+        return [
+            f"{sustained} is above {format_si(highest_hz, 'Hz')}, the highest that the driver allows: of another GPU?"
+        ]
     if not rated_hz:
         return []
-    words = f"{held} is {format_percent(held_hz / rated_hz)} of the rated clock"
-    if not highest_hz and held_hz > FAR_ABOVE * rated_hz:
+    words = f"{sustained} is {format_percent(sustained_hz / rated_hz)} of the rated clock"
+    if not highest_hz and sustained_hz > FAR_ABOVE * rated_hz:
         return [f"{words}: no board boosts so far; the clock of another GPU?"]
-    if held_hz < MIN_SHARE * rated_hz and not is_throttled:
+    if sustained_hz < MIN_SHARE * rated_hz and not is_throttled:
         return [f"{words}, and the driver names no reason"]
     return []
 

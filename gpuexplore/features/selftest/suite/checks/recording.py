@@ -16,7 +16,6 @@ from gpuexplore.recorded import Recording, validate
 
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore")
 FILE = "recording.jsonl"
-CPU_OPERATIONS = ("matmul", "vector_add", "softmax")
 GRACE_S = 5.0
 WRONG = (Status.INCORRECT, Status.CRASHED, Status.ERROR)
 
@@ -25,7 +24,7 @@ def run(bench: Bench) -> CheckFinding:
     """Return what was recorded: on a GPU the default sizes of every operation, as far as the time is enough."""
     if git_commit() is None:
         return skipped("a recording names the commit of the code, and this is no checkout of git: `record --commit`")
-    names = CPU_OPERATIONS if bench.device.kind == "cpu" else tuple(OPERATIONS)
+    names = ("matmul", "vector_add", "softmax") if bench.device.kind == "cpu" else tuple(OPERATIONS)
     (said, is_ended), path = _recorded(bench, names), bench.folder / FILE
     if not path.exists() and not is_ended:
         return skipped(bench.no_answer())

@@ -15,7 +15,7 @@ CONTROLS = {"numba_cuda": "numba-cuda", "torch": "torch"}
 
 
 def run(bench: Bench) -> CheckFinding:
-    """Return what becomes of cases that break, and of those beside and behind them."""
+    """Return what becomes of cases that break, and of those measured with and after them."""
     here = [name for name in CONTROLS if name in bench.libraries()][: 1 if bench.is_quick else None]
     if not here:
         return skipped("neither numba-cuda nor torch runs here")
@@ -27,11 +27,11 @@ def run(bench: Bench) -> CheckFinding:
     controls = [CONTROLS[library] for library in here]
     with bench.hanging_after(HANGS_S):
         for breaking, endings in expected.items():
-            beside = _measured(bench, [controls[0], breaking, *controls[1:]])
+            together = _measured(bench, [controls[0], breaking, *controls[1:]])
             behind = _measured(bench, controls)
-            problems += _problems(breaking, endings, beside, behind)
-            figures.append(_figure(breaking, beside.get(breaking)))
-            if len(beside) + len(behind) < 1 + 2 * len(controls):
+            problems += _problems(breaking, endings, together, behind)
+            figures.append(_figure(breaking, together.get(breaking)))
+            if len(together) + len(behind) < 1 + 2 * len(controls):
                 unfinished.append(breaking)
     untried = f"{bench.no_answer()}; without all results: {', '.join(unfinished)}" if unfinished else ""
     return judged(problems, figures, untried=untried)
@@ -50,13 +50,13 @@ def _figure(breaking: str, result: Result | None) -> CheckFigure:
 
 
 def _problems(
-    breaking: str, endings: Sequence[Status], beside: Mapping[str, Result], behind: Mapping[str, Result]
+    breaking: str, endings: Sequence[Status], together: Mapping[str, Result], behind: Mapping[str, Result]
 ) -> Iterator[str]:
     """Yield what is wrong with how it ended, and with the controls as one group with it and afterwards."""
-    broken = beside.get(breaking)
+    broken = together.get(breaking)
     if broken is not None and broken.status not in endings:
         yield f"{breaking} should end {endings[0]}, and ended {broken.status}"
-    for where, results in (("beside", beside), ("behind", behind)):
+    for where, results in (("beside", together), ("behind", behind)):
         for name, result in results.items():
             if name != breaking and result.status is not Status.OK:
                 yield f"{name} {where} {breaking} ended {result.status}: {result.reason}"

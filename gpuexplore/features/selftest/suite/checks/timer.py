@@ -8,12 +8,13 @@ from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 
-TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
+TOO_LONG = 0.05
+TOO_LONG_S = 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
 COLD_CALL_S = 30e-6  # a CPU fetches the interpreter that makes the call from memory again
 COLD_CALL_VARIES_S = 10e-6  # from a short kernel to a long one
-TOO_SHORT, TOO_SHORT_S = 0.03, 0.6e-6  # events count half microseconds
+TOO_SHORT = 0.03
+TOO_SHORT_S = 0.6e-6  # events count half microseconds
 WRONG_SLOPE = 0.05  # of the difference between the longest and the shortest kernel
-CACHES = ("warm", "cold")
 
 
 def run(bench: Bench) -> CheckFinding:
@@ -32,7 +33,7 @@ def run(bench: Bench) -> CheckFinding:
         figures += [_figure(payload) for payload in payloads]
         known = [payload for payload in payloads if "known_s" in payload]
         problems += filter(None, (_problem(payload, bench.device.kind) for payload in known))
-        problems += filter(None, (_slope_problem(known, bench.device.kind, cache) for cache in CACHES))
+        problems += filter(None, (_slope_problem(known, bench.device.kind, cache) for cache in ("warm", "cold")))
     if not bench.libraries():
         return skipped("no library runs here, so there is no timer")
     untried = f"{bench.no_answer()} for the timer of {', '.join(unfinished)}" if unfinished else ""

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.ui import turns
-from gpuexplore.ui.turns import Desk
+from gpuexplore.ui.turns import FairWorkQueue
 from tests.waiting import DEADLINE_S
 
 
@@ -28,7 +28,7 @@ class Held:
 @pytest.fixture
 def busy():
     """Return a desk whose first piece waits, and that piece."""
-    made, held = Desk(), Held()
+    made, held = FairWorkQueue(), Held()
     made.ask("held", held, "somebody")
     assert held.begun.wait(DEADLINE_S)
     yield made, held
@@ -38,7 +38,7 @@ def busy():
 def test_visitors_take_turns_however_much_one_of_them_asks_for(busy):
     made, held = busy
     asked = [made.ask(n, held.named(f"A{n}"), "A") for n in range(3)] + [made.ask("b", held.named("B"), "B")]
-    places = [made.place(piece) for piece in asked]
+    places = [made.pieces_ahead(piece) for piece in asked]
     held.go.set()
     for piece in asked:
         piece.done.result(DEADLINE_S)
@@ -67,8 +67,8 @@ def test_what_nobody_waits_for_any_more_is_not_begun(busy):
 
 def test_one_visitor_may_not_fill_it_nor_all_together(busy, monkeypatch):
     made, held = busy
-    monkeypatch.setattr(turns, "MOST", 4)
-    for number in range(turns.MOST_OF_ONE):
+    monkeypatch.setattr(turns, "MAX_PIECES", 4)
+    for number in range(turns.MAX_PIECES_OF_VISITOR):
         made.ask(number, held.named(number), "A")
 
     with pytest.raises(InvalidInput, match="3 pieces of work of yours wait already"):
@@ -79,7 +79,7 @@ def test_one_visitor_may_not_fill_it_nor_all_together(busy, monkeypatch):
 
 
 def test_an_error_is_that_of_all_who_wait_and_the_next_piece_is_done():
-    made = Desk()
+    made = FairWorkQueue()
     piece = made.ask("wrong", lambda: 1 / 0, "A")
     with pytest.raises(ZeroDivisionError):
         piece.done.result(DEADLINE_S)
@@ -88,7 +88,7 @@ def test_an_error_is_that_of_all_who_wait_and_the_next_piece_is_done():
 
 
 def test_never_are_two_pieces_done_at_once():
-    made, at_work, most = Desk(), [], []
+    made, at_work, most = FairWorkQueue(), [], []
 
     def work():
         at_work.append(1)

@@ -1,4 +1,4 @@
-"""The modes learn in turns, step by step and in random order, from the same batches, so that ratios are paired."""
+"""Interleaved training: the modes learn step by step, in random order, from the same batches, so ratios are paired."""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import expm1, log
@@ -76,7 +76,7 @@ def train(
 def _steps(
     setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, isolation: Isolation
 ) -> Iterator[int]:
-    """Let the modes learn in turns from the batch of each step; yield its number when all have."""
+    """Let each mode learn from the batch of each step; yield its number when all have."""
     random, round_s = Random(setup.seed), 0.0
     for step in range(setup.steps):
         samples, labels = batch_of(step)
@@ -102,7 +102,7 @@ def count_zeros(learners: Mapping[str, Learner], courses: Mapping[str, Course], 
         courses[name].zero_shares.append((step, learner.zero_share()))
 
 
-# What is counted beside training: that the gradients are right, and which of them fp16 loses late in training.
+# What is counted apart from training: that the gradients are right, and which of them fp16 loses late in training.
 
 
 def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.analysis.what_if.summary import claims, named_numbers, summarize
+from gpuexplore.analysis.what_if.summary import entered_results, named_numbers, summarize
 from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.core.dtypes import FORMATS
@@ -30,7 +30,7 @@ def test_notebooks_layer_has_its_flops():
 
 
 def test_fp32_is_compared_with_what_was_promised_and_with_the_datasheet(rows):
-    fp32, _ = claims(WORKLOAD, list(rows.values()), PROMISED)
+    fp32, _ = entered_results(WORKLOAD, list(rows.values()), PROMISED)
 
     assert fp32.flop_per_s == pytest.approx(5.077e12, rel=1e-3)
     assert fp32.of_promised == pytest.approx(0.635, abs=5e-4)
@@ -45,14 +45,14 @@ def test_a_time_that_was_published_is_known_as_that_and_not_compared_with_itself
     work = of_operation(matmul, Shape.of(m=1024, k=5120, n=10240))
     times = {"bf16": work.flop_count / (tflops * 1e12)}
     rows = what_if(work, [a100], dtypes=["bf16"], baseline="bf16", known=Known(calibrate(), times_s=times))
-    (bf16,) = claims(work, rows, {})
+    (bf16,) = entered_results(work, rows, {})
 
     assert "stas00/ml-engineering" in (bf16.known_as if is_known else bf16.published).source
     assert (bf16.published is None) == is_known
 
 
 def test_bf16_is_emulated_slower_and_compared_with_the_units_that_did_the_work(rows):
-    _, bf16 = claims(WORKLOAD, list(rows.values()), PROMISED)
+    _, bf16 = entered_results(WORKLOAD, list(rows.values()), PROMISED)
 
     assert bf16.of_promised == pytest.approx(0.142, abs=5e-4)
     assert (bf16.row.support, bf16.row.peak.dtype) == ("emulated", "fp32")
@@ -68,7 +68,9 @@ def test_fp16_is_predicted_from_its_peak(rows):
 
 
 def test_a_promised_peak_without_a_time_is_compared_with_the_prediction(rows):
-    (found,) = [claim for claim in claims(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if claim.row.dtype == "fp16"]
+    (found,) = [
+        claim for claim in entered_results(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if claim.row.dtype == "fp16"
+    ]
 
     assert found.of_promised == pytest.approx(found.of_peak / 2)
 
@@ -108,7 +110,9 @@ def entered(key, operation, shape, **times_s):
     workload = of_operation(OPERATIONS[operation], parse_shape(shape, OPERATIONS[operation]))
     device = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == key)
     known = Known(calibrate(), times_s=times_s)
-    return claims(workload, what_if(workload, [device], dtypes=list(times_s), baseline="fp32", known=known), {})
+    return entered_results(
+        workload, what_if(workload, [device], dtypes=list(times_s), baseline="fp32", known=known), {}
+    )
 
 
 def test_a_time_that_the_memory_forbids_is_impossible():
@@ -128,7 +132,9 @@ def test_a_time_that_arithmetic_forbids_is_impossible_on_that_device_alone():
 
 
 def test_a_predicted_time_is_not_judged(rows):
-    (found,) = [one for one in claims(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if one.row.dtype == "fp16"]
+    (found,) = [
+        one for one in entered_results(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if one.row.dtype == "fp16"
+    ]
 
     assert found.row.impossible is None
 

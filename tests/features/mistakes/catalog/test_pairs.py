@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.errors import Cancelled
-from gpuexplore.features.mistakes.catalog.turns import BUDGET_S, MAX_ROUNDS, Pairs, take_turns
+from gpuexplore.features.mistakes.catalog.pairs import BUDGET_S, MAX_ROUNDS, Pairs, interleave
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import FakeClock
 
@@ -27,7 +27,7 @@ def figures(clock, called, name, values, seconds=1e-3):
 def test_each_round_has_one_of_each_in_either_order(clock):
     called = []
 
-    pairs = take_turns(figures(clock, called, "wrong", [2.0]), figures(clock, called, "right", [1.0]), stage(clock))
+    pairs = interleave(figures(clock, called, "wrong", [2.0]), figures(clock, called, "right", [1.0]), stage(clock))
 
     rounds = [tuple(called[place : place + 2]) for place in range(0, len(called), 2)]
     assert set(rounds) == {("wrong", "right"), ("right", "wrong")}
@@ -38,7 +38,7 @@ def test_scattered_figures_are_taken_until_the_budget_is_spent(clock):
     called = []
     scattered = [1.0, 2.0, 3.0, 4.0]
 
-    take_turns(
+    interleave(
         figures(clock, called, "wrong", scattered, 0.05), figures(clock, called, "right", [1.0], 0.05), stage(clock)
     )
 
@@ -46,7 +46,7 @@ def test_scattered_figures_are_taken_until_the_budget_is_spent(clock):
 
 
 def test_a_clock_that_stands_does_not_make_turns_endless(clock):
-    pairs = take_turns(
+    pairs = interleave(
         figures(clock, [], "wrong", [1.0, 2.0], 0.0), figures(clock, [], "right", [1.0], 0.0), stage(clock)
     )
 
@@ -55,7 +55,7 @@ def test_a_clock_that_stands_does_not_make_turns_endless(clock):
 
 def test_turns_end_when_somebody_cancels(clock):
     with pytest.raises(Cancelled):
-        take_turns(lambda: 1.0, lambda: 1.0, stage(clock, cancelled=lambda: True))
+        interleave(lambda: 1.0, lambda: 1.0, stage(clock, cancelled=lambda: True))
 
 
 def test_the_factor_is_that_of_the_pairs_so_that_drift_leaves_it_alone():

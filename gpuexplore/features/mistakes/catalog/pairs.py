@@ -1,4 +1,4 @@
-"""Wrong and right in turns: two ways of taking a figure, each as a person would follow it, again and again.
+"""Interleaved samples of a wrong and a right way of taking a figure, each as a person would follow it.
 
 What drifts hits both alike, and the factor between them comes from pairs of one round, as speedups do.
 """
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from random import Random
 
 from gpuexplore.core.errors import Cancelled
-from gpuexplore.core.statistics import median, median_interval, ratio_of_turns
+from gpuexplore.core.statistics import median, median_interval, paired_ratio
 from gpuexplore.features.mistakes.catalog.contract import Factor, Stage, WayReading
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, PRECISION
 
-BUDGET_S = 1.5  # of turns: a demonstration is watched
+BUDGET_S = 1.5  # of rounds: a demonstration is watched
 MAX_ROUNDS = 100
 SEED = 20
 
@@ -21,7 +21,7 @@ Procedure = Callable[[], float]  # follows one way of measuring, and returns the
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Figures of the wrong way and of the right one; figures at the same place come from one round."""
+    """Figures of the wrong way and of the right one; figures of one index come from one round."""
 
     wrong: tuple[float, ...]
     right: tuple[float, ...]
@@ -29,7 +29,7 @@ class Pairs:
     @property
     def factor(self) -> Factor:
         """The median of the wrong ones over that of the right ones, with its interval round by round."""
-        ratio, ends, _ = ratio_of_turns(self.wrong, self.right)
+        ratio, ends, _ = paired_ratio(self.wrong, self.right)
         return Factor(ratio, ends)
 
     def as_rates(self, work: float) -> "Pairs":
@@ -37,13 +37,13 @@ class Pairs:
         return Pairs(tuple(work / figure for figure in self.wrong), tuple(work / figure for figure in self.right))
 
 
-def take_turns(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
+def interleave(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
     """Return figures of both, one of each per round and in random order, until both medians are known within 1 %.
 
     Not before ten rounds, and not much longer than the budget.
 
     Raises:
-        Cancelled: somebody asked to stop.
+        Cancelled: a stop was requested.
     """
     random, start = Random(SEED), stage.clock()
     wrongs: list[float] = []

@@ -1,4 +1,4 @@
-"""Turns on a device of this host, and for whom one waits; on a bare machine, without locks, nobody is waited for."""
+"""The lock of a device of this host, and the process that holds it; a bare machine has no locks."""
 
 import sys
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ NEEDED = ("filelock", "psutil")
 
 
 @contextmanager
-def turn(device: Device) -> Iterator[None]:
+def locked(device: Device) -> Iterator[None]:
     """Hold the lock of `device`, as whatever measures on this host does."""
     if not _have_locks():
         yield
         return
     from gpuexplore.jobs.locks import device_lock
 
-    say_who_is_waited_for(device)
+    report_lock_holder(device)
     with device_lock(device):
         yield
 
 
-def say_who_is_waited_for(device: Device) -> None:
-    """Say on standard error who measures on `device` now, if somebody does."""
+def report_lock_holder(device: Device) -> None:
+    """Name on standard error the process that holds the lock of `device` now, if one does."""
     if not _have_locks():
         return
     from gpuexplore.jobs.locks import device_lock

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from gpuexplore.cli import turns
+from gpuexplore.cli import device_locking
 from gpuexplore.core.model import Device
 from gpuexplore.jobs.locks import device_lock
 from tests.waiting import wait_until
@@ -13,7 +13,7 @@ CPU = Device("cpu", "cpu", "a CPU")
 
 
 def test_device_that_is_free_is_taken_without_a_word(capsys):
-    with turns.turn(CPU):
+    with device_locking.locked(CPU):
         assert device_lock(CPU).is_held()
 
     assert not device_lock(CPU).is_held()
@@ -24,7 +24,7 @@ def test_whoever_holds_the_device_is_named_and_waited_for(capsys):
     order = []
 
     def measure():
-        with turns.turn(CPU):
+        with device_locking.locked(CPU):
             order.append("second")
 
     with device_lock(CPU):
@@ -38,9 +38,11 @@ def test_whoever_holds_the_device_is_named_and_waited_for(capsys):
     assert order == ["first", "second"]
 
 
-@pytest.mark.parametrize("act", [turns.say_who_is_waited_for, lambda device: turns.turn(device).__enter__()])
+@pytest.mark.parametrize(
+    "act", [device_locking.report_lock_holder, lambda device: device_locking.locked(device).__enter__()]
+)
 def test_bare_machine_waits_for_nobody(monkeypatch, capsys, act):
-    monkeypatch.setattr(turns, "NEEDED", ("a_library_nobody_has",))
+    monkeypatch.setattr(device_locking, "NEEDED", ("a_library_nobody_has",))
     with device_lock(CPU):
         act(CPU)
 
