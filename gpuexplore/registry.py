@@ -27,6 +27,7 @@ FEATURES: tuple[str, ...] = (
     "atlas",
     "fact_check",
     "cluster",
+    "admin",
 )
 Place = Literal["above", "below"]
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
@@ -92,23 +93,27 @@ class Feature:
         needs: features that it imports.
         page: drawn by a script of its folder, and tested by `test_page.py` of its tests; None where it has none.
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
+        after: command of the core that these follow in the list of all; empty for its end.
         activities: by the name under which the database keeps them.
         functions: of the package, as `gx.memory_of`, with the module that defines each.
         preload: module that the web server loads before the first visit; empty for none.
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
         offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its place:
             above or below the form.
+        routes: module whose `ROUTES` the web server answers beside its pages; empty for none.
     """
 
     name: str
     needs: tuple[str, ...] = ()
     page: Page | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
+    after: str = ""
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
     preload: str = ""
     cluster_engine: str = ""
     offers: Mapping[Place, str] = field(default_factory=dict)
+    routes: str = ""
 
 
 @once

@@ -2,8 +2,7 @@
 
 `Store` is the only door; each of its methods calls one module: `runs.py` and `listing.py` what pages read,
 `claims.py` the queue, `run_states.py` who may change a run's state, `leases.py` what becomes of the runs of a
-supervisor that died. `tables.py` has the tables, `migrations/` their history, `upgrade.py` runs it; `prune.py` and
-`backup.py` are for those who keep a server.
+supervisor that died. `tables.py` has the tables, `migrations/` their history, `upgrade.py` runs it.
 
 It imports values, rooms and operations, and nothing that computes or draws. A column is a migration, its line in
 `tables.py` and a test that an older database still opens; saved runs stay readable.

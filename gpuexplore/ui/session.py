@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from threading import Lock
 
 import streamlit as st
 
@@ -19,6 +20,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 
 __all__ = [
+    "count_error",
     "draw_once_back",
     "draw_once_writable",
     "is_silent",
@@ -28,6 +30,7 @@ __all__ = [
     "note_visit",
     "own_peaks",
     "owner",
+    "page_errors",
     "store",
     "why_silent",
 ]
@@ -42,6 +45,8 @@ NEWEST: Shared[int] = Shared(1)
 OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
 OWN_LOOKS = 10
 TROUBLE_S = 3.0
+_LOCK = Lock()
+_errors = 0
 _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
 
@@ -162,3 +167,15 @@ def own_peaks(device: Device) -> CustomPeaks:
         (name, device_key(device), moment(OWN_LOOKS)),
         lambda: CustomPeaks(store().own_peaks(name, device), store().own_bandwidth(name, device)),
     )
+
+
+def count_error() -> None:
+    """Note that a page met an error that nobody expected."""
+    global _errors  # noqa: PLW0603 - a counter of the process
+    with _LOCK:
+        _errors += 1
+
+
+def page_errors() -> int:
+    """Return how many of those there were since the server started."""
+    return _errors

@@ -50,7 +50,13 @@ def test_feature_imports_those_that_it_needs_and_no_other(graph, name):
 @pytest.mark.parametrize("name", FEATURES)
 def test_declaration_of_a_feature_names_what_is_there(name):
     feature = BY_NAME[name]
-    modules = [*feature.functions.values(), *feature.offers.values(), feature.preload, feature.cluster_engine]
+    modules = [
+        *feature.functions.values(),
+        *feature.offers.values(),
+        feature.preload,
+        feature.cluster_engine,
+        feature.routes,
+    ]
     modules += [kind.module for kind in feature.activities.values()]
 
     for module in filter(None, modules):

@@ -9,7 +9,6 @@ from sqlalchemy import update
 from gpuexplore.core.model import RunState
 from gpuexplore.store import open_store, run_states
 from gpuexplore.store.leases import MOST_LOST
-from gpuexplore.store.prune import prune
 from gpuexplore.store.run_states import ABANDONED_AFTER_S, CHANGES, changeable
 from gpuexplore.store.tables import OWNERS
 
@@ -136,6 +135,8 @@ def test_the_code_makes_the_changes_of_the_table_and_no_others(
     with changes_by("supervisor"):
         assert store.drop_abandoned() == 1
     with changes_by("prune"):
-        prune(store, store.now(), "root", lambda _: None)
+        for run in store.history():
+            store.delete_run(run.id, run.owner)
+        store.purge_deleted(store.now(), pause=lambda _: None)
 
     assert changes_by.found == kept()

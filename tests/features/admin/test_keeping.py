@@ -1,19 +1,17 @@
 """`gpuexplore backup`, `restore` and `prune`: what they say, refuse and leave."""
 
 import json
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.cli.output import read_age, utc_before
-from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Experiment
 from gpuexplore.devices import lessons_directory
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store import Description, open_store
 from gpuexplore.store.database import database_url
 from tests.analysis.made import failed
+from tests.cli.conftest import home
 
 RESULT = failed()
 EXPERIMENT = Experiment("matmul", (RESULT.case.shape,), ("fp32",), ("torch",))
@@ -102,16 +100,3 @@ def test_pruning_says_what_goes_and_what_came_back(said, run_id):
     assert runs() == {marked}
     assert json.loads(said("prune", "--older-than", "0m", "--marked", "--json"))["runs"] == 1
     assert runs() == set()
-
-
-@pytest.mark.parametrize("text", ["", "90", "d", "-1d", "1.5d", "90 days", "1y", "999999w", "٣d"])
-def test_ages_that_are_none_are_named_with_those_that_are(text):
-    with pytest.raises(InvalidInput, match="accepted are a number and a unit, like 90d"):
-        read_age("age", text)
-
-
-def test_an_age_is_a_moment():
-    now = datetime(2026, 1, 31, tzinfo=UTC)
-
-    assert read_age("age", " 12h ") == timedelta(hours=12)
-    assert utc_before("age", "30d", now) == "2026-01-01T00:00:00.000000+00:00"

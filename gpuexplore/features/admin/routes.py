@@ -5,10 +5,13 @@ https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from secrets import compare_digest
-from threading import Lock
 from typing import Literal
 
+from sqlalchemy import Connection, func, select, text
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -17,13 +20,15 @@ import gpuexplore
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.model import RunState
 from gpuexplore.jobs.server_settings import metrics
-from gpuexplore.store.figures import Figures, figures
-from gpuexplore.ui.session import store
+from gpuexplore.store.database import Database
+from gpuexplore.store.leases import Supervisor, leased
+from gpuexplore.store.sqlite_connection import size_of
+from gpuexplore.store.tables import DEVICE_USE, RUNS
+from gpuexplore.store.turns import QUEUED
+from gpuexplore.store.upgrade import free_bytes
+from gpuexplore.ui.session import page_errors, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.undocumented import connected_sessions
-
-_LOCK = Lock()
-_errors = 0
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 Samples = Iterable[tuple[Mapping[str, str], float]]
@@ -62,9 +67,63 @@ def _labels(labels: Mapping[str, str]) -> str:
     return f"{{{listed}}}"
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one look at the database found.
+
+    Attributes:
+        waiting: how many runs wait, by the devices that they ask for.
+        oldest_s: how long the first of these has waited.
+        runs: how many there are, by state; those that were pruned are not.
+        used_s: seconds that devices worked, by the devices that runs asked for.
+        supervisors: those heard of within a lease.
+        database_bytes: of the database.
+        free_bytes: of its disk; None on a server, whose disk is its own.
+    """
+
+    waiting: dict[str, int]
+    oldest_s: dict[str, float]
+    runs: dict[str, int]
+    used_s: dict[str, float]
+    supervisors: tuple[Supervisor, ...]
+    database_bytes: int
+    free_bytes: int | None
+
+
+def figures(database: Database) -> Figures:
+    """Return what is to be watched.
+
+    Raises:
+        StoreUnavailable: the database cannot be used now.
+    """
+    file = Path(str(database.engine.url.database)) if database.engine.dialect.name == "sqlite" else None
+    waiting = select(RUNS.c.devices, func.count().label("runs"), func.min(RUNS.c.created_utc).label("first"))
+    by_state = select(RUNS.c.state, func.count().label("runs")).group_by(RUNS.c.state)
+    now = datetime.fromisoformat(database.now())
+    with database.reading() as connection:
+        queues = connection.execute(waiting.where(QUEUED).group_by(RUNS.c.devices).order_by(RUNS.c.devices)).all()
+        return Figures(
+            waiting={row.devices: row.runs for row in queues},
+            oldest_s={row.devices: _since_s(row.first, now) for row in queues},
+            runs={row.state.value: row.runs for row in connection.execute(by_state)},
+            used_s={row.devices: row.device_s for row in connection.execute(select(DEVICE_USE))},
+            supervisors=leased(connection),
+            database_bytes=size_of(file) if file else _server_bytes(connection),
+            free_bytes=free_bytes(file) if file else None,
+        )
+
+
+def _since_s(created_utc: str, now: datetime) -> float:
+    """Return the seconds since then, none where a clock was set back meanwhile."""
+    return max(0.0, (now - datetime.fromisoformat(created_utc)).total_seconds())
+
+
+def _server_bytes(connection: Connection) -> int:
+    return int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0)
+
+
 LOOKS = 4  # for so many one look counts: a second
 FIGURES: Shared[Figures | None] = Shared(1)
-ANYBODY = "on"
 
 
 def _families(found: Figures | None) -> list[Sequence[str]]:
@@ -81,7 +140,7 @@ def _of_process() -> list[Sequence[str]]:
         "gpuexplore_page_errors",
         "counter",
         "Errors of pages that nobody expected, since this server started.",
-        (({}, float(errors())),),
+        (({}, float(page_errors())),),
     )
     connected = connected_sessions()
     if connected is None:
@@ -93,8 +152,9 @@ def _of_process() -> list[Sequence[str]]:
 
 
 def _of_database(found: Figures) -> list[Sequence[str]]:
-    hosts = [({"host": each.host, "supervisor": each.name}, each.age_s) for each in found.supervisors]
-    made = [
+    free: Samples = () if found.free_bytes is None else (({}, float(found.free_bytes)),)
+    disk = [metric("gpuexplore_disk_free_bytes", "gauge", "What is free of that disk.", free, unit="bytes")]
+    return [
         metric(
             "gpuexplore_queue_runs",
             "gauge",
@@ -125,7 +185,7 @@ def _of_database(found: Figures) -> list[Sequence[str]]:
             "gpuexplore_supervisor_age_seconds",
             "gauge",
             "How long ago a supervisor reported itself.",
-            tuple(hosts),
+            tuple(({"host": each.host, "supervisor": each.name}, each.age_s) for each in found.supervisors),
             unit="seconds",
         ),
         metric(
@@ -135,13 +195,8 @@ def _of_database(found: Figures) -> list[Sequence[str]]:
             (({}, float(found.database_bytes)),),
             unit="bytes",
         ),
+        *(disk if free else ()),
     ]
-    if found.free_bytes is not None:
-        free = float(found.free_bytes)
-        made.append(
-            metric("gpuexplore_disk_free_bytes", "gauge", "What is free of that disk.", (({}, free),), unit="bytes")
-        )
-    return made
 
 
 def show_metrics(request: Request) -> Response:
@@ -152,7 +207,7 @@ def show_metrics(request: Request) -> Response:
         return PlainTextResponse(f"{error}\n", status_code=503)
     if allowed is None:
         return PlainTextResponse("Not found\n", status_code=404)
-    if allowed != ANYBODY and not _shows(request, allowed):
+    if allowed != "on" and not _shows(request, allowed):
         challenge = {"www-authenticate": "Bearer"}
         return PlainTextResponse("Show the token of GPUEXPLORE_METRICS\n", status_code=401, headers=challenge)
     return Response(exposition(_families(FIGURES.get(moment(LOOKS), _look))), headers={"content-type": CONTENT_TYPE})
@@ -170,18 +225,4 @@ def _shows(request: Request, token: str) -> bool:
     return kind.casefold() == "bearer" and compare_digest(shown.strip().encode(), token.encode())
 
 
-METRICS_ROUTE = Route("/metrics", show_metrics)
-
-__all__ = ["METRICS_ROUTE"]
-
-
-def count_error() -> None:
-    """Note that a page met an error that nobody expected."""
-    global _errors  # noqa: PLW0603 - a counter of the process
-    with _LOCK:
-        _errors += 1
-
-
-def errors() -> int:
-    """Return how many of those there were since the server started."""
-    return _errors
+ROUTES = (Route("/metrics", show_metrics),)

@@ -7,9 +7,11 @@ from contextlib import closing
 import pytest
 
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.store import backup, open_store
-from gpuexplore.store.backup import back_up, contents_of, files_of, restore
+from gpuexplore.features.admin import backup
+from gpuexplore.features.admin.backup import back_up, contents_of, files_of, restore
+from gpuexplore.store import open_store
 from gpuexplore.store.upgrade import newest_revision
+from tests.store.conftest import clock, experiment, failed, home
 
 MOMENT = "20260102T030405Z"
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.backup_command import check_unsupervised, database_file, said
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices import lessons_directory
-from gpuexplore.store.backup import contents_of, files_of, restore
+from gpuexplore.features.admin.backup import contents_of, files_of, restore
+from gpuexplore.features.admin.backup_command import check_unsupervised, database_file, said
 
 INSTEAD = "pg_restore --clean --if-exists --single-transaction {file}"
 

@@ -7,8 +7,8 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json, utc_before
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.units import format_bytes
+from gpuexplore.features.admin.prune import Pruned, Space, give_back, prunable, prune
 from gpuexplore.store import open_store
-from gpuexplore.store.prune import Pruned, Space, give_back, prunable, prune
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

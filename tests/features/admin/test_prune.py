@@ -8,9 +8,21 @@ from sqlalchemy import func, select
 
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import RunState
+from gpuexplore.features.admin.prune import Pruned, give_back, prunable, prune
 from gpuexplore.store import Description, open_store
-from gpuexplore.store.prune import Pruned, give_back, prunable, prune
 from gpuexplore.store.tables import DEVICE_SECONDS, RESULTS, RUNS
+from tests.store.conftest import (
+    claim,
+    clock,
+    database,
+    experiment,
+    failed,
+    home,
+    measured,
+    postgresql_server,
+    postgresql_url,
+    store,
+)
 
 DAY_S = 86_400
 
@@ -84,8 +96,8 @@ def test_what_waits_or_is_measured_stays(store, experiment, claim, before):
 
 
 def test_a_run_that_was_marked_meanwhile_stays(store, recorded, before, monkeypatch):
-    monkeypatch.setattr("gpuexplore.store.prune.ROWS", 1)
-    monkeypatch.setattr("gpuexplore.store.prune.MOST", 1)
+    monkeypatch.setattr("gpuexplore.features.admin.prune.ROWS", 1)
+    monkeypatch.setattr("gpuexplore.features.admin.prune.MOST", 1)
     *_, last = [recorded() for _ in range(3)]
 
     assert prune(store, before(), "root", lambda _: store.describe(last, "ada", Description(tags="paper"))).runs == 2
@@ -93,8 +105,8 @@ def test_a_run_that_was_marked_meanwhile_stays(store, recorded, before, monkeypa
 
 
 def test_each_transaction_erases_few_rows_and_others_write_between(store, recorded, before, monkeypatch):
-    monkeypatch.setattr("gpuexplore.store.prune.ROWS", 3)
-    monkeypatch.setattr("gpuexplore.store.prune.MOST", 3)
+    monkeypatch.setattr("gpuexplore.features.admin.prune.ROWS", 3)
+    monkeypatch.setattr("gpuexplore.features.admin.prune.MOST", 3)
     for _ in range(5):
         recorded()
     pauses = []
@@ -145,7 +157,7 @@ def test_the_space_is_given_back_and_what_is_of_no_result_goes(filled, home):
 
 
 def test_beside_others_a_new_database_gets_smaller_page_by_page(filled, home, monkeypatch):
-    monkeypatch.setattr("gpuexplore.store.prune.PAGES", 5)
+    monkeypatch.setattr("gpuexplore.features.admin.prune.PAGES", 5)
     prune(filled, filled.now(), "root", no_pause)
     pauses = []
     with open_store() as other:
@@ -175,7 +187,7 @@ def test_beside_others_an_earlier_database_keeps_its_space_and_says_why(filled, 
 
 
 def test_rewriting_needs_room_and_says_how_much(filled, monkeypatch):
-    monkeypatch.setattr("gpuexplore.store.prune.shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
+    monkeypatch.setattr("gpuexplore.features.admin.prune.shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
 
     found = give_back(filled, no_pause)
 

@@ -6,10 +6,11 @@ from starlette.requests import Request
 import gpuexplore
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.model import Device, Experiment, Shape
+from gpuexplore.features.admin import routes
+from gpuexplore.features.admin.routes import ROUTES, exposition, metric
 from gpuexplore.store import Supervisor, open_store
-from gpuexplore.ui import monitoring
-from gpuexplore.ui.monitoring import METRICS_ROUTE, count_error, exposition, metric
-from tests.ui.openmetrics_parser import parsed
+from gpuexplore.ui.session import count_error
+from tests.features.admin.openmetrics_parser import parsed
 
 TOKEN = "0123456789abcdef"
 EXPERIMENT = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy",))
@@ -18,21 +19,20 @@ EXPERIMENT = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     with open_store(f"sqlite:///{tmp_path}/watched.sqlite3") as opened:
-        monkeypatch.setattr(monitoring, "store", lambda: opened)
-        monitoring.FIGURES.forget()
+        monkeypatch.setattr(routes, "store", lambda: opened)
+        routes.FIGURES.forget()
         yield opened
-        monitoring.FIGURES.forget()
+        routes.FIGURES.forget()
 
 
 class Client:
     """Asks the route as a server does."""
 
     def get(self, path, headers=None):
-        assert METRICS_ROUTE.path == path
+        (route,) = ROUTES
+        assert route.path == path
         pairs = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
-        return Answer(
-            METRICS_ROUTE.endpoint(Request({"type": "http", "method": "GET", "path": path, "headers": pairs}))
-        )
+        return Answer(route.endpoint(Request({"type": "http", "method": "GET", "path": path, "headers": pairs})))
 
 
 class Answer:
@@ -113,9 +113,9 @@ def test_a_strict_reader_finds_queue_runs_use_supervisors_disk_and_errors(client
 
 def test_one_look_at_the_database_serves_all_who_ask_within_a_second(client, store, monkeypatch):
     set_to(monkeypatch, "on")
-    monkeypatch.setattr(monitoring, "moment", lambda looks: 1)
+    monkeypatch.setattr(routes, "moment", lambda looks: 1)
     looked = []
-    monkeypatch.setattr(monitoring, "figures", lambda _: looked.append(1))
+    monkeypatch.setattr(routes, "figures", lambda _: looked.append(1))
 
     for _ in range(5):
         client.get("/metrics")
@@ -129,7 +129,7 @@ def test_without_a_database_the_server_says_that_it_is_down(client, monkeypatch)
     def fail(_):
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(monitoring, "figures", fail)
+    monkeypatch.setattr(routes, "figures", fail)
     values, _ = parsed(client.get("/metrics").text)
 
     assert values[("gpuexplore_database_up", ())] == 0

@@ -17,8 +17,8 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists,
 
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.units import format_bytes
+from gpuexplore.features.admin.backup import alone
 from gpuexplore.store.audit import Action, note
-from gpuexplore.store.backup import alone
 from gpuexplore.store.database import Database, seconds_since_1970
 from gpuexplore.store.run_states import FINAL
 from gpuexplore.store.sqlite_connection import size_of
