@@ -14,6 +14,7 @@ from gpuexplore.core.once import once
 from gpuexplore.core.served import PAGES
 
 FEATURES: tuple[str, ...] = (
+    "machine_code",
     "trace",
     "transfer",
     "training",

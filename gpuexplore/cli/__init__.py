@@ -28,8 +28,6 @@ CORE: Mapping[str, str] = {
     "list": "operations, implementations and dtypes, and which go together",
     "specs": "peaks of an accelerator by name, or of all of them",
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
-    "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
-    "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
 }

@@ -13,7 +13,7 @@ SOURCES = sorted((ROOT / "gpuexplore").rglob("*.py"))
 LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
-    "files": 740,  # 620
+    "files": 736,  # 620
     "statements": 51_860,  # 40,000
     "classes": 510,  # 450
     "public names": 2_924,  # 2,100

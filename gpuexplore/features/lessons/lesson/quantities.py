@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.analysis.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.verdict.times import time_of
 from gpuexplore.core.dtypes import format_named

@@ -270,10 +270,10 @@ SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
 
 
 def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
-    """Offer the page on which a reader goes on with the same."""
+    """Offer the page on which a reader goes on with the same, where its feature is installed."""
     name, query = PAGE_OF[type(block)]
-    page = pages()[name]
-    if st.button(f"Open in {page.title}", key=key, icon=":material/open_in_new:", type="tertiary"):
+    page = pages().get(name)
+    if page and st.button(f"Open in {page.title}", key=key, icon=":material/open_in_new:", type="tertiary"):
         st.switch_page(page.file, query_params=query(block, devices))
 
 

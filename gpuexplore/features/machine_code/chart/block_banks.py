@@ -1,0 +1,108 @@
+"""Shared memory as its 32 banks: the words that the lanes of a warp want at once, and those that have to wait."""
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.features.machine_code.analysis.memory_access import ROW_BYTES, Word, collisions, passes_of, wanted_words
+from gpuexplore.features.machine_code.chart.block_arrays import (
+    AROUND,
+    EDGE,
+    FRAME,
+    LEGEND,
+    LETTER,
+    ON_REQUESTED,
+    REQUESTED_COLOR,
+    ROOM,
+    ROW_HEIGHT,
+    ArrayWindow,
+    framed,
+    lanes_label,
+)
+from gpuexplore.kernels.ptx import BANKS, Access
+
+FIRST, CONFLICT = "in the first pass of its bank", "bank conflict"
+CONFLICT_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#c0392b' : '#ff7f6b'")
+COLORS = alt.Scale(domain=[FIRST, CONFLICT], range=[REQUESTED_COLOR, CONFLICT_COLOR])
+LEAST_HEIGHT = 48
+GRID: dict[str, Any] = {
+    "labelExpr": "datum.value % 4 == 0 ? datum.label : ''",
+    "labelOverlap": False,
+    "ticks": False,
+    "domain": False,
+    "grid": True,
+    "gridColor": FRAME,
+    "gridOpacity": 0.35,
+    "zindex": 0,
+}
+COLUMNS = ("bank", "right", "middle", "row", "bottom", "center", "what", "lanes", "bytes", "wavefront")
+
+
+def bank_picture(access: Access, title: str) -> alt.LayerChart:
+    """Return a row for each 128 bytes that are touched, a column for each bank, and the lanes in their words."""
+    wanted = wanted_words(access)
+    rows = sorted({word.word // BANKS for word in wanted})
+    frame = pd.DataFrame([_box(word, rows.index(word.word // BANKS)) for word in wanted], columns=list(COLUMNS))
+    across, down = alt.Scale(domain=[0, BANKS], nice=False), alt.Scale(domain=[len(rows), 0], nice=False)
+    starts = "[" + ",".join(str(row * ROW_BYTES) for row in rows) + "]"
+    beside = alt.Axis(
+        title="byte", values=[place + 0.5 for place in range(len(rows))], grid=False, domain=False, ticks=False,
+        labelExpr=f"{starts}[floor(datum.value)]", tickCount=len(rows),
+    )  # fmt: skip
+    above = alt.Axis(title=None, orient="top", values=list(range(BANKS)), tickCount=BANKS, **GRID)
+    words = [
+        alt.Tooltip("bank:Q", title="Bank"),
+        alt.Tooltip("bytes:N", title="Byte"),
+        alt.Tooltip("lanes:N", title="Lanes"),
+        alt.Tooltip("wavefront:Q", title="Wavefront"),
+    ]
+    boxes = (
+        alt.Chart(frame)
+        .mark_rect(strokeWidth=0.5, stroke=EDGE)
+        .encode(x=alt.X("bank:Q", scale=across, axis=above), x2="right:Q", y2="bottom:Q", tooltip=words)
+        .encode(y=alt.Y("row:Q", scale=down, axis=beside), color=alt.Color("what:N", scale=COLORS, legend=LEGEND))
+    )
+    labels = (
+        alt.Chart(frame)
+        .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {ROOM}")
+        .mark_text(fontSize=9.5, color=ON_REQUESTED)
+        .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text=alt.Text("lanes:N"))
+    )
+    heading = alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8)
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[boxes, framed(ArrayWindow(0, len(rows), 0, BANKS), across, down), labels]
+    ).properties(
+        width="container",
+        height=AROUND + max(LEAST_HEIGHT, ROW_HEIGHT * len(rows)),
+        title=heading,
+        description=described(access, title),
+    )
+    return chart
+
+
+def described(access: Access, title: str) -> str:
+    """Return the alternative text: words, wavefronts, and the first bank of which several words are wanted."""
+    wanted = wanted_words(access)
+    taken, fewest = passes_of(access)
+    told = f"{title}: {len(wanted)} words in {taken} wavefronts, of {fewest} at least"
+    if not collisions(wanted):
+        return f"{told}; no two lanes want different words of one bank at once"
+    bank, lanes = collisions(wanted)[0]
+    return f"{told}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
+
+
+def _box(word: Word, row: int) -> dict[str, object]:
+    return {
+        "bank": word.bank,
+        "right": word.bank + 1,
+        "middle": word.bank + 0.5,
+        "row": row,
+        "bottom": row + 1,
+        "center": row + 0.5,
+        "what": FIRST if word.turn == 1 else CONFLICT,
+        "lanes": lanes_label(word.lanes),
+        "bytes": f"{word.word * 4} to {word.word * 4 + 3}",
+        "wavefront": word.wavefront,
+    }
