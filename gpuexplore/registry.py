@@ -101,6 +101,8 @@ class Feature:
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
         offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its place:
             above or below the form.
+        lesson_blocks: kinds of blocks of a lesson whose quantities `lesson_block.py` of its folder gives, and which its
+            `ui` shows.
         routes: module whose `ROUTES` the web server answers beside its pages; empty for none.
     """
 
@@ -114,6 +116,7 @@ class Feature:
     preload: str = ""
     cluster_engine: str = ""
     offers: Mapping[Place, str] = field(default_factory=dict)
+    lesson_blocks: tuple[str, ...] = ()
     routes: str = ""
 
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from threading import Lock
 
 import streamlit as st
 
@@ -20,7 +19,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 
 __all__ = [
-    "count_error",
+    "PAGE_ERRORS",
     "draw_once_back",
     "draw_once_writable",
     "is_silent",
@@ -30,7 +29,6 @@ __all__ = [
     "note_visit",
     "own_peaks",
     "owner",
-    "page_errors",
     "store",
     "why_silent",
 ]
@@ -45,8 +43,7 @@ NEWEST: Shared[int] = Shared(1)
 OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
 OWN_LOOKS = 10
 TROUBLE_S = 3.0
-_LOCK = Lock()
-_errors = 0
+PAGE_ERRORS: list[str] = []  # references of errors that nobody expected, since the server started
 _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
 
@@ -167,15 +164,3 @@ def own_peaks(device: Device) -> CustomPeaks:
         (name, device_key(device), moment(OWN_LOOKS)),
         lambda: CustomPeaks(store().own_peaks(name, device), store().own_bandwidth(name, device)),
     )
-
-
-def count_error() -> None:
-    """Note that a page met an error that nobody expected."""
-    global _errors  # noqa: PLW0603 - a counter of the process
-    with _LOCK:
-        _errors += 1
-
-
-def page_errors() -> int:
-    """Return how many of those there were since the server started."""
-    return _errors

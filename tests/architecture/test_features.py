@@ -1,6 +1,7 @@
 """Features: the core names none of them, and each imports only those that it declares."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import grimp
@@ -66,4 +67,6 @@ def test_declaration_of_a_feature_names_what_is_there(name):
     assert {path.stem.removesuffix("_command") for path in (FOLDER / name).glob("*_command.py")} == set(
         feature.commands
     )
+    for module in ("lesson_block", "ui") if feature.lesson_blocks else ():
+        assert find_spec(f"gpuexplore.features.{name}.{module}"), module
     assert feature.page is None or feature.page.file == FOLDER / name / "page.py"

@@ -52,7 +52,7 @@ class Pruned:
     audit: int = 0
 
 
-def old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
+def _old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
     """Return the condition on the runs that go: those that ended before then, and those that were deleted before then.
 
     Args:
@@ -68,9 +68,9 @@ def old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
 
 def prunable(database: Database, before_utc: str, *, marked: bool = False) -> Pruned:
     """Return what `prune` would erase."""
-    old = old_runs(before_utc, marked=marked)
+    old = _old_runs(before_utc, marked=marked)
     gone = select(RUNS.c.id).where(old)
-    everything = old_runs(before_utc, marked=True)
+    everything = _old_runs(before_utc, marked=True)
     with database.reading() as connection:
         runs = _count(connection, select(func.count()).select_from(RUNS).where(old))
         results = _count(connection, select(func.count()).select_from(RESULTS).where(RESULTS.c.run_id.in_(gone)))
@@ -91,12 +91,12 @@ def prune(
 
     Args:
         database: where they are.
-        before_utc: which; see `old_runs`.
+        before_utc: which; see `_old_runs`.
         owner: who asks, for the audit log.
         pause: waits so many seconds, in which others write.
         marked: also those with a tag or a note.
     """
-    old, do = old_runs(before_utc, marked=marked), _paced(database, pause)
+    old, do = _old_runs(before_utc, marked=marked), _paced(database, pause)
     with database.reading() as connection:
         left = list(connection.scalars(select(RUNS.c.id).where(old).order_by(RUNS.c.number)))
     kept, runs, results, lines = prunable(database, before_utc, marked=marked).kept, 0, 0, 0

@@ -26,7 +26,7 @@ from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.tables import DEVICE_USE, RUNS
 from gpuexplore.store.turns import QUEUED
 from gpuexplore.store.upgrade import free_bytes
-from gpuexplore.ui.session import page_errors, store
+from gpuexplore.ui.session import PAGE_ERRORS, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.undocumented import connected_sessions
 
@@ -61,10 +61,8 @@ def metric(
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    if not labels:
-        return ""
     listed = ",".join(f'{name}="{value.translate(ESCAPES)}"' for name, value in labels.items())
-    return f"{{{listed}}}"
+    return f"{{{listed}}}" if labels else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +126,28 @@ FIGURES: Shared[Figures | None] = Shared(1)
 
 def _families(found: Figures | None) -> list[Sequence[str]]:
     """Return every metric; those of the database where it can be used."""
-    up = metric(
-        "gpuexplore_database_up", "gauge", "Whether the database can be used.", (({}, float(found is not None)),)
-    )
-    return [*_of_process(), up, *(_of_database(found) if found else ())]
+    up: Samples = (({}, float(found is not None)),)
+    return [
+        *_of_process(),
+        metric("gpuexplore_database_up", "gauge", "Whether the database can be used.", up),
+        *(_of_database(found) if found else ()),
+    ]
 
 
 def _of_process() -> list[Sequence[str]]:
-    build = metric("gpuexplore_build", "info", "What serves.", (({"version": gpuexplore.__version__}, 1.0),))
-    failed = metric(
-        "gpuexplore_page_errors",
-        "counter",
-        "Errors of pages that nobody expected, since this server started.",
-        (({}, float(page_errors())),),
-    )
     connected = connected_sessions()
-    if connected is None:
-        return [build, failed]
-    pages = metric(
-        "gpuexplore_sessions", "gauge", "Pages that are connected to this server.", (({}, float(connected)),)
-    )
-    return [build, failed, pages]
+    sessions: Samples = () if connected is None else (({}, float(connected)),)
+    pages = metric("gpuexplore_sessions", "gauge", "Pages that are connected to this server.", sessions)
+    return [
+        metric("gpuexplore_build", "info", "What serves.", (({"version": gpuexplore.__version__}, 1.0),)),
+        metric(
+            "gpuexplore_page_errors",
+            "counter",
+            "Errors of pages that nobody expected, since this server started.",
+            (({}, float(len(PAGE_ERRORS))),),
+        ),
+        *([pages] if sessions else []),
+    ]
 
 
 def _of_database(found: Figures) -> list[Sequence[str]]:
@@ -199,7 +198,7 @@ def _of_database(found: Figures) -> list[Sequence[str]]:
     ]
 
 
-def show_metrics(request: Request) -> Response:
+def _show_metrics(request: Request) -> Response:
     """Answer with the metrics, or as the setting says."""
     try:
         allowed = metrics()
@@ -225,4 +224,4 @@ def _shows(request: Request, token: str) -> bool:
     return kind.casefold() == "bearer" and compare_digest(shown.strip().encode(), token.encode())
 
 
-ROUTES = (Route("/metrics", show_metrics),)
+ROUTES = (Route("/metrics", _show_metrics),)

@@ -20,7 +20,7 @@ NICENESS = 10  # nobody who measures or serves pages shall wait for a compiler, 
 MOST_BYTES = 8 * 2**30  # of addresses, of which most are never touched
 
 
-def compile_targets() -> None:
+def _compile_targets() -> None:
     """Answer targets with a line of `{"compiled": ...}` or `{"reason": ...}` each, in order, as it is made."""
     for target in json.load(sys.stdin):
         sys.stdout.write(json.dumps(_compiled(target)) + "\n")
@@ -48,7 +48,7 @@ def _compiled(target: dict[str, Any]) -> dict[str, Any]:
         return {"reason": str(error)}
 
 
-def assemble_ptx() -> None:
+def _assemble_ptx() -> None:
     """Answer `{"ptx", "compute_capability"}` with `{"assembled": ...}`, `{"invalid": ...}` or `{"reason": ...}`."""
     from gpuexplore.kernels.cuda_compile import assemble
     from gpuexplore.kernels.files import read_ptx
@@ -64,7 +64,7 @@ def assemble_ptx() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def interpret_kernel() -> None:
+def _interpret_kernel() -> None:
     """Answer a `Request` with a `BlockRun`, or with the error that says why there is none; both pickled."""
     from gpuexplore.measure.check.interpreted import interpreted
 
@@ -76,7 +76,7 @@ def interpret_kernel() -> None:
     pickle.dump(answer, sys.stdout.buffer)
 
 
-TASKS = {"compile": compile_targets, "assemble": assemble_ptx, "interpret": interpret_kernel}
+TASKS = {"compile": _compile_targets, "assemble": _assemble_ptx, "interpret": _interpret_kernel}
 
 
 if __name__ == "__main__":

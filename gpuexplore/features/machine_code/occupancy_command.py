@@ -8,13 +8,16 @@ from typing import Any
 from gpuexplore.analysis.occupancy import Occupancy, occupancy, read_multiprocessors, waves
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes, format_percent, read_whole
 from gpuexplore.devices import Accelerator, gpu_named, readings
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernel
-from gpuexplore.features.machine_code.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_named
-from gpuexplore.kernels.geometry import read_block
+from gpuexplore.kernels.geometry import Geometry, read_block
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 
 NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
@@ -169,3 +172,43 @@ def _print_waves(passing: dict[str, Any]) -> None:
             f"{found['blocks_per_wave']} at once: {found['count']} wave{'s'[: found['count'] > 1]}, {last}, "
             f"slot utilization {format_percent(found['efficiency'])}"
         )
+
+
+DEFAULT_DTYPE = "fp32"
+
+
+def dtype_of(text: str | None, operation: Operation) -> str:
+    """Return the dtype, the default one for None.
+
+    Raises:
+        InvalidInput: the operation does not have it.
+    """
+    dtype = DEFAULT_DTYPE if text is None else spelled(text)
+    if dtype not in operation.dtypes:
+        raise InvalidInput.of(f"dtype of {operation.name}", dtype, operation.dtypes)
+    return dtype
+
+
+def kernel_named(text: str) -> tuple[Operation, Implementation, Geometry]:
+    """Return the CUDA kernel that `matmul/numba-cuda-naive` names.
+
+    Raises:
+        InvalidInput: there is no such kernel.
+    """
+    operation_name, slash, name = text.partition("/")
+    if not slash:
+        raise InvalidInput.of("kernel", text, f"OPERATION/IMPLEMENTATION: {_kernels()}")
+    operation = operation_named(operation_name)
+    implementation = operation.implementation_named(name)
+    if implementation.geometry is None:
+        raise InvalidInput.of("CUDA kernel", text, _kernels())
+    return operation, implementation, implementation.geometry
+
+
+def _kernels() -> str:
+    every = (
+        (operation, implementation) for operation in OPERATIONS.values() for implementation in operation.implementations
+    )
+    return ", ".join(
+        f"{operation.name}/{implementation.name}" for operation, implementation in every if implementation.geometry
+    )

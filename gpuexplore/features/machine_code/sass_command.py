@@ -16,7 +16,7 @@ from gpuexplore.features.machine_code.analysis import (
     instruction_bound,
 )
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernel
-from gpuexplore.features.machine_code.kernel_arguments import DEFAULT_DTYPE, dtype_of, kernel_named
+from gpuexplore.features.machine_code.occupancy_command import DEFAULT_DTYPE, dtype_of, kernel_named
 from gpuexplore.features.machine_code.sass_output import (
     OF_A_RUN,
     bound_json,

@@ -147,7 +147,7 @@ def print_bound(bound: InstructionBound, full: Occupancy) -> None:
 # `gpuexplore sass FILE --run`: PTX of anybody run by the interpreter, and the arrays afterwards; nothing is timed.
 
 
-def print_run(arguments: argparse.Namespace, file: KernelFile, capability: ComputeCapability) -> int:
+def _print_run(arguments: argparse.Namespace, file: KernelFile, capability: ComputeCapability) -> int:
     """Print what the interpreter found, and what the arrays hold afterwards; fail where the kernel did wrong.
 
     Raises:
@@ -224,7 +224,7 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
     """
     file = _read(Path(arguments.kernel))
     if arguments.run:
-        return print_run(arguments, file, capability)
+        return _print_run(arguments, file, capability)
     if any(getattr(arguments, name) is not None for name in OF_A_RUN):
         raise InvalidInput("--grid and --arg say how a kernel is run: add --run")
     block = None if arguments.block is None else read_block(arguments.block, capability)

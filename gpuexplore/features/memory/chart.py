@@ -63,11 +63,11 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
         *_capacity_lines(near),
         *_peak(memory, points, edges),
     ]
-    description = describe_memory(memory, capacities)
+    description = _describe_memory(memory, capacities)
     return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
 
 
-def describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
+def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
     """Return the alternative text: the peak, its moment, its largest kinds, and the memory to compare with."""
     kinds = sorted(memory.peak.bytes_by_kind.items(), key=lambda item: -item[1])
     largest = ", ".join(f"{kind} {format_gigabytes(size)}" for kind, size in kinds[:3] if size)

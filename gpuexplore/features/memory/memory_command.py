@@ -99,7 +99,7 @@ def execute(arguments: argparse.Namespace) -> int:
     fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
     if arguments.json:
         read = [*filter(None, [model_reading(arguments.model)]), *readings(split(arguments.gpu))]
-        print_json(memory_json(memory, setup, fits, reserve) | {"readings": read})
+        print_json(_memory_json(memory, setup, fits, reserve) | {"readings": read})
     else:
         if reading := model_reading(arguments.model):
             say(f"gpuexplore: {reading}")
@@ -202,7 +202,7 @@ def _columns(fit: Fit) -> tuple[str, ...]:
 # The memory of a model as `gpuexplore memory --json` prints it.
 
 
-def memory_json(
+def _memory_json(
     memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit], reserve: Reserve
 ) -> dict[str, Any]:
     """Return one object: the most of each kind at any moment, the peak of all together, and what fits where."""

@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace) -> int:
         _list(MISTAKES.values(), as_json=arguments.json)
         return EXIT_OK
     mistake = mistake_named(arguments.name)
-    observation = run_here(mistake.name, arguments.device)
+    observation = _run_here(mistake.name, arguments.device)
     if arguments.json:
         print_json(_told(mistake) | _seen(observation))
     else:
@@ -55,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def run_here(name: str, device_id: str) -> MistakeObservation:
+def _run_here(name: str, device_id: str) -> MistakeObservation:
     """Return what is observed of the mistake `name` in a worker of this machine."""
     payloads = perform(activity_of(name, device_id))
     return decode(MistakeObservation, payloads[-1])

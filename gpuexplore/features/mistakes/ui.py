@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import streamlit as st
 
@@ -42,7 +43,7 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
     Args:
         asked: what the link names.
     """
-    run = observation_for(mistake.name, device, asked)
+    run = _observation_for(mistake.name, device, asked)
     is_live = device.kind in mistake.live_on
     again = "again " if run and run.payloads else ""
     label = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
@@ -52,7 +53,7 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
     if run is None:
         st.caption("Nothing was observed here in the last hour. Wrong and right take turns, for a few seconds.")
     else:
-        show_activity(run, lambda run: _show_seen(seen_in(run), mistake))
+        show_activity(run, lambda run: _show_seen(_seen_in(run), mistake))
 
 
 def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
@@ -161,7 +162,7 @@ def _row(mistake: Mistake) -> dict[str, object]:
 # What is known of a mistake on a device: nothing yet, that it waits or failed, or what was observed.
 
 
-def observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
+def _observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
     """Return the activity that tells of the mistake `name`: the one that was asked for, else the newest of this hour.
 
     Args:
@@ -172,6 +173,21 @@ def observation_for(name: str, device: Device, asked: ActivityRun | None) -> Act
     return newest_done(activity_of(name, device.id), WITHIN)
 
 
-def seen_in(run: ActivityRun) -> MistakeObservation:
+def _seen_in(run: ActivityRun) -> MistakeObservation:
     """Return what an activity observed; it has to have observed something."""
     return decode(MistakeObservation, run.payloads[-1])
+
+
+def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
+    """Show what the block `mistake` of a lesson found."""
+    if not payload:
+        return
+    seen = decode(MistakeObservation, payload)
+    st.markdown(f"**{plain(seen.what)}** · {seen.origin}")
+    show_chart(lambda: wrong_and_right(seen), repr(seen), key=f"{key}.mistake")
+    st.caption(plain(seen.detection.evidence))
+
+
+def lesson_block_query(block: Any) -> dict[str, str]:
+    """Return the parameters of the page Timing mistakes with the choice of a block."""
+    return {"mistake": block.mistake}

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import streamlit as st
 
@@ -11,6 +12,7 @@ from gpuexplore.core.model import Device
 from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.features.training.analysis import conclusions
 from gpuexplore.features.training.chart import losses, phases, scales
+from gpuexplore.features.training.lesson_block import arguments_of
 from gpuexplore.features.training.measure import (
     DEFAULTS,
     MODES,
@@ -58,7 +60,7 @@ def show_training() -> None:
     given = choose(devices)
     place = device(devices)
     try:
-        asked = activity_of(given, place, gpu_count_of(devices))
+        asked = activity_of(given, place, _gpu_count_of(devices))
     except GpuExploreError as error:
         show_problem(error)
         st.button("Train", type="primary", icon=TRAIN_ICON, disabled=True)
@@ -81,7 +83,7 @@ def _draw(run: ActivityRun) -> None:
     key = (run.id, len(run.payloads))
     if report.steps_done:
         _draw_charts(report, key)
-    show_findings(report, key)
+    _show_findings(report, key)
     if report.stopped:
         st.info(f"{report.steps_done} of {report.steps} steps: {plain(report.stopped)}.", icon=":material/timer_off:")
     if report.is_contended:
@@ -110,7 +112,7 @@ def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
 # What came of a training, in figures: a table of the modes, what fp16 loses, and what several processes bring.
 
 
-def show_findings(report: TrainingReport, of: Hashable) -> None:
+def _show_findings(report: TrainingReport, of: Hashable) -> None:
     """Show the table of the modes, and what is known beyond."""
     if any(mode.step_s for mode in report.modes):
         show_table(
@@ -250,13 +252,28 @@ def _more(devices: Sequence[Device]) -> dict[str, str]:
         with columns[1]:
             rate = text("Learning rate", "rate", "", help="Of the optimizer.", placeholder=f"{OPTIMIZERS[optimizer]:g}")
         with columns[2]:
-            most = max(most_processes(device, gpu_count_of(devices)) for device in devices)
+            most = max(most_processes(device, _gpu_count_of(devices)) for device in devices)
             count = text("Processes", "processes", DEFAULTS["processes"], help=f"1 to {most}, by torch's launcher.")
         with columns[3]:
             seed = text("Seed", "seed", DEFAULTS["seed"], help="Of the weights and the batches.")
     return {"optimizer": optimizer, "learning_rate": rate, "processes": count, "seed": seed}
 
 
-def gpu_count_of(devices: Sequence[Device]) -> int:
+def _gpu_count_of(devices: Sequence[Device]) -> int:
     """Return how many GPUs this server has."""
     return sum(device.kind == "cuda" for device in devices)
+
+
+def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
+    """Show what the block `train` of a lesson found."""
+    report = joined([payload]) if payload else None
+    if report is None:
+        st.caption("Not trained here.")
+        return
+    show_chart(lambda: losses(report), repr(report), key=f"{key}.training.losses")
+    _show_findings(report, repr(report))
+
+
+def lesson_block_query(block: Any) -> dict[str, str]:
+    """Return the parameters of the page Training with the choices of a block."""
+    return query_of(arguments_of(block))

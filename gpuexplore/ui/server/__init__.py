@@ -14,7 +14,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.server import api, middleware, sending
 from gpuexplore.ui.server.connections import bound_answers
 from gpuexplore.ui.server.lifespan import lifespan
-from gpuexplore.ui.session import count_error
+from gpuexplore.ui.session import PAGE_ERRORS
 
 __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 
@@ -44,8 +44,8 @@ def show_reference(error: Exception) -> bool:
     if isinstance(error, GpuExploreError):
         st.error(plain(str(error)), icon=":material/error:")
         return True
-    count_error()
     reference = secrets.token_hex(4)
+    PAGE_ERRORS.append(reference)
     LOG.error("Error %s", reference, exc_info=error)
     st.error(
         f"Something went wrong on the server. Nothing you measured is lost. Reference **{reference}**: "

@@ -9,8 +9,14 @@ from gpuexplore.features.machine_code.chart.block_arrays import (
     grid_of,
     lanes_label,
 )
-from gpuexplore.features.machine_code.chart.block_banks import CONFLICT, FIRST, bank_picture
-from gpuexplore.features.machine_code.chart.block_warps import WAITS, WORKS, warp_timeline
+from gpuexplore.features.machine_code.chart.block_steps import (
+    CONFLICT,
+    FIRST,
+    WAITS,
+    WORKS,
+    bank_picture,
+    warp_timeline,
+)
 from gpuexplore.measure.check.interpreted import RunArray
 from tests.charts.conftest import _checked_once
 from tests.features.machine_code.analysis.test_memory_access import LANES, MATRIX, START, access

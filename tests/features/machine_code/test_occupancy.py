@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
-from gpuexplore.features.machine_code import kernel_arguments, occupancy_command
+from gpuexplore.features.machine_code import occupancy_command
 from gpuexplore.features.machine_code.compiling import Target
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS
@@ -39,7 +39,7 @@ def asked_of_the_compiler(monkeypatch):
     )
     operations = MappingProxyType({**OPERATIONS, "matmul": replace(matmul, implementations=rows)})
     monkeypatch.setattr("gpuexplore.operations.OPERATIONS", operations)
-    monkeypatch.setattr(kernel_arguments, "OPERATIONS", operations)
+    monkeypatch.setattr(occupancy_command, "OPERATIONS", operations)
     asked = []
     monkeypatch.setattr(occupancy_command, "compiled_kernel", lambda target: asked.append(target) or Compiled())
     return asked

@@ -7,19 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import Origin
-from gpuexplore.core.units import read_number
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
-from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames, Value, evaluate, figure_of, parse
-from gpuexplore.features.lessons.lesson.figure import (
+from gpuexplore.analysis.figure import (
     LARGEST,
     Dimension,
     LessonFigure,
+    QuantityRow,
     Undefined,
     exact,
     format_with_interval,
 )
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Origin
+from gpuexplore.core.units import read_number
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
+from gpuexplore.features.lessons.lesson.expression import StepNames, Value, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.format import LessonStep
 
 EXACT = 0.005  # an answer that was rounded to three digits
@@ -107,7 +108,7 @@ def judged_by(step: LessonStep, names: StepNames, answers: Answers, own: Sequenc
 def _told(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
     judged = judge(check, step, answers, known)
     told = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
-    say = say_after(check, step, told)
+    say = _say_after(check, step, told)
     return replace(judged, say=say, said=say.text.said(told) if say else "")
 
 
@@ -153,7 +154,7 @@ def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepName
         return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why=str(error))
 
 
-def say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
+def _say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
     """Return the first `say` behind a check whose condition holds and whose figures are known, or None.
 
     Args:

@@ -115,12 +115,12 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
     )
     labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(bounds)
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=_describe_rung_bounds(bounds)
     )
     return chart
 
 
-def describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
+def _describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
     """Return the alternative text."""
     told = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
     return f"Upper bound by the machine code: {', '.join(told) or 'nothing is known'}"

@@ -21,8 +21,7 @@ from gpuexplore.features.machine_code.analysis.block_steps import (
     steps_of,
 )
 from gpuexplore.features.machine_code.chart.block_arrays import array_overview, array_picture
-from gpuexplore.features.machine_code.chart.block_banks import bank_picture
-from gpuexplore.features.machine_code.chart.block_warps import warp_timeline
+from gpuexplore.features.machine_code.chart.block_steps import bank_picture, warp_timeline
 from gpuexplore.features.machine_code.kernel_files import interpret, kept_block
 from gpuexplore.features.machine_code.ui import KernelChoice
 from gpuexplore.features.machine_code.ui.facts import compile_choice, show_on_its_way
@@ -103,7 +102,7 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
     with warp_column:
         warp = int(url_widgets.select("Warp", "warp", [str(number) for number in range(found.warps)]))
     _show_result(found)
-    show_steps(found, warp)
+    _show_steps(found, warp)
 
 
 def _request(
@@ -201,7 +200,7 @@ def outcome(run: BlockRun) -> list[str]:
         f"**{'Correct' if run.is_right else 'Incorrect'}**: relative error {found} against the float64 reference "
         f"(tolerance {allowed:.1e}).",
         _fault_count(len(run.faults)),
-        *block_costs(run),
+        *_block_costs(run),
     ]
 
 
@@ -211,7 +210,7 @@ def _fault_count(count: int) -> str:
     return "1 race or error." if count == 1 else f"{count} races or errors."
 
 
-def block_costs(run: BlockRun) -> list[str]:
+def _block_costs(run: BlockRun) -> list[str]:
     """Return what the block moves and waits for, in sums of its steps that were kept."""
     told = []
     if (share := block_sectors(run).useful_share) is not None:
@@ -226,7 +225,7 @@ def block_costs(run: BlockRun) -> list[str]:
 # The steps of one warp on a page: the picture of the memory it touches, the sentence, and the instructions around.
 
 
-def show_steps(run: BlockRun, warp: int) -> None:
+def _show_steps(run: BlockRun, warp: int) -> None:
     """Show the step that is chosen of a warp, and everything around it."""
     steps = steps_of(run, warp)
     if not steps:

@@ -74,7 +74,7 @@ def show_machine_code(choice: KernelChoice, gpu: TargetGpu) -> None:
         f"What the multiprocessors of {gpu.name} execute (SASS), and the rate it allows at most: no GPU is needed."
     )
     if st.segmented_control("Of", (OURS, FILE), default=OURS, required=True, key="kernels.code_of") == FILE:
-        show_file_code(gpu)
+        _show_file_code(gpu)
     else:
         _show_ours(choice, gpu)
 
@@ -129,7 +129,7 @@ def _bound(facts: LoopFacts, made: CompiledKernel, choice: KernelChoice, gpu: Ta
     return instruction_bound(facts, row, full, intensity)
 
 
-def show_file_code(gpu: TargetGpu) -> None:
+def _show_file_code(gpu: TargetGpu) -> None:
     """Let a visitor drop a file, of which nothing is kept, and show the machine code of a kernel; or why it cannot."""
     suffixes = [suffix.removeprefix(".") for suffix in SUFFIXES]
     dropped = st.file_uploader("PTX or a cubin", type=suffixes, key="kernels.file", help=HELP)

@@ -116,7 +116,7 @@ def training_memory(model: LayeredModel | str, batch: int, setup: Training = DEF
     """
     asked = model_named(model) if isinstance(model, str) else model
     micro_batch = micro_batch_of(batch, setup)
-    timeline = timeline_of(step_moments(asked, setup), micro_batch)
+    timeline = _timeline_of(step_moments(asked, setup), micro_batch)
     return MemoryTimeline(asked, batch, sum(tape_of(asked, setup).weights), timeline)
 
 
@@ -140,7 +140,7 @@ def step_moments(model: LayeredModel, setup: Training) -> tuple[Moment, ...]:
     return tuple(moments_of(tape, setup, optimizer))
 
 
-def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePoint, ...]:
+def _timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePoint, ...]:
     """Return the largest moment of each layer in each phase, with `micro_batch` samples in memory.
 
     Raises:
@@ -176,7 +176,7 @@ def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = SERVE
     """
     asked = model_named(model) if isinstance(model, str) else model
     check_count("batch", batch, 1, LARGEST_BATCH)
-    timeline = timeline_of(tuple(serving_moments(asked, setup)), batch)
+    timeline = _timeline_of(tuple(serving_moments(asked, setup)), batch)
     return MemoryTimeline(asked, batch, _parameter_count(asked, setup), timeline)
 
 

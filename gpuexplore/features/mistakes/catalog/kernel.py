@@ -104,7 +104,7 @@ def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
         out[...] += a + b
 
     adding = replace(subject, candidate=replace(subject.candidate, run=accumulate))
-    wrong, right = after_calls(adding), after_calls(subject)
+    wrong, right = _after_calls(adding), _after_calls(subject)
     return MistakeObservation(
         mistake=ACCUMULATING_OUTPUT.name,
         quantity=ACCUMULATING_OUTPUT.quantity,
@@ -122,7 +122,7 @@ def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
     )
 
 
-def after_calls(subject: Subject) -> Accuracy:
+def _after_calls(subject: Subject) -> Accuracy:
     """Return the accuracy after ten calls on an output that held zeros."""
     subject.candidate.out[...] = 0
     for _ in range(ADDED_CALLS):

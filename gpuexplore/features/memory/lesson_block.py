@@ -1,9 +1,9 @@
-"""The quantities of a `memory`: what a training step needs, when most, and the largest batch that fits."""
+"""The quantities of the block `memory` of a lesson: what a training step needs and when, and the largest batch."""
 
+from typing import Any
+
+from gpuexplore.analysis.figure import SIZE, LessonFigure, QuantityRow, exact
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.lessons.lesson import blocks
-from gpuexplore.features.lessons.lesson.expression import QuantityRow
-from gpuexplore.features.lessons.lesson.figure import SIZE, LessonFigure, exact
 from gpuexplore.features.memory.analysis.fits import Fit, MemoryQuestion, fits_of, gpus_named
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.models import model_named
@@ -14,13 +14,13 @@ OPTIONS = ("mixed", "checkpoints", "accumulate", "tokens", "reserve")  # as link
 NAMES = {"optimizer state": "optimizer"}  # what a lesson calls it, where that is not the kind itself
 
 
-def memory_rows(block: blocks.MemoryBlock) -> tuple[QuantityRow, ...]:
+def rows(block: Any) -> tuple[QuantityRow, ...]:
     """Return what a training step needs: by kind at most, at the peak, and what fits its GPU.
 
     Raises:
         InvalidInput: no such model, GPU, option or value; says what is accepted.
     """
-    question = question_of(block)
+    question = _question_of(block)
     model, setup = model_named(block.model), question.setup()
     assert isinstance(setup, Training)
     memory = training_memory(model, question.batch_of(model), setup)
@@ -39,7 +39,7 @@ def memory_rows(block: blocks.MemoryBlock) -> tuple[QuantityRow, ...]:
     )
 
 
-def question_of(block: blocks.MemoryBlock) -> MemoryQuestion:
+def _question_of(block: Any) -> MemoryQuestion:
     """Return what is asked, as the page Memory and the command line take it.
 
     Raises:
@@ -58,7 +58,7 @@ def question_of(block: blocks.MemoryBlock) -> MemoryQuestion:
     )
 
 
-def options_of(block: blocks.MemoryBlock) -> dict[str, str]:
+def options_of(block: Any) -> dict[str, str]:
     """Return the options by name.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a step knows of a training: times, losses, phases and shares of each mode, and what several processes bring.
+"""Quantities of a training in a lesson: times, losses, phases and shares of each mode, and what processes bring.
 
 Every row has `of`, the block's id. Of a mode, `source` is its name (of several
 processes, `processes`; in further modes `bf16 processes`), and has
@@ -14,13 +14,10 @@ the number of classes.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import hypot
+from typing import Any
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.core.model import Device, Origin
-from gpuexplore.core.statistics import median, widened
-from gpuexplore.features.lessons.lesson.blocks import TrainBlock
-from gpuexplore.features.lessons.lesson.expression import QuantityRow
-from gpuexplore.features.lessons.lesson.figure import (
+from gpuexplore.analysis.figure import (
     PLAIN,
     RATE,
     SIZE,
@@ -28,9 +25,12 @@ from gpuexplore.features.lessons.lesson.figure import (
     WORK,
     Dimension,
     LessonFigure,
+    QuantityRow,
     Style,
     exact,
 )
+from gpuexplore.core.model import Device, Origin
+from gpuexplore.core.statistics import median, widened
 from gpuexplore.features.training.analysis import ratio_doubts, time_doubts
 from gpuexplore.features.training.measure import DEFAULTS, activity_of, joined, read_setup
 from gpuexplore.features.training.measure.contract import (
@@ -52,14 +52,14 @@ TIMED = ("time", "first_call", "rate", "mfu", "speedup", "phase")
 TIMED_SHARES = ("communicating", "efficiency")
 
 
-def arguments_of(block: TrainBlock) -> dict[str, str]:
+def arguments_of(block: Any) -> dict[str, str]:
     """Return the arguments of the training that a block asks for."""
     numbers = {"batch": str(block.batch), "steps": str(block.steps), "processes": str(block.processes)}
     usual = {name: DEFAULTS[name] for name in ("optimizer", "seed")}  # as the page gives them, to be known again
     return {"model": block.model, "modes": ",".join(block.modes), "data": block.data, **numbers, **usual}
 
 
-def training_of(block: TrainBlock, devices: Sequence[Device]) -> Activity | None:
+def activity(block: Any, devices: Sequence[Device]) -> Activity | None:
     """Return the work of a block, on the CPU; None where more processes are asked for than it has cores.
 
     Raises:
@@ -73,7 +73,7 @@ def training_of(block: TrainBlock, devices: Sequence[Device]) -> Activity | None
     return activity_of(arguments, device, 0)
 
 
-def training_rows(block: TrainBlock, payload: Payload) -> Iterator[QuantityRow]:
+def measured_rows(block: Any, payload: Payload) -> Iterator[QuantityRow]:
     """Yield the quantities of a training from its last payload."""
     report = joined([payload])
     if report is None:
@@ -94,14 +94,14 @@ def _widened(name: str, row: QuantityRow, report: TrainingReport) -> LessonFigur
     return replace(figure, low=low, high=high)
 
 
-def untrained_row(block: TrainBlock, devices: Sequence[Device]) -> QuantityRow:
-    """Return why a training cannot be done here."""
+def unmeasured_rows(block: Any, devices: Sequence[Device]) -> Iterator[QuantityRow]:
+    """Yield why a training cannot be done here."""
     cores = next((device.cores for device in devices if device.kind == "cpu"), None)
     here = f"this CPU has {cores}" if cores else "no CPU is known here"
-    return QuantityRow({"of": block.id}, {}, f"{block.processes} processes need a core each: {here}")
+    yield QuantityRow({"of": block.id}, {}, f"{block.processes} processes need a core each: {here}")
 
 
-def made_up_rows(block: TrainBlock) -> Iterator[QuantityRow]:
+def rehearsed_rows(block: Any) -> Iterator[QuantityRow]:
     """Yield the rows that a training of this block has, with made-up figures."""
     setup = read_setup(arguments_of(block), block.processes)
     size = 4 * setup.model.parameters
@@ -129,7 +129,7 @@ def made_up_rows(block: TrainBlock) -> Iterator[QuantityRow]:
     yield from _rows(block, report_of(setup, 1, modes=modes, processes=processes))
 
 
-def _rows(block: TrainBlock, report: TrainingReport) -> Iterator[QuantityRow]:
+def _rows(block: Any, report: TrainingReport) -> Iterator[QuantityRow]:
     yield QuantityRow({"of": block.id, "source": "guessing"}, {"loss": exact(report.chance_loss)})
     for mode in report.modes:
         yield from _mode_rows(block, mode, report)
@@ -137,7 +137,7 @@ def _rows(block: TrainBlock, report: TrainingReport) -> Iterator[QuantityRow]:
         yield from _process_rows(block, report.processes)
 
 
-def _mode_rows(block: TrainBlock, mode: ModeReport, report: TrainingReport) -> Iterator[QuantityRow]:
+def _mode_rows(block: Any, mode: ModeReport, report: TrainingReport) -> Iterator[QuantityRow]:
     name, _, count = mode.name.partition(" ")
     source = f"{name} processes" if count and name != report.modes[0].name else "processes" if count else name
     labels = {"of": block.id, "source": source}
@@ -181,7 +181,7 @@ def _shares(mode: ModeReport) -> Iterator[tuple[str, float]]:
         yield "zero fp32", mode.underflow.dead
 
 
-def _process_rows(block: TrainBlock, found: Processes) -> Iterator[QuantityRow]:
+def _process_rows(block: Any, found: Processes) -> Iterator[QuantityRow]:
     labels = {"of": block.id, "source": "processes"}
     for name, share in (("communicating", found.communicating), ("efficiency", found.efficiency)):
         yield QuantityRow(labels | {"name": name}, _known("share", _single(share, style="percent")))

@@ -22,6 +22,7 @@ from gpuexplore.core.units import (
 )
 
 LARGEST = 1e30
+WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
 LARGEST_POWER = 8
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 Style = Literal["number", "percent"]
@@ -89,6 +90,21 @@ class LessonFigure:
     def is_exact(self) -> bool:
         """Whether no interval belongs to it."""
         return self.low == self.high
+
+
+@dataclass(frozen=True, slots=True)
+class QuantityRow:
+    """Quantities that belong together, e.g. of one result.
+
+    Attributes:
+        labels: what they are of, by selector.
+        figures: by the name of the quantity.
+        missing: why it has no others, where something could not be measured.
+    """
+
+    labels: Mapping[str, str]
+    figures: Mapping[str, LessonFigure | str]
+    missing: str = ""
 
 
 def exact(value: float, dimension: Dimension = PLAIN, style: Style = "number") -> LessonFigure:

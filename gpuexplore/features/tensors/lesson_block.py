@@ -1,19 +1,16 @@
-"""The quantities of a `tensor`: where its elements lie, whether it is a view, and what reading it costs."""
+"""The quantities of the block `tensor` of a lesson: where its elements lie, whether it is a view, what it costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import hypot
 from typing import Any
 
 from gpuexplore.activity import Activity, Payload
+from gpuexplore.analysis.figure import BANDWIDTH, PLAIN, SIZE, TIME, WRONG, Dimension, LessonFigure, QuantityRow, exact
 from gpuexplore.analysis.verdict.times import Doubt, doubts_of, doubts_of_both
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Flag, Origin
+from gpuexplore.core.model import Device, Flag, Origin
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.statistics import widened
-from gpuexplore.features.lessons.lesson.blocks import TensorBlock
-from gpuexplore.features.lessons.lesson.expression import QuantityRow
-from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, LessonFigure, exact
-from gpuexplore.features.lessons.lesson.quantities import WRONG
 from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.reading import activity_of
 
@@ -23,7 +20,7 @@ LAYOUTS = ("contiguous", "strided")
 WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure` names them, which loads torch
 
 
-def tensor_rows(block: TensorBlock) -> Iterator[QuantityRow]:
+def rows(block: Any) -> Iterator[QuantityRow]:
     """Yield what arithmetic says of a tensor: of the whole, then of each axis by its number.
 
     Raises:
@@ -58,19 +55,19 @@ def _kind(chain: Chain) -> str:
     return "view" if chain.is_view else "copy"
 
 
-def read_of(block: TensorBlock, device_id: str) -> Activity:
+def activity(block: Any, devices: Sequence[Device]) -> Activity:
     """Return the work that measures what reading a tensor costs.
 
     Raises:
         InvalidInput: it cannot be read: it is refused, has no axis, or is too large.
     """
-    work = activity_of(evaluate(block.expression).result, device_id)
+    work = activity_of(evaluate(block.expression).result, devices[0].id)
     if work is None:
         raise InvalidInput.of("tensor to read", block.expression, "tensors of 1 to 4 axes and up to 2^25 elements")
     return work
 
 
-def read_rows(block: TensorBlock, payload: Payload) -> Iterator[QuantityRow]:
+def measured_rows(block: Any, payload: Payload) -> Iterator[QuantityRow]:
     """Yield the times of both ways to read, contiguous and strided, and their ratios, taken round by round."""
     for way in WAYS:
         doubts: set[str] = set()
@@ -88,7 +85,7 @@ def read_rows(block: TensorBlock, payload: Payload) -> Iterator[QuantityRow]:
         yield QuantityRow(_labels(block, way, "factor"), {"figure": factor})
 
 
-def _labels(block: TensorBlock, way: str, source: str) -> Mapping[str, str]:
+def _labels(block: Any, way: str, source: str) -> Mapping[str, str]:
     return {"of": block.id, "name": way, "source": source}
 
 
@@ -111,3 +108,12 @@ def _reading(
 def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: frozenset[str]) -> LessonFigure:
     low, high = ends or (value, value)
     return LessonFigure(value, low, high, dimension, sources=SOURCES, doubts=doubts)
+
+
+def rehearsed_rows(block: Any) -> Iterator[QuantityRow]:
+    """Yield the rows that a reading has, with made-up figures."""
+    for way in WAYS:
+        for source in LAYOUTS:
+            figures = {"time": exact(1.0, TIME), "bandwidth": exact(1.0, BANDWIDTH)}
+            yield QuantityRow({"of": block.id, "name": way, "source": source}, figures)
+        yield QuantityRow({"of": block.id, "name": way, "source": "factor"}, {"figure": exact(1.0)})
