@@ -37,8 +37,8 @@ from benchmarks.bias import busy_loop
 from benchmarks.strangers import ColdBrowser, Uploader, drawn, half_open
 from benchmarks.visitor import Visitor
 from gpuexplore.core.model import SCHEMA_VERSION
+from gpuexplore.features.machine_code.ui.machine_code import FILE
 from gpuexplore.store import open_store
-from gpuexplore.ui.kernels.machine_code import FILE
 from scripts.app_server import streamlit_served
 
 POSTS, AT_ONCE, TIMEOUT_S = 40, 20, 120.0

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from benchmarks.measurement import pin_environment
-from gpuexplore.analysis.kernels.ladder import kernels, libraries
 from gpuexplore.analysis.utilization.utilization import bytes_per_s, default_peak, flop_per_s, mfu
 from gpuexplore.core.model import Case, Device, Options, Result, Shape
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
+from gpuexplore.features.machine_code.analysis.ladder import kernels, libraries
 from gpuexplore.operations import operation_named
 
 CPU_SIZES, GPU_SIZES = (512, 1024, 2048, 4096), (4096, 8192)

@@ -44,7 +44,7 @@ LARGE = Experiment(
     ("fp64", "fp32", "bf16"),
     ("numpy", "numba-cpu", "numba-cpu-blocked", "numba-cpu-vector", "torch"),
 )
-COMPILER = "gpuexplore.jobs.kernel_process"
+COMPILER = "gpuexplore.features.machine_code.kernel_process"
 OWNER = "benchmark"
 STAND_IN = Supervisor("benchmark", host="benchmark", scope="benchmark", pid=os.getpid(), version=__version__)
 

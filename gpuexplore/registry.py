@@ -14,6 +14,7 @@ from gpuexplore.core.once import once
 from gpuexplore.core.served import PAGES
 
 FEATURES: tuple[str, ...] = (
+    "machine_code",
     "trace",
     "transfer",
     "training",
@@ -27,6 +28,7 @@ FEATURES: tuple[str, ...] = (
     "atlas",
     "fact_check",
     "cluster",
+    "admin",
 )
 Position = Literal["above", "below"]
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
@@ -92,23 +94,30 @@ class Feature:
         needs: features that it imports.
         page: drawn by a script of its folder, and tested by `test_page.py` of its tests; None where it has none.
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
+        after: command of the core that these follow in the list of all; empty for its end.
         activities: by the name under which the database keeps them.
         functions: of the package, as `gx.memory_of`, with the module that defines each.
         preload: module that the web server loads before the first visit; empty for none.
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
         offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its position:
             above or below the form.
+        lesson_blocks: kinds of blocks of a lesson whose quantities `lesson_block.py` of its folder gives, and which its
+            `ui` shows.
+        routes: module whose `ROUTES` the web server answers beside its pages; empty for none.
     """
 
     name: str
     needs: tuple[str, ...] = ()
     page: Page | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
+    after: str = ""
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
     preload: str = ""
     cluster_engine: str = ""
     offers: Mapping[Position, str] = field(default_factory=dict)
+    lesson_blocks: tuple[str, ...] = ()
+    routes: str = ""
 
 
 @once

@@ -28,19 +28,24 @@ CORE: Mapping[str, str] = {
     "list": "operations, implementations and dtypes, and which go together",
     "specs": "peaks of an accelerator by name, or of all of them",
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
-    "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
-    "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
-    "backup": "copy what cannot be made again to a file, while everybody goes on",
-    "restore": "check such a copy, or put it back",
-    "prune": "erase old runs for good, and give the space back",
-    "upgrade": "bring the database to the schema of this version, or say what that takes",
-    "audit": "who ran, cancelled and deleted what, and when",
     "app": "serve the web app",
 }
-COMMANDS = {**CORE, **{name: about for each in features() for name, about in each.commands.items()}}
 EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
 SIZE = re.compile(r"[0-9][0-9_]*[kKmM]?[iI]?(:[\w+:]+)?[,;]?")
+
+
+def _commands() -> dict[str, str]:
+    """Return the line of help of every command, those of a feature where it wants them."""
+    found = list(CORE.items())
+    for feature in features():
+        names = [name for name, _ in found]
+        start = names.index(feature.after) + 1 if feature.after else len(found)
+        found[start:start] = feature.commands.items()
+    return dict(found)
+
+
+COMMANDS = _commands()
 
 
 def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Namespace], int] | None = None) -> int:

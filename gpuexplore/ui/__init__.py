@@ -1,7 +1,7 @@
 """The web interface: the main script and the components that pages share. With features, the only home of streamlit.
 
 `main.py` is what Streamlit runs, `navigation.py` the table of pages; `benchmark/` is the form, `run/` a run that is
-followed, `what_if/` and `kernels/` pages of their own; `shared/` draws for all visitors what is the same for all;
+followed, `what_if/` a page of its own; `shared/` draws for all visitors what is the same for all;
 `server/` is the web server around Streamlit: middlewares, limits, health. `link.py` and `url_widgets.py` keep what is
 chosen in the address.
 

@@ -41,16 +41,6 @@ CORE = (
         terms=("Run", "Interval", "Flag"),
     ),
     Page(
-        "kernels",
-        "Kernels",
-        "Measure",
-        4,
-        "stairs",
-        "Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
-        reads="op impl dtype gpu cc sm block shape grid run sweep explain interpret small at warp step",
-        terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
-    ),
-    Page(
         "what-if",
         "Dtype what-if",
         "Understand",

@@ -19,6 +19,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 
 __all__ = [
+    "PAGE_ERRORS",
     "draw_once_back",
     "draw_once_writable",
     "is_silent",
@@ -41,6 +42,7 @@ DEVICES: Shared[tuple[Device, ...]] = Shared(1)
 NEWEST: Shared[int] = Shared(1)
 OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
 OWN_LOOKS = 10
+PAGE_ERRORS: list[str] = []  # references of unexpected errors since the server started
 _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
 

@@ -1,6 +1,7 @@
 """Features: the core names none of them, and each imports only those that it declares."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import grimp
@@ -50,7 +51,13 @@ def test_feature_imports_those_that_it_needs_and_no_other(graph, name):
 @pytest.mark.parametrize("name", FEATURES)
 def test_declaration_of_a_feature_names_what_is_there(name):
     feature = BY_NAME[name]
-    modules = [*feature.functions.values(), *feature.offers.values(), feature.preload, feature.cluster_engine]
+    modules = [
+        *feature.functions.values(),
+        *feature.offers.values(),
+        feature.preload,
+        feature.cluster_engine,
+        feature.routes,
+    ]
     modules += [kind.module for kind in feature.activities.values()]
 
     for module in filter(None, modules):
@@ -60,4 +67,6 @@ def test_declaration_of_a_feature_names_what_is_there(name):
     assert {path.stem.removesuffix("_command") for path in (FOLDER / name).glob("*_command.py")} == set(
         feature.commands
     )
+    for module in ("lesson_block", "ui") if feature.lesson_blocks else ():
+        assert find_spec(f"gpuexplore.features.{name}.{module}"), module
     assert feature.page is None or feature.page.file == FOLDER / name / "page.py"

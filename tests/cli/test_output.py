@@ -1,6 +1,11 @@
-"""What a run prints, on made-up results."""
+"""What a run prints, on made-up results, and ages that commands read."""
 
-from gpuexplore.cli.output import print_summary
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gpuexplore.cli.output import print_summary, read_age, utc_before
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Flag
 from tests.analysis.made import analyzed, ok
 
@@ -21,3 +26,16 @@ def test_what_the_machine_does_to_all_times_is_one_line(capsys):
     told = capsys.readouterr().out
     assert told.count("This machine is shared: times vary by about 20.0 % from run to run.") == 1
     assert "slow in half" not in told
+
+
+@pytest.mark.parametrize("text", ["", "90", "d", "-1d", "1.5d", "90 days", "1y", "999999w", "٣d"])
+def test_ages_that_are_none_are_named_with_those_that_are(text):
+    with pytest.raises(InvalidInput, match="accepted are a number and a unit, like 90d"):
+        read_age("age", text)
+
+
+def test_an_age_is_a_moment():
+    now = datetime(2026, 1, 31, tzinfo=UTC)
+
+    assert read_age("age", " 12h ") == timedelta(hours=12)
+    assert utc_before("age", "30d", now) == "2026-01-01T00:00:00.000000+00:00"

@@ -28,7 +28,7 @@ NOT_RUN = {
     "restore": "run by tests/deploy/test_documents.py",
     "room": "needs a room and its server: tests/features/workshop/test_command.py",
     "run": "measures for seconds and more: tests/cli/test_run.py",
-    "sass": "needs NVIDIA's disassembler, or a file: tests/cli/test_sass.py",
+    "sass": "needs NVIDIA's disassembler, or a file: tests/features/machine_code/test_sass.py",
     "selftest": "measures for minutes: tests/features/selftest/suite",
     "trace": "needs a trace: tests/features/trace/test_command.py",
     "train": "measures for seconds and more: tests/features/training/test_command.py",

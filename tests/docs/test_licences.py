@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from packaging.licenses import canonicalize_license_expression
 
-from gpuexplore.analysis.kernels.ladder import PUBLISHED as LADDERS
+from gpuexplore.features.machine_code.analysis.ladder import PUBLISHED as LADDERS
 from gpuexplore.recorded.published import sources
 from tests.docs.markdown import ROOT
 

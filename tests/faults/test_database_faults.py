@@ -8,9 +8,7 @@ import sqlite3
 import subprocess
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -20,9 +18,8 @@ import pytest
 from benchmarks.bias import busy_loop
 from benchmarks.strangers import Uploader
 from gpuexplore.core.errors import StoreUnavailable
-from gpuexplore.core.model import Result, RunState, Status
+from gpuexplore.core.model import RunState, Status
 from gpuexplore.store import Supervisor, open_store
-from gpuexplore.store.prune import prune
 from scripts.app_server import streamlit_served
 from tests import postgresql
 from tests.faults.conftest import ends, experiment, holder, is_measuring, next_run_starts, wait_until
@@ -281,33 +278,6 @@ def test_two_hosts_on_one_database_never_measure_one_run_twice(server, watched, 
         assert [run.state for run in runs] == [RunState.DONE] * 8
         assert [len(run.results) for run in runs] == [5] * 8
         assert len({run.supervisor for run in runs}) == 2
-
-
-def results_of(asked):
-    """Return a failed result for each case of an experiment."""
-    return [Result(case, Status.ERROR, "made up") for case in asked.cases()]
-
-
-def test_pruning_beside_a_run_and_visitors_loses_nothing_and_stops_nobody(store, home, supervisor, address):
-    old = experiment(20)
-    for _ in range(150):
-        store.record(old, "ada", results=results_of(old))
-    run_id = store.submit(experiment(40, budget_s=0.1), "ada")
-    wait_until(lambda: is_measuring(store, run_id, done=1))
-    limit = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="microseconds")
-
-    with ThreadPoolExecutor(1) as pool:
-        pruning = pool.submit(prune, store, limit, "root")
-        slowest_s = 0.0
-        while not pruning.done():
-            said, took_s = asyncio.run(opened(address, "runs"))
-            assert "cannot be used" not in said
-            slowest_s = max(slowest_s, took_s)
-    assert pruning.result().runs >= 150
-    assert slowest_s < SOON_S
-    run = ends(store, run_id)
-    assert (run.state, {result.status for result in run.results}, len(run.results)) == (RunState.DONE, {Status.OK}, 40)
-    assert holder().pid == supervisor.pid
 
 
 def test_two_servers_on_one_home_beside_load_share_its_supervisor_and_show_the_same(store, home, address, watched):

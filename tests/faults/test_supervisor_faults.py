@@ -9,8 +9,7 @@ import psutil
 import pytest
 from sqlalchemy import update
 
-from gpuexplore.core.model import RunState, Status
-from gpuexplore.jobs.compiling import CPU
+from gpuexplore.core.model import Device, RunState, Status
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import SUPERVISORS
@@ -93,7 +92,7 @@ def test_supervisors_of_two_databases_measure_in_turns(home, watched):
     pids = {watched(url).pid for url in urls}
     with open_store(urls[0]) as one, open_store(urls[1]) as two:
         wait_until(lambda: is_ready(one) and is_ready(two))
-        device, held_by = device_lock(CPU), set()
+        device, held_by = device_lock(Device("cpu", "cpu", "the CPU")), set()
         with device:
             runs = [(store, store.submit(experiment(3, budget_s=0.5), "ada")) for store in (one, two)]
             wait_until(lambda: all(state(*run) is RunState.RUNNING for run in runs))

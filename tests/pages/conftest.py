@@ -14,9 +14,9 @@ from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.devices.identity import device_key
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.sass import Control, Line
+from gpuexplore.registry import FEATURES
 from gpuexplore.store import Supervisor
 from gpuexplore.ui import roles, session, shared
-from gpuexplore.ui.kernels import facts, machine_code
 from gpuexplore.ui.markdown import WORD_JOINER
 from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.server import OWNER_COOKIE
@@ -39,16 +39,17 @@ def compiled(target):
 
 @pytest.fixture(autouse=True)
 def compiler(monkeypatch):
-    """Answer for the compiler, which takes 5 s for a kernel, and return what it was asked; `tests/jobs` calls it."""
+    """Answer for the compiler, which takes 5 s for a kernel, and return what it was asked."""
     asked = []
 
     def answer(targets):
         asked.extend(targets)
         return [compiled(target) for target in targets]
 
-    monkeypatch.setattr(facts, "compiled_kernels", answer)
     monkeypatch.setattr(later.Later, "get", lambda self, key, make: make())  # AppTest does not look again
-    monkeypatch.setattr(machine_code, "lines_of_ours", lambda _: LINES)
+    if "machine_code" in FEATURES:
+        monkeypatch.setattr("gpuexplore.features.machine_code.ui.facts.compiled_kernels", answer)
+        monkeypatch.setattr("gpuexplore.features.machine_code.ui.machine_code.lines_of_ours", lambda _: LINES)
     return asked
 
 

@@ -1,15 +1,10 @@
 """Who did what is written with what was done: not without it, and without what would let a reader act as somebody."""
 
-import json
-
 import pytest
 
 from gpuexplore.activity import Activity
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.store import open_store
 from gpuexplore.store.audit import Action, shown
-from gpuexplore.store.prune import prune
 
 COOKIE = "3q2-7wX0pL9cV1bN8mK4jA"
 
@@ -72,32 +67,3 @@ def test_the_log_holds_no_cookie(store, experiment):
     assert COOKIE not in str(store.noted())
     assert shown(COOKIE) != shown("another")
     assert shown("user:ada@example.org") == "ada@example.org"
-
-
-def test_pruning_erases_old_lines_and_says_so_itself(store, experiment, failed, clock):
-    store.record(experiment, "ada", results=[])
-    limit = store.now()
-    store.submit(experiment, "bob")
-
-    assert prune(store, limit, "command line", lambda _: None).audit == 1
-    assert [(action, thing) for action, _, _, thing in told(store)][1:] == [
-        ("runs pruned", f"1 runs before {limit[:19]}")
-    ]
-
-
-def test_the_command_prints_the_newest_first(home, experiment, capsys):
-    with open_store() as store:
-        runs = [store.submit(experiment, "user:ada", address="192.0.2.7") for _ in range(3)]
-
-    assert main(["audit"]) == EXIT_OK
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["when", "(UTC)", "who", "from", "what", "of"]
-    assert [line.split()[-1] for line in lines[1:]] == runs[::-1]
-    assert "ada  192.0.2.7  run submitted" in lines[1]
-    assert main(["audit", "--since", "1h", "--limit", "2", "--json"]) == EXIT_OK
-    assert [entry["object"] for entry in json.loads(capsys.readouterr().out)] == runs[:0:-1]
-    assert main(["audit", "--since", "0m"]) == EXIT_OK
-    assert "nothing was done in that time" in capsys.readouterr().err
-    assert main(["audit", "--limit", "0"]) == EXIT_UNUSABLE
-    assert main(["audit", "--since", "yesterday"]) == EXIT_UNUSABLE
-    assert "accepted are a number and a unit" in capsys.readouterr().err

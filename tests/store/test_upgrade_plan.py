@@ -5,7 +5,6 @@ import shutil
 import pytest
 from alembic import command
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.store import open_store
 from gpuexplore.store.database import connect
@@ -72,22 +71,3 @@ def test_an_upgrade_without_room_is_refused_before_anything_is_copied(file, monk
 
     assert plan_upgrade().found == "0008"
     assert not list(file.parent.glob("*before*"))
-
-
-def test_the_command_tells_refuses_and_upgrades(file, monkeypatch, capsys):
-    assert main(["upgrade", "--dry-run"]) == EXIT_OK
-    told = capsys.readouterr().out
-    assert f"From schema 0008 to {newest_revision()}:" in told
-    assert "0010  Rooms, who leads them, and who is in them." in told
-    assert plan_upgrade().found == "0008"
-
-    with monkeypatch.context() as patched:
-        without_room(patched)
-        assert main(["upgrade"]) == EXIT_UNUSABLE
-        assert "too little room for an upgrade: nothing has changed" in capsys.readouterr().err
-        assert plan_upgrade().found == "0008"
-
-    assert main(["upgrade"]) == EXIT_OK
-    assert f"The database has schema {newest_revision()} now" in capsys.readouterr().out
-    assert main(["upgrade"]) == EXIT_OK
-    assert "there is nothing to upgrade" in capsys.readouterr().out

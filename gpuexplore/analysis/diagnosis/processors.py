@@ -3,8 +3,8 @@
 from math import ceil
 
 from gpuexplore.analysis.diagnosis.formats import faster_in_group, is_far_from_limits, share_said
-from gpuexplore.analysis.kernels.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
+from gpuexplore.analysis.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.verdict import compare

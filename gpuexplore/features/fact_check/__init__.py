@@ -21,5 +21,6 @@ FEATURE = Feature(
         "check": "whether a time that somebody states is possible on a GPU: above its roof, or as good as known",
         "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     },
+    lesson_blocks=("claim",),
     functions={"is_possible": "gpuexplore.features.fact_check.functions"},
 )

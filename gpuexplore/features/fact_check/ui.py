@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
 from gpuexplore.core.model import Device, Result, Run
-from gpuexplore.features.fact_check.analysis.claim import Claim
-from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judgements
+from gpuexplore.features.fact_check.analysis.claim import Claim, claims_of
+from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judge, judgements
 from gpuexplore.features.fact_check.analysis.measured import experiments
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
@@ -103,3 +104,16 @@ def _row(judgement: Judgement) -> dict[str, object]:
         "Claim": judgement.claim.claim,
         "Evidence": next(iter(judgement.evidence), None),
     }
+
+
+def show_lesson_block(block: Any, _count: int) -> None:
+    """Show what the block `claim` of a lesson asks for: the verdicts on the claims of a row, with their reasons."""
+    for claim in claims_of(block.row):
+        found = judge(claim)
+        st.markdown(f"**{plain(claim.claim)}** · {found.verdict}")
+        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in found.evidence))
+
+
+def lesson_block_query(block: Any) -> dict[str, str]:
+    """Return the parameters of the page Fact check with the choice of a block."""
+    return {"row": claims_of(block.row)[0].id}

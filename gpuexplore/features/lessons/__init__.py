@@ -6,7 +6,6 @@ from gpuexplore.registry import Feature, Page
 
 FEATURE = Feature(
     "lessons",
-    needs=("fact_check", "memory", "mistakes", "tensors", "training"),
     page=Page(
         "lessons",
         "Lessons",

@@ -13,20 +13,19 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from gpuexplore.activity import Activity
+from gpuexplore.analysis.figure import QuantityRow
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.core.model import Case, Device, Experiment, Origin, Result
 from gpuexplore.devices import discover, lessons_directory
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, with_colon
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, MistakeBlock, module_of, with_colon
 from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog, lesson_at
 from gpuexplore.features.lessons.lesson.evidence import Measured, names_of, tasks_of
-from gpuexplore.features.lessons.lesson.expression import QuantityRow
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
-from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 
@@ -212,7 +211,7 @@ def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") 
         where=where,
         style=Markup((FOLDER / "sheet.css").read_text(encoding="utf-8")),
         always=(CANNOT_TELL, NO_IDEA),
-        mistake_named=mistake_named,
+        mistakes=module_of(MistakeBlock, "lesson_block"),
     )
 
 

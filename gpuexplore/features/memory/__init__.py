@@ -18,5 +18,6 @@ FEATURE = Feature(
         script=Path(__file__).with_name("page.py"),
     ),
     commands={"memory": "how much memory training or serving a model needs, when, and what fits where"},
+    lesson_blocks=("memory",),
     functions={"memory_of": "gpuexplore.features.memory.analysis.own_module"},
 )

@@ -21,4 +21,5 @@ FEATURE = Feature(
     activities={
         "mistake": ActivityKind("gpuexplore.features.mistakes.catalog.perform", "Timing mistake", "timing-mistakes")
     },
+    lesson_blocks=("mistake",),
 )

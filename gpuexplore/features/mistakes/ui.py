@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import streamlit as st
 
@@ -169,3 +170,18 @@ def _observation_for(name: str, device: Device, asked: ActivityRun | None) -> Ac
 def _seen_in(run: ActivityRun) -> MistakeObservation:
     """Return what an activity observed; it has to have observed something."""
     return decode(MistakeObservation, run.payloads[-1])
+
+
+def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
+    """Show what the block `mistake` of a lesson found."""
+    if not payload:
+        return
+    seen = decode(MistakeObservation, payload)
+    st.markdown(f"**{plain(seen.what)}** · {seen.origin}")
+    show_chart(lambda: wrong_and_right(seen), repr(seen), key=f"{key}.mistake")
+    st.caption(plain(seen.detection.evidence))
+
+
+def lesson_block_query(block: Any) -> dict[str, str]:
+    """Return the parameters of the page Timing mistakes with the choice of a block."""
+    return {"mistake": block.mistake}

@@ -19,4 +19,5 @@ FEATURE = Feature(
     ),
     commands={"tensor": "shape, strides, views, copies and writes of an expression, step by step"},
     activities={"strided-read": ActivityKind("gpuexplore.features.tensors.measure", "Strided read", "tensors")},
+    lesson_blocks=("tensor",),
 )

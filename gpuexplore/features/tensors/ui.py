@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
+from gpuexplore.analysis.figure import LessonFigure, format_with_interval
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes, format_interval, format_ratio
 from gpuexplore.features.tensors.analysis import Chain, ChainStep, StepRefused, Storage, TensorView, evaluate
@@ -21,6 +22,7 @@ from gpuexplore.features.tensors.analysis.explain import (
 from gpuexplore.features.tensors.analysis.reading import activity_of, reading
 from gpuexplore.features.tensors.analysis.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, type_name
 from gpuexplore.features.tensors.chart import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
+from gpuexplore.features.tensors.lesson_block import measured_rows
 from gpuexplore.ui import link
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
@@ -55,6 +57,8 @@ WAYS: Mapping[str, str] = {
 DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
 LAST_STEP = "last step"
 KINDS = {"start": "start", "same": "the same tensor", "view": "view", "copy": "copy", "result": "new result"}
+READERS: Mapping[str, str] = {"loop": "a loop in row order", "copy": "torch's copy"}
+FEW_TENSORS = 2  # more pictures would hide what is said after them
 
 
 def show_examples() -> None:
@@ -251,3 +255,43 @@ def _row(step: ChainStep) -> dict[str, object]:
         "Contiguous": view.is_contiguous,
         "Why": step.why,
     }
+
+
+def show_lesson_block(block: Any, count: int) -> None:
+    """Draw a tensor over its storage, with shape, strides and offset; or say why a step is refused.
+
+    Args:
+        count: how many such blocks the step has.
+    """
+    try:
+        chain = evaluate(block.expression)
+    except StepRefused as error:
+        st.markdown(f"`{block.expression}` is refused: {plain(str(error))}")
+        return
+    view = chain.result
+    said = f"`{block.expression}`: shape {words(view.shape)}, strides {words(view.strides)}, offset {view.offset}"
+    if not can_draw(view, chain.storage):
+        st.markdown(said)
+        return
+    with st.expander(said, expanded=count <= FEW_TENSORS):
+        key = f"chart.tensor.{block.id or block.expression}"
+        show_chart(lambda: tensor_picture(chain.steps[-1].text, view, chain.storage), (block.expression,), key=key)
+
+
+def show_lesson_measurement(block: Any, measured: Any, _key: str) -> None:
+    """Show what reading a tensor took, contiguous and strided, and their ratio."""
+    if not measured:
+        return
+    found: dict[str, list[str]] = {}
+    for row in measured_rows(block, measured):
+        figure = next(iter(row.figures.values()))
+        found.setdefault(row.labels["name"], []).append(
+            format_with_interval(figure) if isinstance(figure, LessonFigure) else figure
+        )
+    lines = [f"| {READERS[way]} | {' | '.join(figures)} |" for way, figures in found.items()]
+    st.markdown("\n".join(("| Read by | Contiguous | Strided | Ratio |", "| --- | ---: | ---: | ---: |", *lines)))
+
+
+def lesson_block_query(block: Any) -> dict[str, str]:
+    """Return the parameters of the page Tensors with the choice of a block."""
+    return {"expression": block.expression}

@@ -19,4 +19,5 @@ FEATURE = Feature(
     ),
     commands={"train": "train a small model in several precisions in turns: losses, phases, processes"},
     activities={"train": ActivityKind("gpuexplore.features.training.measure", "Training", "training")},
+    lesson_blocks=("train",),
 )

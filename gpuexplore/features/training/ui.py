@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import streamlit as st
 
@@ -11,6 +12,7 @@ from gpuexplore.core.model import Device
 from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.features.training.analysis import conclusions
 from gpuexplore.features.training.chart import losses, phases, scales
+from gpuexplore.features.training.lesson_block import arguments_of
 from gpuexplore.features.training.measure import (
     DEFAULTS,
     MODES,
@@ -80,7 +82,7 @@ def _draw(run: ActivityRun) -> None:
     key = (run.id, len(run.payloads))
     if report.steps_done:
         _draw_charts(report, key)
-    show_findings(report, key)
+    _show_findings(report, key)
     if report.stopped:
         st.info(f"{report.steps_done} of {report.steps} steps: {plain(report.stopped)}.", icon=":material/timer_off:")
     if report.is_contended:
@@ -109,7 +111,7 @@ def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
 # What came of a training, in figures: a table of the modes, what fp16 loses, and what several processes bring.
 
 
-def show_findings(report: TrainingReport, of: Hashable) -> None:
+def _show_findings(report: TrainingReport, of: Hashable) -> None:
     """Show the table of the modes, and what is known beyond."""
     if any(mode.step_s for mode in report.modes):
         show_table(
@@ -259,3 +261,18 @@ def _more(devices: Sequence[Device]) -> dict[str, str]:
 def _gpu_count_of(devices: Sequence[Device]) -> int:
     """Return how many GPUs this server has."""
     return sum(device.kind == "cuda" for device in devices)
+
+
+def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
+    """Show what the block `train` of a lesson found."""
+    report = joined([payload]) if payload else None
+    if report is None:
+        st.caption("Not trained here.")
+        return
+    show_chart(lambda: losses(report), repr(report), key=f"{key}.training.losses")
+    _show_findings(report, repr(report))
+
+
+def lesson_block_query(block: Any) -> dict[str, str]:
+    """Return the parameters of the page Training with the choices of a block."""
+    return query_of(arguments_of(block))

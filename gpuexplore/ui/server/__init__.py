@@ -2,22 +2,28 @@
 
 import logging
 import secrets
+from importlib import import_module
 
 import streamlit as st
 from starlette.middleware import Middleware
 
 from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.registry import features
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.monitoring import METRICS_ROUTE, count_error
 from gpuexplore.ui.server import api, middleware, sending
 from gpuexplore.ui.server.connections import bound_answers
 from gpuexplore.ui.server.lifespan import lifespan
+from gpuexplore.ui.session import PAGE_ERRORS
 
 __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 
 LOG = logging.getLogger(__name__)
-ROUTES = (*api.ROUTES, *sending.ROUTES, METRICS_ROUTE)
+ROUTES = (
+    *api.ROUTES,
+    *sending.ROUTES,
+    *(route for feature in features() if feature.routes for route in import_module(feature.routes).ROUTES),
+)
 MIDDLEWARE = tuple(  # the first one sees a request first
     Middleware(layer)
     for layer in (
@@ -38,8 +44,8 @@ def show_reference(error: Exception) -> bool:
     if isinstance(error, GpuExploreError):
         st.error(plain(str(error)), icon=":material/error:")
         return True
-    count_error()
     reference = secrets.token_hex(4)
+    PAGE_ERRORS.append(reference)
     LOG.error("Error %s", reference, exc_info=error)
     st.error(
         f"Something went wrong on the server. Nothing you measured is lost. Reference **{reference}**: "

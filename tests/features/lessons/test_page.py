@@ -12,11 +12,14 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import tasks_of
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
 from tests.analysis.made import device, ok
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
-from tests.features.training.made_training import mode, processes, report, timing
+from tests.features.lessons.lesson.conftest import module_if_installed, needs
 from tests.pages.conftest import OWNER, beat, compiler, experiment, home, page, results, store, texts, told
+
+MADE = module_if_installed("training", "tests.features.training.made_training")
+
+MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog.contract")
 
 LESSON = "how-long"
 KEY = "the-key-of-who-leads"
@@ -163,15 +166,15 @@ def test_a_guess_is_judged_in_the_readers_own_figures(page, store, guess, flags,
 
 def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
     beat("ready", *HERE)
-    seen = MistakeObservation(
+    seen = MISTAKES.MistakeObservation(
         "first-call",
         "time",
         "a product",
         "measured",
-        WayReading(0.2),
-        WayReading(1e-3),
-        Detection(True, "x"),
-        Factor(200.0),
+        MISTAKES.WayReading(0.2),
+        MISTAKES.WayReading(1e-3),
+        MISTAKES.Detection(True, "x"),
+        MISTAKES.Factor(200.0),
     )
     work = tasks_of(catalog().lesson(LESSON).step("b"), HERE)[0].work
     run_id = store.submit(work, OWNER)
@@ -386,7 +389,7 @@ def test_a_training_is_drawn_with_its_figures_and_goes_on_on_its_page(page, stor
     (task,) = tasks_of(catalog().lesson("two-workers").step("a"), [on])
     run_id = store.submit(task.work, OWNER)
     claim = store.claim("tests", {"cpu"})
-    found = report(mode(), mode("fp32 × 2", ratio=timing(0.5)), processes=processes())
+    found = MADE.report(MADE.mode(), MADE.mode("fp32 × 2", ratio=MADE.timing(0.5)), processes=MADE.processes())
     store.add_observation(claim, ActivityReport(encode(found)))
     store.finish(claim, RunState.DONE)
     digest = catalog().lesson("two-workers").digest

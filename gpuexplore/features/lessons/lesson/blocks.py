@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, get_args, get_type_hints
 
+from gpuexplore.analysis.figure import LessonFigure, Undefined, format_figure, format_with_interval
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.expression import (
@@ -18,7 +20,7 @@ from gpuexplore.features.lessons.lesson.expression import (
     evaluate,
     parse,
 )
-from gpuexplore.features.lessons.lesson.figure import LessonFigure, Undefined, format_figure, format_with_interval
+from gpuexplore.registry import Feature, features
 
 # Text of a lesson: Markdown without HTML, with figures in double braces, like ``{{ time(size=512) }}``.
 
@@ -312,6 +314,7 @@ Block = (
 BLOCKS: Mapping[str, type[Any]] = MappingProxyType({kind.name: kind for kind in get_args(Block)})
 COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ClaimBlock)  # at once, without a device
 MEASURED = (RunBlock, MistakeBlock, TrainBlock)
+OF_FEATURES = (MistakeBlock, TensorBlock, MemoryBlock, TrainBlock, ClaimBlock)
 TYPES: Mapping[type, str] = MappingProxyType(
     {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts"}
 )
@@ -356,3 +359,19 @@ def _value(what: str, value: object, hint: Any) -> Any:
     raise InvalidInput.of(
         what, str(value)[:60], TYPES.get(origin, "a table of texts") if hint is not Prose else "a text"
     )
+
+
+def is_measured(part: Any) -> bool:
+    """Return whether a part of a step asks for a measurement."""
+    return part.read if isinstance(part, TensorBlock) else isinstance(part, MEASURED)
+
+
+def feature_of(block: Any) -> Feature | None:
+    """Return the feature that computes and shows a block; None where it is not installed."""
+    return next((feature for feature in features() if block.name in feature.lesson_blocks), None)
+
+
+def module_of(block: Any, name: str) -> Any:
+    """Return a module of that feature, loaded; None where it is not installed."""
+    feature = feature_of(block)
+    return feature and import_module(f"gpuexplore.features.{feature.name}.{name}")

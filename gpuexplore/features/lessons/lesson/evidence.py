@@ -6,34 +6,28 @@ from functools import lru_cache
 from typing import Any
 
 from gpuexplore.activity import Activity, Payload
+from gpuexplore.analysis.figure import QuantityRow
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Experiment, Origin, Result
-from gpuexplore.core.serialization import decode
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     MEASURED,
-    ClaimBlock,
     LaunchBlock,
-    MemoryBlock,
     MistakeBlock,
     PredictBlock,
     RunBlock,
     TensorBlock,
     TrainBlock,
+    is_measured,
+    module_of,
 )
-from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames
-from gpuexplore.features.lessons.lesson.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, LessonFigure, Style
+from gpuexplore.features.lessons.lesson.expression import StepNames
 from gpuexplore.features.lessons.lesson.format import LessonStep
-from gpuexplore.features.lessons.lesson.memory_block import memory_rows
-from gpuexplore.features.lessons.lesson.quantities import claim_rows, facts_of, launch_row, prediction_row, result_row
-from gpuexplore.features.lessons.lesson.tensor_block import read_of, read_rows, tensor_rows
-from gpuexplore.features.lessons.lesson.training import training_of, training_rows, untrained_row
-from gpuexplore.features.mistakes.catalog import EXPECTED_S, activity_of
-from gpuexplore.features.mistakes.catalog.contract import MistakeObservation, Quantity
+from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row, prediction_row, result_row
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.request import Request, resolve, shapes_of
@@ -67,8 +61,7 @@ def tasks_of(step: LessonStep, devices: Sequence[Device]) -> tuple[StepTask, ...
     Raises:
         InvalidInput: a block asks for what cannot be measured; says what is accepted.
     """
-    asked = [block for block in step.of(*MEASURED, TensorBlock) if not isinstance(block, TensorBlock) or block.read]
-    return tuple(_task(block, devices) for block in asked)
+    return tuple(_task(block, devices) for block in step.of(*MEASURED, TensorBlock) if is_measured(block))
 
 
 def request_of(block: RunBlock, device_id: str) -> Request:
@@ -93,14 +86,10 @@ def device_of(block: RunBlock, devices: Sequence[Device]) -> Device | None:
 
 
 def _task(block: RunBlock | MistakeBlock | TensorBlock | TrainBlock, devices: Sequence[Device]) -> StepTask:
-    if isinstance(block, TrainBlock):
-        work = training_of(block, devices)
+    if not isinstance(block, RunBlock):
+        module = module_of(block, "lesson_block")
+        work = module.activity(block, devices) if module else None
         return StepTask(block, work, work.expected_s if work else 0.0)
-    if isinstance(block, MistakeBlock):
-        return StepTask(block, activity_of(block.mistake), EXPECTED_S)
-    if isinstance(block, TensorBlock):
-        asked = read_of(block, devices[0].id)
-        return StepTask(block, asked, asked.expected_s)
     device = device_of(block, devices)
     if device is None:
         return StepTask(block, None)
@@ -109,19 +98,9 @@ def _task(block: RunBlock | MistakeBlock | TensorBlock | TrainBlock, devices: Se
     return StepTask(block, experiment, estimate(experiment, [device]).seconds)
 
 
+NOT_INSTALLED = "the feature that this needs is not installed here"
 STAND_IN = "T4"  # the GPU of the notebooks, predicted where there is neither one nor a recording
 Measured = Sequence[Result] | Payload
-# What a lesson calls the quantities of a mistake.
-QUANTITY_OF: Mapping[Quantity, tuple[str, Dimension]] = {
-    "time": ("time", TIME),
-    "compute rate": ("rate", RATE),
-    "memory rate": ("bandwidth", BANDWIDTH),
-    "share": ("share", PLAIN),
-    "error": ("error", PLAIN),
-    "count": ("figure", PLAIN),
-    "ratio": ("figure", PLAIN),
-    "sum": ("figure", PLAIN),
-}
 
 
 def names_of(
@@ -148,7 +127,10 @@ def names_of(
 
 def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[QuantityRow]:
     """Return the quantities of a block that needs no device: one of `blocks.COMPUTED`."""
-    return OF_COMPUTED[type(block)](block, devices)
+    if type(block) in OF_COMPUTED:
+        return OF_COMPUTED[type(block)](block, devices)
+    module = module_of(block, "lesson_block")
+    return list(module.rows(block)) if module else [QuantityRow({"of": block.id}, {}, NOT_INSTALLED)]
 
 
 def _predicted_rows(block: PredictBlock, devices: Sequence[Device]) -> Iterable[QuantityRow]:
@@ -166,34 +148,19 @@ def _predicted(
 
 
 def _rows_of_task(task: StepTask, measured: Measured | None, devices: Sequence[Device]) -> Iterable[QuantityRow]:
+    block = task.block
+    if isinstance(block, RunBlock):
+        return stand_ins(block, devices) if task.work is None else _result_rows(block, measured) if measured else ()
+    module = module_of(block, "lesson_block")
+    if module is None:
+        return [QuantityRow({"of": block.id}, {}, NOT_INSTALLED)]
     if task.work is None:
-        return OF_UNMEASURABLE[type(task.block)](task.block, devices)
-    return OF_MEASURED[type(task.block)](task.block, measured) if measured else ()
+        return list(module.unmeasured_rows(block, devices))
+    return list(module.measured_rows(block, measured)) if measured else ()
 
 
-def _result_rows(block: RunBlock, results: Sequence[Result]) -> Iterable[QuantityRow]:
+def _result_rows(block: RunBlock, results: Any) -> Iterable[QuantityRow]:
     return [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results]
-
-
-def _mistake_rows(block: MistakeBlock, payload: Payload) -> Iterator[QuantityRow]:
-    """Yield the wrong and the right figure of a mistake, and their ratio, which was taken round by round."""
-    seen = decode(MistakeObservation, payload)
-    name, dimension = QUANTITY_OF[seen.quantity]
-    style: Style = "percent" if seen.quantity == "share" else "number"
-    sources = frozenset({seen.origin})
-    for source, reading in (("wrong", seen.wrong), ("right", seen.right)):
-        if reading.value is not None:
-            low, high = reading.ci95 or (reading.value, reading.value)
-            figure: LessonFigure | str = LessonFigure(reading.value, low, high, dimension, style, sources)
-        else:
-            figure = seen.words(reading)
-        yield QuantityRow({"of": block.id, "source": source}, {name: figure})
-    if seen.factor:
-        low, high = seen.factor.ci95 or (seen.factor.ratio, seen.factor.ratio)
-        yield QuantityRow(
-            {"of": block.id, "source": "factor"},
-            {"figure": LessonFigure(seen.factor.ratio, low, high, sources=sources)},
-        )
 
 
 def stand_ins(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
@@ -230,20 +197,7 @@ def _is_of_gpu(result: Result) -> bool:
 
 
 Rows = Callable[[Any, Any], Iterable[QuantityRow]]
-OF_MEASURED: Mapping[type, Rows] = {
-    RunBlock: _result_rows,
-    MistakeBlock: _mistake_rows,
-    TrainBlock: training_rows,
-    TensorBlock: read_rows,
-}
-OF_UNMEASURABLE: Mapping[type, Rows] = {  # on the devices of this machine
-    RunBlock: stand_ins,
-    TrainBlock: lambda block, devices: [untrained_row(block, devices)],
-}
 OF_COMPUTED: Mapping[type, Rows] = {
     PredictBlock: _predicted_rows,
     LaunchBlock: lambda block, devices: [launch_row(block, devices)],
-    TensorBlock: lambda block, _: tensor_rows(block),
-    MemoryBlock: lambda block, _: memory_rows(block),
-    ClaimBlock: lambda block, _: claim_rows(block),
 }

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.features.lessons.lesson.figure import (
+from gpuexplore.analysis.figure import (
     LARGEST,
     SIZE,
     TIME,
     WORK,
     LessonFigure,
+    QuantityRow,
     combined,
     exact,
     format_figure,
@@ -25,6 +25,7 @@ from gpuexplore.features.lessons.lesson.figure import (
     mapped,
     raised,
 )
+from gpuexplore.core.errors import InvalidInput, NotFound
 
 LONGEST = 400  # characters
 DEEPEST = 20
@@ -59,21 +60,6 @@ FACTS = ("gpu", "gpus", "bf16_units", "fp16_units", "cores")
 # Units of numbers that a lesson states itself, like 16e9 * B / s.
 UNIT_NAMES: Mapping[str, LessonFigure] = {"s": exact(1.0, TIME), "B": exact(1.0, SIZE), "FLOP": exact(1.0, WORK)}
 OUTCOMES = ("right", "close", "off", "unclear", "not_measured", "no_guess")
-
-
-@dataclass(frozen=True, slots=True)
-class QuantityRow:
-    """Quantities that belong together, e.g. of one result.
-
-    Attributes:
-        labels: what they are of, by selector.
-        figures: by the name of the quantity.
-        missing: why it has no others, where something could not be measured.
-    """
-
-    labels: Mapping[str, str]
-    figures: Mapping[str, LessonFigure | str]
-    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import Origin
-from gpuexplore.core.units import read_number
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
-from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames, Value, evaluate, figure_of, parse
-from gpuexplore.features.lessons.lesson.figure import (
+from gpuexplore.analysis.figure import (
     LARGEST,
     Dimension,
     LessonFigure,
+    QuantityRow,
     Undefined,
     exact,
     format_with_interval,
 )
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.model import Origin
+from gpuexplore.core.units import read_number
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
+from gpuexplore.features.lessons.lesson.expression import StepNames, Value, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.format import LessonStep
 
 EXACT = 0.005  # an answer that was rounded to three digits

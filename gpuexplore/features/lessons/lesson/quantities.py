@@ -4,20 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
-from gpuexplore.analysis.model import AnalyzedResult
-from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.analysis.verdict.times import time_of
-from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Measurement, Origin
-from gpuexplore.devices import gpu_named
-from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
-from gpuexplore.features.fact_check.analysis.claim import claims_of
-from gpuexplore.features.fact_check.analysis.judge import judge
-from gpuexplore.features.lessons.lesson.blocks import ClaimBlock, LaunchBlock
-from gpuexplore.features.lessons.lesson.expression import QuantityRow, Value
-from gpuexplore.features.lessons.lesson.figure import (
+from gpuexplore.analysis.figure import (
     BANDWIDTH,
     INTENSITY,
     PLAIN,
@@ -25,16 +12,28 @@ from gpuexplore.features.lessons.lesson.figure import (
     SIZE,
     TIME,
     WORK,
+    WRONG,
     Clocked,
     Dimension,
     LessonFigure,
+    QuantityRow,
     Style,
     exact,
 )
+from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.analysis.occupancy import Occupancy, occupancy, waves
+from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.analysis.verdict.times import time_of
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Measurement, Origin
+from gpuexplore.devices import gpu_named
+from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
+from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
+from gpuexplore.features.lessons.lesson.expression import Value
 from gpuexplore.kernels.geometry import WARP
 from gpuexplore.operations import operation_named
 
-WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
 Make = Callable[..., LessonFigure]  # of a value, its interval, its unit and its style
 LaunchLimits = tuple[int, int, float | None]  # multiprocessors, blocks of each, occupancy; 0 and None: not known
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
@@ -149,18 +148,6 @@ def _occupancy(block: LaunchBlock, capability: ComputeCapability) -> Occupancy:
         threads_per_block=block.threads,
         registers_per_thread=block.registers,
         shared_bytes_per_block=block.shared,
-    )
-
-
-def claim_rows(block: ClaimBlock) -> tuple[QuantityRow, ...]:
-    """Return the verdicts of the claims of a row of the notebooks.
-
-    Raises:
-        NotFound: there is none.
-    """
-    return tuple(
-        QuantityRow({"of": block.id, "name": claim.id}, {"verdict": judge(claim).verdict})
-        for claim in claims_of(block.row)
     )
 
 

@@ -1,29 +1,11 @@
 """A check of every expression of a step on made-up figures, before anything is measured."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from gpuexplore.analysis.utilization.utilization import byte_count, flop_count
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.core.model import Device, Origin
-from gpuexplore.features.lessons.lesson.blocks import (
-    COMPUTED,
-    Block,
-    CheckBlock,
-    GuessBlock,
-    MistakeBlock,
-    PredictBlock,
-    Prose,
-    RunBlock,
-    SayBlock,
-    TensorBlock,
-    TrainBlock,
-)
-from gpuexplore.features.lessons.lesson.evidence import QUANTITY_OF, computed_rows, device_of, request_of, tasks_of
-from gpuexplore.features.lessons.lesson.expression import Expression, QuantityRow, StepNames, Value, evaluate
-from gpuexplore.features.lessons.lesson.figure import (
+from gpuexplore.analysis.figure import (
     BANDWIDTH,
     INTENSITY,
     PLAIN,
@@ -33,15 +15,31 @@ from gpuexplore.features.lessons.lesson.figure import (
     WORK,
     Dimension,
     LessonFigure,
-    exact,
+    QuantityRow,
     format_figure,
 )
+from gpuexplore.analysis.utilization.utilization import byte_count, flop_count
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.core.model import Device, Origin
+from gpuexplore.features.lessons.lesson.blocks import (
+    COMPUTED,
+    OF_FEATURES,
+    Block,
+    CheckBlock,
+    GuessBlock,
+    PredictBlock,
+    Prose,
+    RunBlock,
+    SayBlock,
+    feature_of,
+    is_measured,
+    module_of,
+)
+from gpuexplore.features.lessons.lesson.evidence import computed_rows, device_of, request_of, tasks_of
+from gpuexplore.features.lessons.lesson.expression import Expression, StepNames, Value, evaluate
 from gpuexplore.features.lessons.lesson.format import LessonStep, expressions
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, with_guesses, with_outcome
 from gpuexplore.features.lessons.lesson.quantities import case_labels, facts_of, work_figures
-from gpuexplore.features.lessons.lesson.tensor_block import LAYOUTS, WAYS
-from gpuexplore.features.lessons.lesson.training import made_up_rows
-from gpuexplore.features.mistakes.catalog import mistake_named
 from gpuexplore.request import resolve
 
 # What a result that was measured has.
@@ -74,11 +72,13 @@ TEXTS: Mapping[str, str] = {"bound": "memory", "support": "native"}
 
 
 def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
-    """Try every expression of `step`; return how many checks it has.
+    """Try every expression of `step`, unless it needs a feature that is not installed; return how many checks it has.
 
     Raises:
         InvalidInput: one of them names what the step does not measure or compute, or mixes units; with file and line.
     """
+    if not all(map(feature_of, step.of(*OF_FEATURES))):
+        return len(step.of(CheckBlock))
     names = StepNames(tuple(_rows(step, devices, file)), facts_of(devices))
     check: CheckBlock | None = None
     for line, part in step.parts:
@@ -158,16 +158,12 @@ def _rows(step: LessonStep, devices: Sequence[Device], file: str) -> Iterator[Qu
 def _rows_of(part: Prose | Block, devices: Sequence[Device]) -> Iterator[QuantityRow]:
     if isinstance(part, RunBlock):
         yield from _run_rows(part, devices)
-    elif isinstance(part, MistakeBlock):
-        yield from _mistake_rows(part)
-    elif isinstance(part, TrainBlock):
-        yield from made_up_rows(part)
     elif isinstance(part, PredictBlock):
         yield from _predicted_rows(part, devices)
     elif isinstance(part, COMPUTED):
         yield from computed_rows(part, devices)
-    if isinstance(part, TensorBlock) and part.read:
-        yield from _read_rows(part)
+    if is_measured(part) and (module := module_of(part, "lesson_block")):
+        yield from module.rehearsed_rows(part)
 
 
 def _predicted_rows(block: PredictBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
@@ -190,18 +186,3 @@ def _run_rows(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRo
 def _figures(flop_count: int, byte_count: int) -> Mapping[str, LessonFigure | str]:
     measured = {name: LessonFigure(1.0, 0.9, 1.1, dimension) for name, dimension in MEASURED.items()}
     return {**work_figures(flop_count, byte_count), **measured, **TEXTS}
-
-
-def _mistake_rows(block: MistakeBlock) -> Iterable[QuantityRow]:
-    name, dimension = QUANTITY_OF[mistake_named(block.mistake).quantity]
-    for source in ("wrong", "right"):
-        yield QuantityRow({"of": block.id, "source": source}, {name: exact(1.0, dimension)})
-    yield QuantityRow({"of": block.id, "source": "factor"}, {"figure": exact(1.0)})
-
-
-def _read_rows(block: TensorBlock) -> Iterable[QuantityRow]:
-    for way in WAYS:
-        for source in LAYOUTS:
-            figures = {"time": exact(1.0, TIME), "bandwidth": exact(1.0, BANDWIDTH)}
-            yield QuantityRow({"of": block.id, "name": way, "source": source}, figures)
-        yield QuantityRow({"of": block.id, "name": way, "source": "factor"}, {"figure": exact(1.0)})

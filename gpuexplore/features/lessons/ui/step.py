@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from gpuexplore.analysis.figure import QuantityRow
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Device, Result
@@ -19,7 +20,7 @@ from gpuexplore.features.lessons.lesson.blocks import (
     with_colon,
 )
 from gpuexplore.features.lessons.lesson.evidence import GPU, StepTask, names_of, tasks_of
-from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames
+from gpuexplore.features.lessons.lesson.expression import StepNames
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedCheck, JudgedStep, judged_by, read_guess
 from gpuexplore.features.lessons.lesson.quantities import result_row

@@ -7,10 +7,10 @@ from html import escape
 import altair as alt
 import streamlit as st
 
+from gpuexplore.analysis.figure import LessonFigure
 from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.core.units import format_seconds
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, GuessBlock
-from gpuexplore.features.lessons.lesson.figure import LessonFigure
 from gpuexplore.features.lessons.lesson.outcome import JudgedStep
 from gpuexplore.features.lessons.ui.teacher import of_this_machine
 from gpuexplore.features.workshop import chart as charts

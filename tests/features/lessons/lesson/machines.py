@@ -22,14 +22,16 @@ from gpuexplore.features.lessons.lesson.blocks import (
 )
 from gpuexplore.features.lessons.lesson.evidence import request_of
 from gpuexplore.features.lessons.lesson.quantities import result_row
-from gpuexplore.features.mistakes.catalog import mistake_named
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
-from gpuexplore.features.training.measure import read_setup
-from gpuexplore.features.training.measure.contract import ModeReport, PhaseTime, Processes, Timing, Underflow
-from gpuexplore.features.training.measure.recorder import report_of
 from gpuexplore.operations import operation_named
 from gpuexplore.request import resolve
 from tests.analysis.made import PEAKS, device
+from tests.features.lessons.lesson.conftest import module_if_installed
+
+CATALOG = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog")
+MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog.contract")
+SETUP = module_if_installed("training", "gpuexplore.features.training.measure")
+TRAINING = module_if_installed("training", "gpuexplore.features.training.measure.contract")
+RECORDER = module_if_installed("training", "gpuexplore.features.training.measure.recorder")
 
 CPU = device(memory_bytes=2**34, cache_bytes=2**20)
 
@@ -110,7 +112,7 @@ class World:
         return Result(case, Status.OK, None, measurement, accuracy, tuple(flags), environment)
 
     def mistake(self, name):
-        found = mistake_named(name)
+        found = CATALOG.mistake_named(name)
         ratio, wrong = self.factor(2) * self.random.choice((1, 10)), self.random.random()
         right = 10 ** self.random.uniform(-6, 3) if found.quantity not in ("share", "count") else wrong
         text = "inf" if name == "fp16-overflow" and self.random.random() < 0.5 else None
@@ -124,13 +126,14 @@ class World:
             values = (float(self.random.randrange(0, 12)), float(self.random.choice((0, 0, 3))))
         ends = [None if value is None else (value / (1 + width), value * (1 + width)) for value in values]
         readings = [
-            WayReading(value, ci95, text if value is None else None) for value, ci95 in zip(values, ends, strict=True)
+            MISTAKES.WayReading(value, ci95, text if value is None else None)
+            for value, ci95 in zip(values, ends, strict=True)
         ]
-        factor = None if text or 0 in values else Factor(ratio, (ratio / (1 + width), ratio * (1 + width)))
+        factor = None if text or 0 in values else MISTAKES.Factor(ratio, (ratio / (1 + width), ratio * (1 + width)))
         return encode(
-            MistakeObservation(
+            MISTAKES.MistakeObservation(
                 mistake=name, quantity=found.quantity, what="x", how="measured", wrong=readings[0], right=readings[1],
-                detection=Detection(True, "x"), factor=factor,
+                detection=MISTAKES.Detection(True, "x"), factor=factor,
             )
         )  # fmt: skip
 
@@ -163,34 +166,34 @@ class World:
         return found
 
     def training(self, work):
-        setup = read_setup(dict(work.arguments), 8)
+        setup = SETUP.read_setup(dict(work.arguments), 8)
         together = [f"{name} × {setup.processes}" for name in setup.modes if setup.processes > 1]
         processes = None
         if together:
             share = self.random.random()
-            processes = Processes(
+            processes = TRAINING.Processes(
                 setup.processes, "gloo", setup.modes[0], self.timing(1.5), 2.0 * share, self.timing(1e-3), share,
                 4 * setup.model.parameters, 10 ** self.random.uniform(-9, 0),
             )  # fmt: skip
         modes = tuple(self.mode(name) for name in (*setup.modes, *together))
-        return report_of(setup, 1, final=True, modes=modes, processes=processes)
+        return RECORDER.report_of(setup, 1, final=True, modes=modes, processes=processes)
 
     def mode(self, name):
         shares = [self.random.choice((0.0, 0.01, 0.3, 0.99, 1.0)) for _ in range(4)]
         scaled = name == "fp16"
         scale = self.random.choice((1, 1, 4))
-        phases = tuple(PhaseTime(phase, self.timing(1e-3)) for phase in ("forward", "backward", "optimizer"))
-        return ModeReport(
+        phases = tuple(TRAINING.PhaseTime(phase, self.timing(1e-3)) for phase in ("forward", "backward", "optimizer"))
+        return TRAINING.ModeReport(
             name, losses=tuple(loss * (1 + 10 ** self.random.uniform(-6, 0)) for loss in self.losses),
             step_s=self.timing(1e-2), phases=phases, samples_per_s=1e4, mfu=self.random.random(), ratio=self.timing(1),
             zero_gradients=((1, shares[0]),), first_call_s=0.1, error=10 ** self.random.uniform(-8, -1),
             scales=((0, 65536.0), (3, 65536.0 / scale)) if scaled else (), skipped_steps=int(scale > 1),
-            underflow=Underflow(1e-5, 65536.0, *shares[1:]) if name.startswith("fp16") else None,
+            underflow=TRAINING.Underflow(1e-5, 65536.0, *shares[1:]) if name.startswith("fp16") else None,
         )  # fmt: skip
 
     def timing(self, value):
         middle, width = value * self.factor(), self.random.choice((0.01, 0.1, 0.7))
-        return Timing(middle, (middle * (1 - width), middle * (1 + width)), 21)
+        return TRAINING.Timing(middle, (middle * (1 - width), middle * (1 + width)), 21)
 
     def own_rows(self, lesson, step):
         """Return what the reader measured besides, for a task: at most a few of the cases of the lesson."""

@@ -13,9 +13,10 @@ from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.quantities import facts_of
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, WayReading
 from tests.analysis.made import device, failed, ok
-from tests.features.lessons.lesson.conftest import DEVICES
+from tests.features.lessons.lesson.conftest import DEVICES, module_if_installed, needs
+
+MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog.contract")
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
 RUN = '```run\noperation = "matmul"\nsize = "100"\nimpl = "numpy,torch"\n```\n'
@@ -122,16 +123,17 @@ def test_facts_are_those_of_the_gpu_where_there_is_one():
     assert (facts["gpu"], facts["bf16_units"], facts["cores"].value) == (True, False, 1)
 
 
+@needs("mistakes")
 def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
-    seen = MistakeObservation(
+    seen = MISTAKES.MistakeObservation(
         "first-call",
         "time",
         "a product",
         "measured",
-        WayReading(1.0, (0.9, 1.1)),
-        WayReading(0.1),
-        Detection(True, "x"),
-        Factor(10.0, (9, 11)),
+        MISTAKES.WayReading(1.0, (0.9, 1.1)),
+        MISTAKES.WayReading(0.1),
+        MISTAKES.Detection(True, "x"),
+        MISTAKES.Factor(10.0, (9, 11)),
     )
     names = known('```mistake\nmistake = "first-call"\n```\n', encode(seen))
 
@@ -139,15 +141,16 @@ def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
     assert (value("figure(source='factor')", names).low, value("figure(source='factor')", names).high) == (9, 11)
 
 
+@needs("mistakes")
 def test_a_mistake_whose_figure_is_no_number_says_it_in_words():
-    seen = MistakeObservation(
+    seen = MISTAKES.MistakeObservation(
         "fp16-overflow",
         "sum",
         "a sum",
         "measured",
-        WayReading(None, text="inf"),
-        WayReading(65536.0),
-        Detection(True, "x"),
+        MISTAKES.WayReading(None, text="inf"),
+        MISTAKES.WayReading(65536.0),
+        MISTAKES.Detection(True, "x"),
     )
     names = known('```mistake\nmistake = "fp16-overflow"\n```\n', encode(seen))
 
@@ -174,6 +177,7 @@ def test_prediction_is_of_the_kind_of_calls_that_its_block_names(monkeypatch):
     assert [question.calls for question in asked] == ["queued", "single"]
 
 
+@needs("fact_check")
 def test_a_claim_has_its_verdict():
     assert value("verdict(name='B5')", known('```claim\nrow = "B5"\n```\n')) == "impossible"
 

@@ -2,17 +2,18 @@
 
 import pytest
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.features.lessons.lesson.expression import LONGEST, QuantityRow, StepNames, evaluate, figure_of, parse
-from gpuexplore.features.lessons.lesson.figure import (
+from gpuexplore.analysis.figure import (
     SIZE,
     TIME,
     LessonFigure,
+    QuantityRow,
     Undefined,
     exact,
     format_figure,
     format_with_interval,
 )
+from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.features.lessons.lesson.expression import LONGEST, StepNames, evaluate, figure_of, parse
 
 TIMES = {"512": LessonFigure(1e-3, 0.9e-3, 1.1e-3, TIME), "1024": LessonFigure(8e-3, 7.8e-3, 8.2e-3, TIME)}
 NAMES = StepNames(

@@ -8,11 +8,12 @@ from gpuexplore.features.lessons.lesson.blocks import CheckBlock
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by, says_of
+from tests.features.lessons.lesson.conftest import is_complete
 from tests.features.lessons.lesson.machines import MACHINES, World, guesses
 
 MOST_WORLDS = 300  # of each machine, until everything was said
 LEAST_WORLDS = 5
-LESSONS = [lesson.name for lesson in catalog().lessons.values()]
+LESSONS = [lesson.name for lesson in catalog().lessons.values() if is_complete(lesson)]
 
 
 def tried(lesson, step, devices, random):

@@ -2,10 +2,10 @@
 
 import pytest
 
+from gpuexplore.analysis.figure import TIME, LessonFigure, QuantityRow, exact
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, CheckBlock, GuessBlock
-from gpuexplore.features.lessons.lesson.expression import QuantityRow, StepNames
-from gpuexplore.features.lessons.lesson.figure import TIME, LessonFigure, exact
+from gpuexplore.features.lessons.lesson.expression import StepNames
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judge, judged_by, read_guess
 

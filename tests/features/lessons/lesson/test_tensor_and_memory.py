@@ -4,12 +4,12 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.features.lessons.lesson.blocks import module_of
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
-from gpuexplore.features.lessons.ui.figures import memory_query
-from tests.features.lessons.lesson.conftest import DEVICES
+from tests.features.lessons.lesson.conftest import DEVICES, needs
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
 READ = '```tensor\nexpression = "zeros(20, 30).t()"\nread = true\n```\n'
@@ -50,31 +50,37 @@ def payload():
     return {"readings": readings, "ratios": ratios}
 
 
+@needs("tensors")
 def test_an_element_has_its_cell_and_its_value():
     names = tensor("x = 4x4; x[1, 2]")
 
     assert (value("index()", names), value("figure()", names), value("kind()", names)) == (6, 6, "view")
 
 
+@needs("tensors")
 def test_axes_have_strides_and_lengths():
     names = tensor("4x3.t()")
 
     assert [value(f"{name}(name='{axis}')", names) for axis in (0, 1) for name in ("stride", "length")] == [1, 3, 3, 4]
 
 
+@needs("tensors")
 @pytest.mark.parametrize(
     ("expression", "kind"),
     [("2x3.t().reshape(6)", "copy"), ("2x3.contiguous()", "view"), ("2x3.t().view(2, 3)", "refused")],
 )
+@needs("tensors")
 def test_what_torch_makes_of_an_expression_is_a_text(expression, kind):
     assert value("kind()", tensor(expression)) == kind
 
 
+@needs("tensors")
 def test_what_is_refused_says_why():
     with pytest.raises(NotFound, match="view"):
         value("index()", tensor("2x3.t().view(2, 3)"))
 
 
+@needs("tensors")
 def test_a_tensor_is_read_as_the_page_does():
     (task,) = tasks_of(step_of(READ), DEVICES)
 
@@ -83,6 +89,7 @@ def test_a_tensor_is_read_as_the_page_does():
     )
 
 
+@needs("tensors")
 def test_a_tensor_that_was_read_has_its_times_and_their_ratio_by_round():
     names = known(READ, payload())
 
@@ -93,11 +100,13 @@ def test_a_tensor_that_was_read_has_its_times_and_their_ratio_by_round():
     assert names.quantity("figure", {"source": "factor", "name": "copy"}).is_exact
 
 
+@needs("tensors")
 def test_a_tensor_that_was_not_read_has_no_times():
     with pytest.raises(NotFound):
         value("time(source='strided', name='loop')", known(READ))
 
 
+@needs("tensors")
 def test_what_a_reading_gives_is_known_before_it_is_measured():
     guess = '```guess\nid = "g"\nask = "a"\n```\n'
     check = "```check\nguess = 'g'\nnear = \"figure(source='factor', name='loop')\"\n```\n"
@@ -105,6 +114,7 @@ def test_what_a_reading_gives_is_known_before_it_is_measured():
     assert rehearse(step_of(READ + guess + check), DEVICES, "mine.md") == 1
 
 
+@needs("memory")
 def test_memory_has_its_kinds_its_peak_and_the_largest_batch():
     names = known(VGG.format(""))
 
@@ -116,6 +126,7 @@ def test_memory_has_its_kinds_its_peak_and_the_largest_batch():
     assert value("memory(name='usable')", names) == 9_860_000_000
 
 
+@needs("memory")
 def test_options_change_the_memory():
     names = known(VGG.format('optimizer = "adamw"\noptions = ["reserve=0", "accumulate=2"]\n'))
 
@@ -123,12 +134,13 @@ def test_options_change_the_memory():
     assert value("memory(name='usable')", names) == 12e9
 
 
+@needs("memory")
 def test_memory_goes_on_with_the_same_choices():
     (block,) = step_of(VGG.format('options = ["mixed=bf16"]\n')).of(
         *[type(part) for _, part in step_of(VGG.format("")).parts]
     )
 
-    assert memory_query(block) == {
+    assert module_of(block, "ui").lesson_block_query(block) == {
         "model": "vgg-16",
         "batch": "128",
         "dtype": "fp32",
@@ -138,6 +150,7 @@ def test_memory_goes_on_with_the_same_choices():
     }
 
 
+@needs("memory")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -149,6 +162,7 @@ def test_memory_goes_on_with_the_same_choices():
         (VGG.format("").replace("12GB", "abacus"), "gpu 'abacus'"),
     ],
 )
+@needs("tensors")
 def test_what_cannot_be_computed_is_named(text, message):
     with pytest.raises(InvalidInput, match=message):
         known(text)

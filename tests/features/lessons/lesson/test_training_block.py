@@ -11,7 +11,11 @@ from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.analysis.made import device
-from tests.features.training.made_training import fp16, mode, processes, report
+from tests.features.lessons.lesson.conftest import module_if_installed, needs
+
+MADE = module_if_installed("training", "tests.features.training.made_training")
+
+pytestmark = needs("training")
 
 CPU = replace(device(), cores=2)
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
@@ -63,7 +67,7 @@ def test_what_cannot_be_trained_is_named():
 
 
 def test_a_step_knows_times_losses_phases_and_shares_of_each_mode():
-    names = known(TRAIN, report(mode(zero_gradients=((2, 0.1),)), fp16()))
+    names = known(TRAIN, MADE.report(MADE.mode(zero_gradients=((2, 0.1),)), MADE.fp16()))
 
     assert value("time(source='fp32', of='t')", names).value == 4e-3
     assert value("time(source='fp32')", names).low == pytest.approx(3.6e-3)
@@ -82,7 +86,9 @@ def test_a_step_knows_times_losses_phases_and_shares_of_each_mode():
 
 @pytest.mark.parametrize(("share", "widens"), [(0.3, True), (0.05, False), (None, False)])
 def test_times_beside_other_work_are_wider_and_losses_are_not(share, widens):
-    names = known(TOGETHER, report(mode(), mode("fp32 × 2"), processes=processes(), lost_cpu_share=share))
+    names = known(
+        TOGETHER, MADE.report(MADE.mode(), MADE.mode("fp32 × 2"), processes=MADE.processes(), lost_cpu_share=share)
+    )
 
     for text, by in (
         ("time(source='fp32')", 1.5),
@@ -96,7 +102,7 @@ def test_times_beside_other_work_are_wider_and_losses_are_not(share, widens):
 
 
 def test_a_step_knows_how_far_a_mode_is_from_the_first_and_what_its_scaler_did():
-    names = known(TRAIN, report(mode(error=1e-7), fp16(losses=(0.7, 0.66, 0.5))))
+    names = known(TRAIN, MADE.report(MADE.mode(error=1e-7), MADE.fp16(losses=(0.7, 0.66, 0.5))))
 
     assert value("error(source='fp32', name='gradients')", names).value == 1e-7
     assert value("error(source='fp16', name='losses')", names).value == pytest.approx(0.1)
@@ -108,11 +114,16 @@ def test_a_step_knows_how_far_a_mode_is_from_the_first_and_what_its_scaler_did()
 
 def test_losses_that_are_not_finite_have_no_difference():
     with pytest.raises(NotFound):
-        value("error(source='fp16', name='losses')", known(TRAIN, report(mode(), fp16(losses=(0.7, None, 0.5)))))
+        value(
+            "error(source='fp16', name='losses')",
+            known(TRAIN, MADE.report(MADE.mode(), MADE.fp16(losses=(0.7, None, 0.5)))),
+        )
 
 
 def test_a_step_knows_what_several_processes_bring():
-    names = known(TOGETHER, report(mode(), mode("fp32 × 2", ratio=fp16().ratio), processes=processes()))
+    names = known(
+        TOGETHER, MADE.report(MADE.mode(), MADE.mode("fp32 × 2", ratio=MADE.fp16().ratio), processes=MADE.processes())
+    )
 
     assert value("speedup(source='processes')", names).value == 2.0
     assert value("share(source='processes', name='efficiency')", names).value == 0.8

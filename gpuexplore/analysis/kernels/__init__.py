@@ -1,1 +1,0 @@
-"""Our own kernels: occupancy, block shapes, and the ladder from the naive loop to the library."""

@@ -1,0 +1,60 @@
+"""`gpuexplore restore FILE`: what `gpuexplore backup` wrote, checked, and put back."""
+
+import argparse
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_json
+from gpuexplore.devices import lessons_directory
+from gpuexplore.features.admin.backup_command import check_unsupervised, database_file, said
+from gpuexplore.store.backup import contents_of, files_of, restore
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `restore`."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="that gpuexplore backup wrote")
+    parser.add_argument(
+        "--check", action="store_true", help="say whether it is whole and what is in it; change nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Check the copy, and unless that was all, replace the database with it; the old file is kept."""
+    contents = contents_of(arguments.file) if arguments.check else None
+    if contents is None:
+        return _restore(arguments)
+    if arguments.json:
+        print_json({"file": str(arguments.file), **asdict(contents)})
+    else:
+        print(f"{arguments.file} is whole: {said(contents)}")
+    return EXIT_OK
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    database = database_file(f"pg_restore --clean --if-exists --single-transaction {arguments.file}")
+    contents, files = contents_of(arguments.file), files_of(arguments.file)
+    check_unsupervised()
+    moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    kept = restore(arguments.file, database, moment)
+    for name, content in files.items():
+        _put_back(lessons_directory() / Path(name).name, content, moment)
+    if arguments.json:
+        print_json({"database": str(database), "kept": str(kept) if kept else None, **asdict(contents)})
+        return EXIT_OK
+    print(f"{database} is {arguments.file} again: {said(contents)}")
+    if kept:
+        print(f"what was there before is kept: {kept}")
+    return EXIT_OK
+
+
+def _put_back(lesson: Path, content: bytes, moment: str) -> None:
+    """Write a lesson; another one of its name is kept under another name."""
+    lesson.parent.mkdir(parents=True, exist_ok=True)
+    if lesson.exists():
+        if lesson.read_bytes() == content:
+            return
+        lesson.rename(lesson.with_name(f"{lesson.name}.before-restore-{moment}"))
+    lesson.write_bytes(content)

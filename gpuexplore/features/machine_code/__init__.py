@@ -1,0 +1,25 @@
+"""Machine code: our own kernels and those of files as a GPU executes them: launch, occupancy, PTX and SASS."""
+
+from pathlib import Path
+
+from gpuexplore.registry import Feature, Page
+
+FEATURE = Feature(
+    "machine_code",
+    page=Page(
+        "kernels",
+        "Kernels",
+        "Measure",
+        4,
+        "stairs",
+        "Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
+        reads="op impl dtype gpu cc sm block shape grid run sweep explain interpret small at warp step",
+        terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
+        script=Path(__file__).with_name("page.py"),
+    ),
+    commands={
+        "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
+        "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
+    },
+    after="predict",
+)

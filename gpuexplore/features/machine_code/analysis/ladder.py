@@ -1,0 +1,141 @@
+"""A kernel ladder: our own kernels of one operation as shares of the vendor's library, and what their code allows.
+
+The libraries are the implementations that have no rungs: what a rung is compared with is the
+fastest of them in the same dtype, at the same shape, on the same device, in the same rounds.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from math import prod
+
+from gpuexplore.analysis.occupancy import occupancy
+from gpuexplore.analysis.speedup import speedup
+from gpuexplore.backends import load_backend
+from gpuexplore.core.model import Experiment, Result, Shape
+from gpuexplore.core.serialization import decode
+from gpuexplore.devices import Accelerator
+from gpuexplore.devices.capabilities import capability_of
+from gpuexplore.features.machine_code.analysis import (
+    InstructionBound,
+    flop_per_byte,
+    instruction_bound,
+)
+from gpuexplore.operations.compiled import Recorded, recorded
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One kernel of a ladder.
+
+    Attributes:
+        implementation: its row; `about` says what it changed.
+        result: what became of it; None where it was not measured.
+        baseline: name of the library it is compared with; None without a measurement of one.
+        share: library's time over this kernel's, as a fraction; above 1 it is faster.
+        ci95: interval of the share; None where too few samples pair.
+    """
+
+    implementation: Implementation
+    result: Result | None = None
+    baseline: str | None = None
+    share: float | None = None
+    ci95: tuple[float, float] | None = None
+
+
+def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
+    """Return our kernels of one backend from the naive one up, each once."""
+    return tuple(row for row in operation.implementations if row.backend == backend and not row.best_rung)
+
+
+def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
+    """Return the implementations a ladder is compared with: those of other people that run where it runs."""
+    kinds = set(load_backend(backend).DEVICE_KINDS)
+    return tuple(
+        implementation
+        for implementation in operation.implementations
+        if implementation.calls_library and not implementation.optional and kinds & set(implementation.runs_on_kinds)
+    )
+
+
+def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
+    """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
+    names = [library.name for library in (*libraries(operation, backend), *kernels(operation, backend))]
+    return Experiment(operation.name, (shape,), (dtype,), tuple(names), (device,))
+
+
+def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
+    """Return the rungs with their shares, as far as the first group of `results` tells: others are left out."""
+    found = {result.case.implementation: result for result in results if result.case.group == results[0].case.group}
+    timed = (found.get(row.name) for row in libraries(operation, backend))
+    measured = [result for result in timed if result and result.measurement and not result.measurement.is_single]
+    best = min(measured, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
+    return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What somebody else's kernel of the same kind reached.
+
+    Attributes:
+        share: of the vendor's library, as a fraction.
+        conditions: language and size.
+        source: where it is printed.
+    """
+
+    operation: str
+    implementation: str
+    dtype: str
+    share: float
+    device: str
+    conditions: str
+    source: str
+
+
+def published(operation: str, dtype: str) -> dict[str, Published]:
+    """Return the published shares of the kernels of `operation` in `dtype`, by implementation."""
+    return {entry.implementation: entry for entry in PUBLISHED if (entry.operation, entry.dtype) == (operation, dtype)}
+
+
+def _read_published() -> tuple[Published, ...]:
+    with (files("gpuexplore.analysis") / "data" / "published_ladders.csv").open(encoding="utf-8") as lines:
+        return tuple(decode(Published, row | {"share": float(row["share"])}) for row in csv.DictReader(lines))
+
+
+PUBLISHED = _read_published()
+
+
+def _rung(row: Implementation, result: Result | None, library: Result | None) -> Rung:
+    if result is None or library is None or result.measurement is None or library.measurement is None:
+        return Rung(row, result)
+    if result.measurement.is_single:
+        return Rung(row, result)
+    found = speedup(result, library)
+    return Rung(row, result, library.case.implementation, found.ratio, found.ci95)
+
+
+# The rate that the machine code of each rung allows at most on a GPU, as recorded when it was compiled.
+
+
+def rung_bounds(
+    operation: Operation, backend: str, shape: Shape, *, dtype: str, gpu: Accelerator
+) -> dict[str, InstructionBound]:
+    """Return the bound of each rung that is recorded for the compute capability of `gpu`, from the naive one up."""
+    found = (
+        (row, recorded(operation.name, row.name, dtype, gpu.compute_capability)) for row in kernels(operation, backend)
+    )
+    intensity = flop_per_byte(operation, shape, dtype)
+    return {row.name: _bound(row, compiled, gpu, intensity) for row, compiled in found if compiled}
+
+
+def _bound(row: Implementation, compiled: Recorded, gpu: Accelerator, intensity: float | None) -> InstructionBound:
+    full = occupancy(
+        capability_of(gpu),
+        threads_per_block=prod(row.geometry.blocks[0]) if row.geometry else 1,
+        registers_per_thread=compiled.registers_per_thread,
+        shared_bytes_per_block=compiled.shared_bytes,
+    )
+    return instruction_bound(compiled.main_loop, gpu, full, intensity)

@@ -1,0 +1,227 @@
+"""Kernels in files of users, their machine code, and kernels run by the interpreter; nothing is timed.
+
+PTX is assembled in a process of its own, a cubin read as it is. The interpreter runs PTX, with arguments that the
+user names.
+"""
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from gpuexplore.backends import host
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, TooSlow, Unsupported
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.units import format_seconds
+from gpuexplore.devices import cache_directory
+from gpuexplore.features.machine_code.compiling import PROCESS, exclusive_cpu, fingerprint, run_preemptible
+from gpuexplore.jobs.locks import HostLock
+from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
+from gpuexplore.kernels.files.arguments import KernelArgument, bits_of
+from gpuexplore.kernels.files.machine_code import (
+    Assembled,
+    MachineCode,
+    check_fits,
+    check_target,
+    lines_of_kernel,
+    reallocated,
+)
+from gpuexplore.kernels.ptx import Grid, LaunchOptions, LaunchReport, parse, run
+from gpuexplore.kernels.sass import Line
+from gpuexplore.kernels.sass.instruction import as_tf32
+from gpuexplore.measure.check.interpreted import BlockRun, KernelLaunch
+
+MOST_WORK = 100_000_000  # thread instructions: about a minute
+LIMIT_S = 60.0
+
+
+def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: str) -> MachineCode:
+    """Return the machine code of one kernel in a file.
+
+    Args:
+        file: as `read_kernel_file` returns it.
+        wanted: the kernel's name, or a part of it; None: the only one.
+        compute_capability: of the GPU that is to execute it, e.g. `9.0`.
+
+    Raises:
+        InvalidInput: there is no such kernel, the PTX is wrong, or the file is for other GPUs.
+        Unsupported: the compiler or the disassembler is not installed, is busy, or cannot do it.
+    """
+    name = kernel_chosen([kernel.name for kernel in file.kernels], wanted)
+    if isinstance(file, PtxText):
+        made = assembled(file, compute_capability)
+        written = next(kernel for kernel in file.kernels if kernel.name == name)
+        found = _machine_code(read_cubin(made.cubin), name)
+        return replace(
+            found,
+            target=made.target,
+            toolkit=made.toolkit,
+            spill_bytes=made.spill_bytes.get(name),
+            block=found.block or written.block,
+            has_open_array=written.has_open_array,
+            lines=tuple(map(_in_tf32, found.lines)) if written.is_tf32 else found.lines,
+            **_reallocation(found, written),
+        )
+    check_fits(file, compute_capability)
+    return _machine_code(file, name)
+
+
+def assembled(module: PtxText, compute_capability: str) -> Assembled:
+    """Return a PTX module assembled for a compute capability.
+
+    Raises:
+        InvalidInput: the PTX is wrong, or for other GPUs.
+        Unsupported: the assembler is not installed, is busy, failed, or does not know the compute capability.
+    """
+    if not host.is_installed("numba", "numba_cuda"):
+        raise Unsupported("the compiler is not installed: pip install 'gpuexplore[cuda13]'")
+    check_target(module, compute_capability)
+    with exclusive_cpu() as cpu:
+        answer = _answer({"ptx": module.text, "compute_capability": compute_capability}, cpu)
+    if "invalid" in answer:
+        raise InvalidInput(answer["invalid"])
+    if "reason" in answer:
+        raise Unsupported(answer["reason"])
+    return decode(Assembled, answer["assembled"])
+
+
+def _in_tf32(line: Line) -> Line:
+    """Return a line whose product of tensor memory, if it is one, is in tf32."""
+    if line.instruction.name != "UTCHMMA":
+        return line
+    descriptor = as_tf32(line.instruction.descriptor)
+    return replace(line, instruction=replace(line.instruction, descriptor=descriptor))
+
+
+def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:
+    """Return what `setmaxnreg` does where ptxas or the driver assembles the kernel: nvJitLink leaves it out."""
+    if found.reallocated or not written.reallocated:
+        return {}
+    if written.launch_registers is None:
+        why = "which compilers ignore without .maxnreg, or .minnctapersm beside the threads of a block"
+        return {"reallocated": written.reallocated, "ignored": why}
+    why = f"which nvJitLink ignores, so the code shown has {found.registers_per_thread}; ptxas and the driver heed it"
+    at_launch = written.launch_registers
+    return {"reallocated": written.reallocated, "registers_per_thread": at_launch, "ignored": why}
+
+
+def _machine_code(cubin: Cubin, name: str) -> MachineCode:
+    kernel = next(kernel for kernel in cubin.kernels if kernel.name == name)
+    lines = lines_of_kernel(cubin, kernel)
+    return MachineCode(
+        kernel=name,
+        target=cubin.target,
+        registers_per_thread=kernel.registers_per_thread,
+        local_bytes=kernel.local_bytes,
+        shared_bytes=kernel.shared_bytes,
+        block=kernel.block,
+        lines=lines,
+        reallocated=reallocated(lines),
+    )
+
+
+def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
+    command = [sys.executable, "-m", PROCESS, "assemble"]
+    try:
+        done = run_preemptible(command, input=json.dumps(request).encode(), timeout=LIMIT_S, cpu=cpu)
+    except subprocess.TimeoutExpired:
+        return {"reason": f"the compiler took longer than {format_seconds(LIMIT_S)} for this PTX"}
+    if done.returncode < 0:
+        return {"reason": f"the compiler ended by signal {-done.returncode} on this PTX"}
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        return {"reason": f"the compiler failed: {last}"}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[KernelArgument]) -> LaunchReport:
+    """Return what running a kernel of a PTX module with these arguments tells.
+
+    Raises:
+        InvalidInput: the kernel takes other arguments.
+        TooLarge, TooSlow: arrays or work are more than the interpreter is given.
+        Unsupported: the interpreter does not know an instruction, or others keep the CPU.
+    """
+    kinds = kernel.parameters
+    if len(given) != len(kinds):
+        took = ", ".join(f".{kind}" for kind in kinds) or "none"
+        raise InvalidInput(f"{len(given)} arguments: {kernel.name[:60]} takes {len(kinds)}, in this order: {took}")
+    numbers = [None if each.array is not None else bits_of(each, kind) for each, kind in zip(given, kinds, strict=True)]
+    arrays = [each.array for each in given if each.array is not None]
+    try:
+        with exclusive_cpu():
+            options = LaunchOptions(most_work=MOST_WORK, arguments=lambda addresses, _: _in_order(numbers, addresses))
+            return run(parse(module.alone(kernel.name)), grid, arrays, options)
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
+        # it was written for the PTX of our own kernels, and meets here what was never tried
+        raise Unsupported(f"the interpreter does not understand this PTX: {error!r}"[:200]) from error
+
+
+def _in_order(numbers: Sequence[int | None], addresses: Sequence[int]) -> list[int]:
+    """Return the parameters: a number, or the address of the next array."""
+    left = iter(addresses)
+    return [next(left) if number is None else number for number in numbers]
+
+
+SOURCES = ("operations", "kernels", "measure")
+MOST_KEPT = 200  # at most a megabyte each
+
+
+def interpret(request: KernelLaunch) -> BlockRun:
+    """Return what running a kernel tells.
+
+    Raises:
+        InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.check.interpreted`; also where the
+            interpreter fails, takes too long, or others keep the CPU.
+    """
+    with exclusive_cpu() as cpu:
+        found = kept_block(request)
+        answer = found or _run(request, cpu)
+    if isinstance(answer, GpuExploreError):
+        raise answer
+    if found is None:
+        _keep(request, answer)
+    return answer
+
+
+def kept_block(request: KernelLaunch) -> BlockRun | None:
+    """Return what running this kernel told before; None where it was not run."""
+    try:
+        found: BlockRun = pickle.loads(_path(request).read_bytes())
+    except (OSError, EOFError, pickle.UnpicklingError):  # never run, or cut off while it was written
+        return None
+    return found
+
+
+def _keep(request: KernelLaunch, run: BlockRun) -> None:
+    path = _path(request)
+    with suppress(OSError):  # a full disk: then it is run again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pickle.dumps(run))
+        for old in sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime)[:-MOST_KEPT]:
+            old.unlink(missing_ok=True)
+
+
+def _path(request: KernelLaunch) -> Path:
+    key = repr((request, fingerprint(SOURCES))).encode()
+    return cache_directory() / "interpreted" / f"{sha256(key).hexdigest()[:24]}.pickle"
+
+
+def _run(request: KernelLaunch, cpu: HostLock) -> BlockRun | GpuExploreError:
+    command = [sys.executable, "-m", PROCESS, "interpret"]
+    try:
+        done = run_preemptible(command, input=pickle.dumps(request), timeout=LIMIT_S, cpu=cpu)
+    except subprocess.TimeoutExpired as error:
+        raise TooSlow(f"the interpreter took longer than {format_seconds(LIMIT_S)}: choose a smaller shape") from error
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise Unsupported(f"the interpreter failed: {last}")
+    answer: BlockRun | GpuExploreError = pickle.loads(done.stdout)
+    return answer

@@ -1,0 +1,214 @@
+"""`gpuexplore occupancy`: how full a CUDA kernel can make a GPU, from one of our kernels or from bare numbers."""
+
+import argparse
+from dataclasses import asdict
+from math import prod
+from typing import Any
+
+from gpuexplore.analysis.occupancy import Occupancy, occupancy, read_multiprocessors, waves
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.core.dtypes import spelled
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_bytes, format_percent, read_whole
+from gpuexplore.devices import Accelerator, gpu_named, readings
+from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
+from gpuexplore.features.machine_code.compiling import Target, compiled_kernel
+from gpuexplore.kernels.geometry import Geometry, read_block
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
+from gpuexplore.shapes import parse_shape
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `occupancy`; values stay text."""
+    add = parser.add_argument
+    add("kernel", nargs="?", default="", metavar="OPERATION/IMPLEMENTATION", help="a CUDA kernel, compiled here")
+    multiprocessor = parser.add_mutually_exclusive_group(required=True)
+    multiprocessor.add_argument("--gpu", metavar="NAME", help="a driver name or key of `specs`")
+    multiprocessor.add_argument("--cc", metavar="NUMBER", help=f"compute capability: {', '.join(CAPABILITIES)}")
+    add("--multiprocessors", metavar="N", help="of the GPU (default: those of --gpu); needs --size or --shape")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--size", metavar="N", help="of the kernel's operation, else elements of one thread each: waves")
+    size.add_argument("--shape", metavar="AXES", help="of the kernel's operation, like m=100000,n=100: waves")
+    add("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: the kernel's own)")
+    add("--dtype", metavar="NAME", help=f"of the kernel (default: {DEFAULT_DTYPE})")
+    add("--registers", metavar="N", help="registers per thread, without a kernel")
+    add("--shared", metavar="BYTES", help="shared memory per block, without a kernel (default: 0)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print blocks and warps per multiprocessor, their share of the most, the limiter, and the waves of a size."""
+    row = None if arguments.gpu is None else gpu_named(arguments.gpu)
+    capability = capability_of(row) if row else capability_named(arguments.cc)
+    multiprocessors = _multiprocessors(arguments, row)
+    about = _compiled(arguments, capability) if arguments.kernel else _numbers(arguments, capability)
+    answer = occupancy(
+        capability,
+        **{name: about.pop(name) for name in ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")},
+    )
+    passing = _waves(arguments, answer, multiprocessors) if multiprocessors else {}
+    if arguments.json:
+        read = {"readings": list(readings([arguments.gpu]))} if arguments.gpu else {}
+        print_json({**asdict(answer), "limiters": answer.limiters, **about, **passing, **read})
+    else:
+        say_readings([arguments.gpu or ""])
+        _print(answer, about)
+        _print_waves(passing)
+    return EXIT_OK
+
+
+def _multiprocessors(arguments: argparse.Namespace, row: Accelerator | None) -> int | None:
+    """Return the multiprocessors that run a grid; None where no size was given, so that there is no grid."""
+    typed = arguments.multiprocessors
+    if arguments.size is None and arguments.shape is None:
+        if typed is not None:
+            raise InvalidInput.of("multiprocessors", typed, "none without --size or --shape")
+        return None
+    if typed is not None:
+        return read_multiprocessors(typed)
+    if row is None or row.multiprocessors is None:
+        raise InvalidInput("give --multiprocessors: with a size, it decides how many waves there are")
+    return row.multiprocessors
+
+
+def _waves(arguments: argparse.Namespace, answer: Occupancy, multiprocessors: int) -> dict[str, Any]:
+    """Return the blocks of the grid and how they pass through the GPU; None where no block can run."""
+    blocks = _grid_blocks(arguments, answer)
+    per_multiprocessor = answer.blocks_per_multiprocessor
+    found = waves(blocks, per_multiprocessor, multiprocessors) if per_multiprocessor else None
+    return {
+        "multiprocessors": multiprocessors,
+        "grid_blocks": blocks,
+        "waves": {"count": found.count, **asdict(found)} if found else None,
+    }
+
+
+def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
+    if arguments.kernel:
+        operation, _, geometry = kernel_named(arguments.kernel)
+        shape = parse_shape(arguments.shape or arguments.size, operation)
+        block = (
+            None
+            if arguments.block is None
+            else read_block(arguments.block, capability_named(answer.compute_capability))
+        )
+        return geometry.launch(operation.output(shape), block).blocks
+    if arguments.shape is not None:
+        raise InvalidInput.of("shape", arguments.shape, "none without OPERATION/IMPLEMENTATION; --size is of elements")
+    return -(-_whole("size", arguments.size, 1, 2**40) // answer.threads_per_block)
+
+
+def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> dict[str, Any]:
+    """Return what a block needs, as it was typed."""
+    if arguments.dtype is not None:
+        raise InvalidInput.of("dtype", arguments.dtype, "none without OPERATION/IMPLEMENTATION")
+    if arguments.block is None or arguments.registers is None:
+        raise InvalidInput("give OPERATION/IMPLEMENTATION, or both --block and --registers")
+    most_shared = capability.max_shared_bytes_per_block_opt_in
+    return {
+        "threads_per_block": prod(read_block(arguments.block, capability)),
+        "registers_per_thread": _whole("registers", arguments.registers, 1, capability.max_registers_per_thread),
+        "shared_bytes_per_block": 0 if arguments.shared is None else _whole("shared", arguments.shared, 0, most_shared),
+    }
+
+
+def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> dict[str, Any]:
+    """Return what a block of one of our kernels needs, and what else the compiler says."""
+    for name in ("registers", "shared"):
+        if getattr(arguments, name) is not None:
+            raise InvalidInput.of(name, getattr(arguments, name), "none with a kernel, which has its own")
+    operation, implementation, geometry = kernel_named(arguments.kernel)
+    dtype = dtype_of(arguments.dtype, operation)
+    block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))
+    target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
+    made = compiled_kernel(target)
+    return {
+        "operation": operation.name,
+        "implementation": implementation.name,
+        "dtype": dtype,
+        "block": list(block),
+        "local_bytes": made.local_bytes,
+        "spill_bytes": made.spill_bytes,
+        "threads_per_block": prod(block),
+        "registers_per_thread": made.registers_per_thread,
+        "shared_bytes_per_block": made.shared_bytes,
+    }
+
+
+def _whole(what: str, text: str, least: int, most: int) -> int:
+    number = read_whole(text)
+    if number is None or not least <= number <= most:
+        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most}")
+    return number
+
+
+def _print(answer: Occupancy, about: dict[str, Any]) -> None:
+    if about:
+        block = " x ".join(map(str, about["block"]))
+        print(f"{about['operation']}/{about['implementation']} in {about['dtype']}, blocks of {block}, ", end="")
+        print(f"{about['local_bytes']} B local memory per thread, {about['spill_bytes']} B of spills")
+    shared = format_bytes(answer.shared_bytes_per_block)
+    print(f"compute capability {answer.compute_capability}: {answer.threads_per_block} threads per block, ", end="")
+    print(f"{answer.registers_per_thread} registers per thread, {shared} shared memory per block")
+    if answer.limiter is None:
+        print(f"cannot be launched: {answer.reason}")
+        return
+    print(
+        f"occupancy {format_percent(answer.occupancy)}: {answer.blocks_per_multiprocessor} blocks, "
+        f"{answer.active_warps} of {answer.max_warps} warps per multiprocessor, {answer.limited_by}"
+    )
+    print_columns([("limit", "blocks"), *((name, str(blocks)) for name, blocks in answer.limits.items())])
+
+
+def _print_waves(passing: dict[str, Any]) -> None:
+    found = passing.get("waves")
+    if found:
+        last = f"the last of {found['tail_blocks']} blocks" if found["tail_blocks"] else "all full"
+        print(
+            f"{passing['grid_blocks']} blocks on {passing['multiprocessors']} multiprocessors, "
+            f"{found['blocks_per_wave']} at once: {found['count']} wave{'s'[: found['count'] > 1]}, {last}, "
+            f"slot utilization {format_percent(found['efficiency'])}"
+        )
+
+
+DEFAULT_DTYPE = "fp32"
+
+
+def dtype_of(text: str | None, operation: Operation) -> str:
+    """Return the dtype, the default one for None.
+
+    Raises:
+        InvalidInput: the operation does not have it.
+    """
+    dtype = DEFAULT_DTYPE if text is None else spelled(text)
+    if dtype not in operation.dtypes:
+        raise InvalidInput.of(f"dtype of {operation.name}", dtype, operation.dtypes)
+    return dtype
+
+
+def kernel_named(text: str) -> tuple[Operation, Implementation, Geometry]:
+    """Return the CUDA kernel that `matmul/numba-cuda-naive` names.
+
+    Raises:
+        InvalidInput: there is no such kernel.
+    """
+    operation_name, slash, name = text.partition("/")
+    if not slash:
+        raise InvalidInput.of("kernel", text, f"OPERATION/IMPLEMENTATION: {_kernels()}")
+    operation = operation_named(operation_name)
+    implementation = operation.implementation_named(name)
+    if implementation.geometry is None:
+        raise InvalidInput.of("CUDA kernel", text, _kernels())
+    return operation, implementation, implementation.geometry
+
+
+def _kernels() -> str:
+    every = (
+        (operation, implementation) for operation in OPERATIONS.values() for implementation in operation.implementations
+    )
+    return ", ".join(
+        f"{operation.name}/{implementation.name}" for operation, implementation in every if implementation.geometry
+    )

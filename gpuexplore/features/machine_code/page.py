@@ -1,0 +1,48 @@
+"""Kernels: how our kernels cover their output and fill a GPU, and how close they come to the vendor's library."""
+
+import streamlit as st
+
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.machine_code.ui import choose
+from gpuexplore.features.machine_code.ui.code_lines import show_ptx, show_source
+from gpuexplore.features.machine_code.ui.exhibits import show_exhibits
+from gpuexplore.features.machine_code.ui.facts import show_blocks, show_launch
+from gpuexplore.features.machine_code.ui.interpreter import show_interpreter
+from gpuexplore.features.machine_code.ui.ladder import show_ladder
+from gpuexplore.features.machine_code.ui.machine_code import show_machine_code
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared.later import redraw_when_made
+from gpuexplore.ui.url_widgets import show_problem
+
+st.title("Kernels")
+st.caption(
+    "Our own kernels, from the naive loop to the hardware's limit: launch, occupancy and speed on any NVIDIA GPU.",
+    help=page_help("kernels"),
+)
+open_page("kernels")
+
+devices = known_devices()
+try:
+    choice = choose(devices)
+except InvalidInput as error:
+    show_problem(error)
+    st.stop()
+
+geometry = choice.implementation.geometry
+if choice.gpu and choice.launch and geometry:
+    st.header(f"{choice.implementation.name} on {choice.gpu.name}", anchor="launch")
+    show_launch(choice, choice.launch, choice.gpu)
+    show_blocks(choice, geometry, choice.gpu, devices)
+show_ladder(choice, devices)
+st.header("The code", anchor="code")
+show_source(choice.operation, choice.implementation)
+if choice.gpu:
+    show_ptx(choice, choice.gpu)
+    show_machine_code(choice, choice.gpu)
+    if geometry:
+        show_interpreter(choice, geometry, choice.gpu)
+if choice.gpu and choice.launch:
+    show_exhibits(choice, choice.launch, choice.gpu)
+redraw_when_made()

@@ -1,0 +1,324 @@
+"""Text of `gpuexplore sass`: machine code, its mix and its bound, of our kernels and of those of a file."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.analysis.occupancy import Occupancy
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.output import print_json
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, read_whole
+from gpuexplore.devices import Accelerator, readings
+from gpuexplore.devices.capabilities import ComputeCapability
+from gpuexplore.features.machine_code.analysis import InstructionBound, format_rate
+from gpuexplore.features.machine_code.analysis.file_kernel import (
+    ORIGINS,
+    USUAL_BLOCK,
+    FileKernel,
+    asks_for_shared,
+    file_kernel,
+    read_dynamic_shared,
+    registers_in_words,
+)
+from gpuexplore.features.machine_code.kernel_files import machine_code_of, run_kernel
+from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, PtxText, kernel_chosen, read_kernel_file
+from gpuexplore.kernels.files.arguments import KernelArgument, read_argument
+from gpuexplore.kernels.files.machine_code import MachineCode
+from gpuexplore.kernels.geometry import AXES, Block, read_block
+from gpuexplore.kernels.ptx import Grid, LaunchReport
+from gpuexplore.kernels.sass import HEADER, LEGEND, UNKNOWN_LIVE, Line, Loop, Mix, main_loop, mix_of, most_live
+
+OF_A_RUN = ("grid", "arg")
+MOST_BLOCKS = 65_535  # along each axis
+SHOWN = 8  # elements of an array
+
+
+def bound_json(bound: InstructionBound) -> dict[str, Any]:
+    """Return a bound as JSON has it."""
+    return {
+        "bound_flop_per_s": bound.flop_per_s,
+        "bound_unit": bound.rate_unit,
+        "bound_of": bound.units or None,
+        "no_bound_because": bound.no_rate or None,
+        "bound_bytes_per_s": bound.bytes_per_s,
+        "bottleneck": bound.bottleneck,
+        "evidence": bound.evidence or None,
+        "cycles": dict(bound.cycles),
+    }
+
+
+def lines_json(lines: Sequence[Line], loop: Loop | None) -> list[dict[str, Any]]:
+    """Return the instructions of a loop, without one all, as JSON has them: scheduling unknown is null."""
+    inside = {each.address for each in loop} if loop else None
+    return [_line(line) for line in lines if inside is None or line.instruction.address in inside]
+
+
+def _line(line: Line) -> dict[str, Any]:
+    read, control = line.instruction, line.control
+    return {
+        "address": read.address,
+        "predicate": read.predicate or None,
+        "opcode": read.opcode,
+        "operands": read.operands,
+        "live_registers": line.live,
+        "control": asdict(control) if control else None,
+    }
+
+
+def loop_json(mix: Mix) -> dict[str, Any]:
+    """Return what a main loop consists of as JSON has it."""
+    return {
+        "instructions": mix.instructions,
+        "ffma": mix.by_name.get("FFMA", 0),
+        "hmma": mix.tensor,
+        "fma_fraction": mix.multiply_add_share,
+        "loads": dict(mix.loads),
+        "stores": dict(mix.stores),
+        "mix": dict(mix.by_name),
+    }
+
+
+def print_code(lines: Sequence[Line], loop: Loop | None) -> None:
+    """Print a loop with its scheduling, and how much is left out; without one everything."""
+    print(HEADER)
+    if loop is None:
+        print(*lines, sep="\n")
+    else:
+        _print_loop(lines, loop)
+    print(f"{LEGEND}.")
+    if all(line.live is None for line in lines):
+        print(f"live: {UNKNOWN_LIVE}.")
+
+
+def _print_loop(lines: Sequence[Line], loop: Loop) -> None:
+    addresses = {each.address for each in loop}
+    before = sum(line.instruction.address < loop[0].address for line in lines)
+    after = sum(line.instruction.address > loop[-1].address for line in lines)
+    print(f"... {before} instructions before the main loop (--all prints them)")
+    print(*(line for line in lines if line.instruction.address in addresses), sep="\n")
+    if inside := len(lines) - before - after - len(addresses):
+        print(f"... {inside} instructions of loops inside it")
+    print(f"... {after} instructions after it")
+
+
+def print_mix(mix: Mix, loop: Loop | None) -> None:
+    """Print what the main loop, or without one the whole kernel, consists of."""
+    where = "main loop" if loop else "the whole kernel, which has no loop"
+    most = ", ".join(f"{count} {name}" for name, count in list(mix.by_name.items())[:8])
+    print(f"{where}: {mix.instructions} instructions: {most}")
+    if mix.slots_per_multiply_add:
+        print(
+            f"{format_percent(mix.multiply_add_share)} are multiply-adds or tensor-core instructions: "
+            f"{mix.slots_per_multiply_add:.3g} issue slots for each"
+        )
+    if mix.tensor:
+        apart = [f"{count} {name}" for name, count in mix.ordinary.items()]
+        ordinary_units = f"; {' and '.join(apart)} run on the ordinary units" if apart else ""
+        print(f"{mix.tensor} of {mix.instructions} instructions use the tensor cores{ordinary_units}")
+    if moved := [f"{count} {name}" for name, count in (*mix.loads.items(), *mix.stores.items())]:
+        print(f"loads and stores by bits per thread: {', '.join(moved)}")
+
+
+def print_bound(bound: InstructionBound, full: Occupancy) -> None:
+    """Print the occupancy, and the rate that the code allows at most with what limits it first."""
+    print(
+        f"occupancy {format_percent(full.occupancy)}: {full.active_warps} warps per multiprocessor, {full.limited_by}"
+    )
+    if bound.flop_per_s is not None:
+        share = bound.share_of_peak and f", {format_percent(bound.share_of_peak)} of the peak of its units"
+        units = f" ({bound.units})" if share and bound.units else ""
+        print(f"upper bound: {format_rate(bound)}{share or ''}{units}")
+    if bound.roofline_flop_per_s is not None:
+        rate = format_flop_per_s(bound.roofline_flop_per_s)
+        print(f"roofline at this shape, unless its arrays stay in the caches: {rate}")
+    if bound.bytes_per_s is not None:
+        print(f"upper bound: {format_bytes_per_s(bound.bytes_per_s)} from device memory")
+    if bound.evidence:
+        print(f"{bound.evidence}.")
+    if bound.no_rate and bound.flop_per_s is None:
+        print(f"no bound{' of its arithmetic' if bound.evidence else ''} follows: {bound.no_rate}")
+
+
+# `gpuexplore sass FILE --run`: PTX of any origin run by the interpreter, and the arrays afterwards; nothing is timed.
+
+
+def _print_run(arguments: argparse.Namespace, file: KernelFile, capability: ComputeCapability) -> int:
+    """Print what the interpreter found, and the values of the arrays afterwards; fail where the kernel did wrong.
+
+    Raises:
+        InvalidInput, TooLarge, TooSlow, Unsupported: it cannot be run; the text says why.
+    """
+    if not isinstance(file, PtxText):
+        raise InvalidInput("--run: the interpreter runs PTX, and this is a cubin")
+    name = kernel_chosen([each.name for each in file.kernels], arguments.kernel_name)
+    kernel = next(each for each in file.kernels if each.name == name)
+    asked = None if arguments.block is None else read_block(arguments.block, capability)
+    given = tuple(map(read_argument, arguments.arg or ()))
+    grid = _grid(arguments.grid)
+    block = asked or kernel.block or USUAL_BLOCK
+    shared_bytes = read_dynamic_shared(arguments.dynamic_shared, capability)
+    report = run_kernel(file, kernel, Grid(_three(grid), _three(block), dynamic_shared_bytes=shared_bytes), given)
+    if arguments.json:
+        print_json(_as_json(report, given))
+    else:
+        _print(report, given, (grid, block))
+    return EXIT_FAILED if report.faults else EXIT_OK
+
+
+def _grid(text: str | None) -> Block:
+    lengths = tuple(read_whole(word) or 0 for word in (text or "1").split(","))
+    if len(lengths) > AXES or not all(1 <= length <= MOST_BLOCKS for length in lengths):
+        raise InvalidInput.of("grid", text, f"X or X,Y or X,Y,Z of 1 to {MOST_BLOCKS} blocks each")
+    return lengths
+
+
+def _three(lengths: Block) -> tuple[int, int, int]:
+    x, y, z = (*lengths, 1, 1)[:3]
+    return x, y, z
+
+
+def _arrays(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
+    named = [argument for argument in given if argument.array is not None]
+    return {each.name: each.values(stored) for each, stored in zip(named, report.arrays, strict=True)}
+
+
+def _as_json(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
+    """Return the report; NaN and infinities are text, as strict JSON has neither."""
+    return {
+        "faults": [str(fault) for fault in report.faults],
+        "warp_instructions": report.warp_instructions,
+        "arrays": {
+            name: [value if np.isfinite(value) else str(value) for value in values.tolist()]
+            for name, values in _arrays(report, given).items()
+        },
+    }
+
+
+def _print(report: LaunchReport, given: tuple[KernelArgument, ...], lengths: tuple[Block, Block]) -> None:
+    grid, block = (" x ".join(map(str, each)) for each in lengths)
+    counted = f"{report.warp_instructions:,} warp instructions in the interpreter, which tells no time"
+    print(f"grid of {grid}, blocks of {block} threads: {counted}")
+    for name, values in _arrays(report, given).items():
+        shown = ", ".join(f"{value:.6g}" for value in values[:SHOWN].tolist())
+        print(f"{name} ({values.size}): {shown}{', ...' if values.size > SHOWN else ''}")
+    print(*(report.faults or ["no races, no accesses out of bounds or misaligned"]), sep="\n")
+
+
+def is_file_named(text: str) -> bool:
+    """Return whether an argument names a file and not a kernel of ours."""
+    return Path(text).suffix.lower() in SUFFIXES or Path(text).is_file()
+
+
+def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capability: ComputeCapability) -> int:
+    """Print what `sass` prints of our kernels, but for the roofline: nobody knows what the kernel computes.
+
+    Raises:
+        InvalidInput, TooLarge, Unsupported: the file, its kernel or an option cannot be used; the text says why.
+    """
+    file = _read(Path(arguments.kernel))
+    if arguments.run:
+        return _print_run(arguments, file, capability)
+    if any(getattr(arguments, name) is not None for name in OF_A_RUN):
+        raise InvalidInput("--grid and --arg say how a kernel is run: add --run")
+    block = None if arguments.block is None else read_block(arguments.block, capability)
+    dynamic = read_dynamic_shared(arguments.dynamic_shared, capability)
+    code = machine_code_of(file, arguments.kernel_name, capability.compute_capability)
+    found = file_kernel(code, capability, gpu, block=block, dynamic_shared_bytes=dynamic)
+    loop = main_loop(code.code)
+    mix = mix_of(loop if loop else code.code)
+    if arguments.json:
+        print_json(
+            {
+                "kernel": code.kernel,
+                "file": arguments.kernel,
+                "gpu": gpu.name,
+                "main_loop": loop_json(mix) if loop else None,
+                **_facts(code, found),
+                "instructions": lines_json(code.lines, None if arguments.all else loop),
+                "readings": list(readings([arguments.gpu])),
+            }
+        )
+        return EXIT_OK
+    _print_head(code, found, Path(arguments.kernel).name, gpu)
+    print_code(code.lines, None if arguments.all else loop)
+    _print_end(code, found, loop, mix)
+    return EXIT_OK
+
+
+def _read(path: Path) -> KernelFile:
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{path}: this is no file")
+    try:
+        with path.open("rb") as file:
+            return read_kernel_file(file.read(MOST_BYTES + 1))
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+
+
+def _facts(code: MachineCode, found: FileKernel) -> dict[str, Any]:
+    return {
+        "target": code.target,
+        "toolkit": code.toolkit,
+        "block": found.block,
+        "block_origin": found.block_origin,
+        "registers_per_thread": code.registers_per_thread,
+        "registers_after_setmaxnreg": code.reallocated,
+        "setmaxnreg_remark": code.ignored or None,
+        "most_live_registers": most_live(code.lines),
+        "spill_bytes": code.spill_bytes,
+        "local_bytes": code.local_bytes,
+        "shared_bytes": code.shared_bytes,
+        "dynamic_shared_bytes": found.dynamic_shared_bytes,
+        "occupancy": found.occupancy.occupancy if found.occupancy else None,
+        "limiters": found.occupancy.limiters if found.occupancy else None,
+        **bound_json(found.bound),
+    }
+
+
+def _print_head(code: MachineCode, found: FileKernel, file: str, gpu: Accelerator) -> None:
+    made = f"assembled by CUDA {code.toolkit} for {code.target}" if code.toolkit else f"machine code for {code.target}"
+    print(f"{code.kernel} of {file} on {gpu.name}, {made}")
+    print(f"blocks of {' x '.join(map(str, found.block))} threads: {ORIGINS[found.block_origin]}")
+    print(", ".join(_in_words(code, found.dynamic_shared_bytes)))
+
+
+def _print_end(code: MachineCode, found: FileKernel, loop: Loop | None, mix: Mix) -> None:
+    print_mix(mix, loop)
+    if found.occupancy is None:
+        print("occupancy unknown: the file does not say how many registers a thread has")
+    elif found.occupancy.reason:
+        print(f"occupancy 0: {found.occupancy.reason}")
+    else:
+        print_bound(found.bound, found.occupancy)
+        if code.reallocated:
+            print("Occupancy is that of the registers at launch: setmaxnreg moves them between the warps of a block.")
+        if found.bound.flop_per_s is not None:
+            print("Memory is not part of this bound: what the kernel has to move is unknown.")
+
+
+def _in_words(code: MachineCode, dynamic_shared_bytes: int) -> list[str]:
+    """Return what the compiler made of a kernel, a few words each; what is unknown is said to be."""
+    live = most_live(code.lines)
+    of_them = "live at once" if code.reallocated else "of them live"
+    spills = (
+        "spills unknown, as a cubin does not tell" if code.spill_bytes is None else f"{code.spill_bytes} B of spills"
+    )
+    added = format_bytes(dynamic_shared_bytes) if dynamic_shared_bytes else "none"
+    unsaid = (
+        " (the file declares some: say how much by --dynamic-shared)"
+        if asks_for_shared(code, dynamic_shared_bytes)
+        else ""
+    )
+    return [
+        f"{len(code.lines)} instructions",
+        registers_in_words(code),
+        *([] if live is None else [f"at most {live} {of_them}"]),
+        spills,
+        *([f"{format_bytes(code.local_bytes)} of stack"] if code.local_bytes else []),
+        f"{format_bytes(code.shared_bytes)} of static and {added} of dynamic shared memory{unsaid}",
+    ]

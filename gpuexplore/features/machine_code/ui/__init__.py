@@ -1,0 +1,155 @@
+"""Which kernel, in which dtype, for which GPU, in which blocks, on which shape: the choices of the page Kernels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gpuexplore.analysis.occupancy import OWN, TargetGpu, of_the_table, own_gpu
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Shape
+from gpuexplore.core.units import read_whole
+from gpuexplore.devices import ACCELERATORS
+from gpuexplore.devices.capabilities import CAPABILITIES
+from gpuexplore.kernels.geometry import Block, Launch
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
+from gpuexplore.shapes import parse_shape
+from gpuexplore.ui import url_widgets
+
+DEFAULT_TARGET = "h100-sxm5-80gb"
+GRID_HELP = "Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never timed."
+MOST_AXES = 3
+MOST_BLOCKS = 2**31 - 1  # of a grid along x
+GPUS = {
+    accelerator.key: of_the_table(accelerator)
+    for accelerator in ACCELERATORS
+    if accelerator.compute_capability in CAPABILITIES
+}
+OWN_CAPABILITY, OWN_MULTIPROCESSORS = "7.5", "16"  # of the notebook's card
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChoice:
+    """What was chosen.
+
+    Attributes:
+        operation: its contract.
+        implementation: one of our kernels.
+        dtype: its name.
+        shape: of the operation.
+        gpu: the target, of the table or the visitor's own; None for a CPU kernel.
+        launch: how the kernel would be launched; None for a CPU kernel.
+    """
+
+    operation: Operation
+    implementation: Implementation
+    dtype: str
+    shape: Shape
+    gpu: TargetGpu | None
+    launch: Launch | None
+
+    @property
+    def block(self) -> Block | None:
+        """The block shape, without its lengths of 1 at the end that the kernel does not name."""
+        geometry, launch = self.implementation.geometry, self.launch
+        return launch.block[: len(geometry.blocks[0])] if geometry and launch else None
+
+
+def choose(devices: Sequence[Device]) -> KernelChoice:
+    """Draw the choices and return them.
+
+    Raises:
+        InvalidInput: a shape or a grid that cannot be used.
+    """
+    with st.container(border=True):
+        operation, implementation, dtype = _kernel()
+        geometry = implementation.geometry
+        st.caption(f"**{implementation.name}**: {implementation.about}.")
+        if geometry is None:
+            return KernelChoice(operation, implementation, dtype, parse_shape(_shape(operation), operation), None, None)
+        target, blocks, shapes, grids = st.columns([4, 2, 3, 2], gap="medium")
+        with target:
+            key = url_widgets.select("Target GPU", "gpu", _targets(devices), shown=_gpu_label)
+        with blocks:
+            shown = [",".join(map(str, block)) for block in geometry.blocks]
+            block = geometry.blocks[shown.index(url_widgets.select("Block (threads)", "block", shown))]
+        with shapes:
+            shape_text = _shape(operation)
+        with grids:
+            grid = url_widgets.text("Grid (blocks)", "grid", "", help=GRID_HELP, placeholder="covers the output")
+        gpu = GPUS[key] if key in GPUS else _own_gpu()
+    shape = parse_shape(shape_text, operation)
+    launch = geometry.launch(operation.output(shape), block, _grid(grid))
+    return KernelChoice(operation, implementation, dtype, shape, gpu, launch)
+
+
+def _kernel() -> tuple[Operation, Implementation, str]:
+    left, middle, right = st.columns([3, 4, 2], gap="medium")
+    with left:
+        operation = OPERATIONS[url_widgets.operation()]
+    own = {kernel.name: kernel for kernel in operation.implementations if kernel.hand_written and not kernel.optional}
+    with middle:
+        names = sorted(own, key=lambda name: own[name].geometry is None)  # a GPU's kernels first
+        implementation = own[url_widgets.select("Kernel", "impl", names)]
+    with right:
+        dtype = url_widgets.select("Dtype", "dtype", _dtypes(operation, implementation))
+    return operation, implementation, dtype
+
+
+def _dtypes(operation: Operation, implementation: Implementation) -> list[str]:
+    """Return the dtypes the kernel has code for, fp32 first."""
+    names = [dtype for dtype in operation.dtypes if not implementation.dtypes or dtype in implementation.dtypes]
+    usable = [name for name in names if not DTYPES[name].matrix_only or name in implementation.on_matrix_units]
+    return sorted(usable, key=lambda name: name != "fp32")
+
+
+def _shape(operation: Operation) -> str:
+    largest = max(
+        operation.presets, key=lambda preset: operation.byte_count(preset.shape, DTYPES["fp32"]), default=None
+    )
+    usual = largest.name if largest else str(operation.default_sizes[-1])
+    return url_widgets.shape(usual)
+
+
+def _targets(devices: Sequence[Device]) -> list[str]:
+    """Return every GPU of the table that CUDA can be compiled for: this machine's first, then a usual one."""
+    here = [device.spec_key for device in devices if device.spec_key in GPUS]
+    return sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in (DEFAULT_TARGET, OWN)))
+
+
+def _own_gpu() -> TargetGpu:
+    """Draw the two numbers of a GPU that is in no table, and return it.
+
+    Raises:
+        InvalidInput: no GPU has so many multiprocessors.
+    """
+    left, right, _ = st.columns([2, 2, 7], gap="medium")
+    with left:
+        capabilities = sorted(CAPABILITIES, key=lambda number: number != OWN_CAPABILITY)
+        capability = url_widgets.select("Compute capability", "cc", capabilities)
+    with right:
+        typed = url_widgets.text("Multiprocessors", "sm", OWN_MULTIPROCESSORS, help="Of the whole GPU, like 16.")
+    return own_gpu(capability, typed)
+
+
+def _gpu_label(key: str) -> str:
+    if key == OWN:
+        return "A GPU of your own …"
+    return f"{GPUS[key].name} ({GPUS[key].compute_capability})"
+
+
+def _grid(text: str) -> tuple[int, ...] | None:
+    """Return the blocks along x, y and z, or None for a grid that covers the output.
+
+    Raises:
+        InvalidInput: it is no list of one to three whole numbers.
+    """
+    if not text.strip():
+        return None
+    blocks = tuple(read_whole(word) or 0 for word in text.split(","))
+    if len(blocks) > MOST_AXES or not all(0 < count <= MOST_BLOCKS for count in blocks):
+        raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {MOST_BLOCKS:,}, like 8,8")
+    return blocks

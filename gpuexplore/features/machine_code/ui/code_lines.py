@@ -1,0 +1,142 @@
+"""Machine code on a page, of whatever kernel: the rate it allows, its instructions and their scheduling."""
+
+import ast
+from importlib.resources import files
+
+import streamlit as st
+
+from gpuexplore.analysis.occupancy import TargetGpu
+from gpuexplore.core.units import format_bytes_per_s, format_percent
+from gpuexplore.features.machine_code.analysis import InstructionBound, format_rate
+from gpuexplore.features.machine_code.ui import KernelChoice
+from gpuexplore.features.machine_code.ui.facts import compile_choice, show_on_its_way
+from gpuexplore.kernels.sass import LEGEND, UNKNOWN_LIVE, Line, LoopFacts, as_text, main_loop, mix_of
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
+from gpuexplore.ui.markdown import plain
+
+PACKAGE = "gpuexplore.operations."
+CODE_HEIGHT = 520  # pixels
+SHORT = 800  # characters that need no scrolling
+
+Figures = dict[str, tuple[str, str]]  # by name, what it is and what it means
+
+
+def show_figures(figures: Figures) -> None:
+    """Show figures side by side, each with what it means."""
+    for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        column.metric(name, value, help=about)
+
+
+def bound_figures(facts: LoopFacts, bound: InstructionBound, *, of_what: str) -> Figures:
+    """Return the rate that machine code allows at most, and what its main loop consists of.
+
+    Args:
+        of_what: what the bound is about, and what it leaves out.
+    """
+    at_most = format_rate(bound) if bound.flop_per_s else format_bytes_per_s(bound.bytes_per_s)
+    share = format_percent(bound.share_of_peak) if bound.share_of_peak else "–"
+    on_tensor_cores = {"Tensor cores": (_of_loop(facts.tensor, facts), "HMMA, QGMMA and their like in one pass")}
+    return {
+        "Upper bound": (at_most, of_what),
+        "Of its units' peak": (share, f"The bound over the peak of {bound.units or 'what computes'}, as MFU is"),
+        "Main loop": (str(facts.instructions) if facts.is_loop else "none", "Instructions of one pass"),
+        **(on_tensor_cores if facts.tensor else {}),
+        "Multiply-adds": (
+            _of_loop(facts.multiply_adds, facts),
+            "FFMA and their like on the ordinary units in one pass, and their share of its instructions",
+        ),
+    }
+
+
+def _of_loop(count: int, facts: LoopFacts) -> str:
+    return f"{count} ({format_percent(count / facts.instructions)})" if count else "none"
+
+
+def show_evidence(bound: InstructionBound) -> None:
+    """Say what limits the rate first, and why none follows from the arithmetic where none does."""
+    if bound.evidence:
+        st.markdown(f"**First bottleneck:** {bound.evidence}.")
+    if bound.no_rate and bound.flop_per_s is None:
+        st.markdown(f"No bound of its arithmetic follows: {bound.no_rate}.")
+
+
+def show_lines(lines: tuple[Line, ...], made_by: str, *, key: str, file_name: str) -> None:
+    """Show the main loop or all of the instructions, and offer all as a file.
+
+    Args:
+        made_by: what they are compiled for, and by what.
+        key: of the widgets.
+        file_name: of the download.
+    """
+    code = tuple(line.instruction for line in lines)
+    loop = main_loop(code)
+    whole = st.toggle(f"Show all {len(code):,} instructions", key=key) if loop else True
+    inside = None if whole or loop is None else {each.address for each in loop}
+    shown = [line for line in lines if inside is None or line.instruction.address in inside]
+    moved = mix_of(line.instruction for line in shown)
+    st.code(as_text(shown), language="asm", height=CODE_HEIGHT)
+    told = [f"{count} {name}" for name, count in (*moved.loads.items(), *moved.stores.items())]
+    loads = f" Loads and stores by bits per thread: {', '.join(told)}." if told else ""
+    unknown = f" Live registers: {UNKNOWN_LIVE}." if all(line.live is None for line in lines) else ""
+    st.caption(f"{'The whole kernel' if whole else 'The main loop'} for {made_by}.{loads} {LEGEND}.{unknown}")
+    st.download_button(
+        "SASS",
+        as_text(lines),
+        file_name=file_name,
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"{key}.download",
+    )
+
+
+# A kernel's code on a page: its source as it runs, and the PTX the compiler makes of it, on demand.
+
+
+def show_source(operation: Operation, implementation: Implementation) -> None:
+    """Show the file the kernel is in, as it is run, and the files of other kernels it takes over."""
+    for path, text in sources(operation, implementation).items():
+        st.code(text, language="python", line_numbers=True, height=CODE_HEIGHT if len(text) > SHORT else "content")
+        st.caption(f"`gpuexplore/operations/{path}`, as it is run.")
+
+
+def sources(operation: Operation, implementation: Implementation) -> dict[str, str]:
+    """Return the texts of an implementation's file and of the kernels it imports, by path; read, not imported."""
+    found: dict[str, str] = {}
+    left = [f"{operation.name}/{implementation.module}.py"]
+    while left:
+        path = left.pop(0)
+        if path not in found:
+            found[path] = (files("gpuexplore.operations") / path).read_text(encoding="utf-8")
+            left += _kernels_imported(found[path])
+    return found
+
+
+def _kernels_imported(text: str) -> list[str]:
+    """Return the paths of the kernel files that a file imports from."""
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and node.module]
+    named = [(node.module or "", name.name) for node in imports for name in node.names]
+    modules = dict.fromkeys(part for module, name in named for part in (module, f"{module}.{name}"))
+    inside = [module.removeprefix(PACKAGE).split(".") for module in modules if module.startswith(PACKAGE)]
+    return [f"{parts[0]}/{parts[1]}.py" for parts in inside if len(parts) == 2 and parts[1].startswith("numba_")]
+
+
+def show_ptx(choice: KernelChoice, gpu: TargetGpu) -> None:
+    """Show the PTX for the target, once it is asked for: it is long."""
+    if not st.toggle(f"Show the PTX for compute capability {gpu.compute_capability}", key="kernels.ptx"):
+        return
+    compiled = compile_choice(choice, gpu)
+    if compiled is None:
+        show_on_its_way("Compiling: the PTX follows")
+        return
+    if isinstance(compiled, str):
+        st.warning(plain(compiled), icon=":material/block:")
+        return
+    st.code(compiled.ptx, language="asm", line_numbers=True, height=CODE_HEIGHT)
+    st.download_button(
+        "PTX",
+        compiled.ptx,
+        file_name=f"{choice.operation.name}-{choice.implementation.name}-{choice.dtype}.ptx",
+        icon=":material/download:",
+        on_click="ignore",
+    )

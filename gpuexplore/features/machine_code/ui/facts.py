@@ -1,0 +1,247 @@
+"""What a kernel's launch and its compiled code mean for a GPU: grid, waves, registers, occupancy; every block shape."""
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from gpuexplore.analysis.occupancy import BlockShape, Occupancy, TargetGpu, block_shapes, kernel_occupancy, waves
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Experiment, Options, Result, Run
+from gpuexplore.core.units import format_bytes, format_percent
+from gpuexplore.features.machine_code.chart import block_name, block_occupancy, block_times
+from gpuexplore.features.machine_code.compiling import Target, compiled_kernels, known_kernels
+from gpuexplore.features.machine_code.ui import KernelChoice
+from gpuexplore.kernels.files.machine_code import CompiledKernel
+from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.submit import start, started
+from gpuexplore.ui.session import live_supervisor
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.later import Later
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.turns import MEASURING
+
+COMPILED: Shared[list[CompiledKernel | str] | None] = Shared(100)
+COMPILED_LOOKS = 30  # what was compiled before is looked for again after so many
+COMPILING: Later[list[CompiledKernel | str]] = Later()
+
+
+def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
+    """Show what the compiler made of the kernel, how the grid passes through the GPU, and what it leaves out."""
+    if launch.uncovered:
+        _show_uncovered(launch)
+    compiled = compile_choice(choice, gpu)
+    if compiled is None:
+        show_on_its_way(f"Compiling for compute capability {gpu.compute_capability}: registers and occupancy follow")
+        _metrics(launch, None, None)
+        return
+    if isinstance(compiled, str):
+        st.warning(f"{gpu.name}: {plain(compiled)}. Registers and occupancy stay unknown.", icon=":material/block:")
+        _metrics(launch, None, None)
+        return
+    try:
+        full = kernel_occupancy(compiled, launch, gpu)
+    except InvalidInput as error:
+        st.warning(f"{gpu.name}: {plain(str(error))}.", icon=":material/block:")
+        _metrics(launch, compiled, None)
+        return
+    _metrics(launch, compiled, full)
+    st.markdown("\n".join(f"- {sentence}" for sentence in sentences(launch, compiled, full, gpu)))
+
+
+def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str | None:
+    """Return the compiled kernel, or the reason why there is none; None while it is compiled.
+
+    The block shapes that the page compares further down are compiled along: one compiler is sooner done than two.
+    """
+    geometry = choice.implementation.geometry
+    blocks = [choice.block, *(geometry.blocks if geometry else ())]
+    found = compiled([target(choice, block, gpu) for block in blocks])
+    return found[0] if found else None
+
+
+def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
+    """Return the kernel of a choice with these threads of a block, None for its own, and what it is compiled for."""
+    return Target(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, block)
+
+
+def compiled(targets: Sequence[Target]) -> list[CompiledKernel | str] | None:
+    """Return each target compiled, or the reason why it cannot be; None while they are compiled, see `Later`."""
+    known = COMPILED.get((*targets, moment(COMPILED_LOOKS)), lambda: known_kernels(targets))
+    return known or COMPILING.get(tuple(targets), lambda: compiled_kernels(targets))
+
+
+def show_on_its_way(what: str) -> None:
+    """Say what is missing of the page, that it comes by itself, and what it waits for."""
+    supervisor = live_supervisor()
+    is_measuring = supervisor is not None and supervisor.state == "measuring"
+    why = f" {MEASURING}." if is_measuring else ""
+    st.info(f"{what} in some seconds.{why}", icon=":material/hourglass_top:")
+
+
+def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | None) -> None:
+    figures = {
+        "Occupancy": (
+            format_percent(full.occupancy) if full else "–",
+            "Active warps per multiprocessor, of the most it holds",
+        ),
+        "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers per thread"),
+        "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Per block"),
+        "Spills": (_spills(compiled), "Registers the compiler spilled to memory"),
+        "Grid": (" × ".join(f"{length:,}" for length in launch.grid if length > 1) or "1", "Blocks along x, y, z"),
+        "Block": (" × ".join(str(length) for length in launch.block if length > 1) or "1", "Threads along x, y, z"),
+    }
+    for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        column.metric(name, value, help=about)
+
+
+def _spills(compiled: CompiledKernel | None) -> str:
+    if compiled is None:
+        return "–"
+    return format_bytes(compiled.spill_bytes) if compiled.spill_bytes else "none"
+
+
+def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: TargetGpu) -> list[str]:
+    """Return what the figures mean, a sentence each."""
+    sentences = [_coverage(launch), _limit(full)]
+    if gpu.multiprocessors and full.blocks_per_multiprocessor:
+        sentences.append(_waves(launch, full, gpu.multiprocessors))
+    if compiled.spill_bytes:
+        sentences.append(f"{format_bytes(compiled.spill_bytes)} of registers spill to memory: use a smaller tile.")
+    return sentences
+
+
+def _coverage(launch: Launch) -> str:
+    domain = " × ".join(f"{length:,}" for length in launch.domain)
+    if launch.tile is None:
+        return f"{launch.blocks:,} blocks of {launch.threads_per_block} threads stride over {domain} elements."
+    tile = " × ".join(map(str, launch.tile))
+    per_thread = _per_thread(launch)
+    return (
+        f"Each block of {launch.threads_per_block} threads ({-(-launch.threads_per_block // WARP)} warps) covers "
+        f"{tile} of the {domain} elements{per_thread}; the grid has {launch.blocks:,} blocks."
+    )
+
+
+def _per_thread(launch: Launch) -> str:
+    elements = 1
+    for length in launch.tile or ():
+        elements *= length
+    each = elements / launch.threads_per_block
+    return f", {each:g} per thread" if each >= 1 else f", {1 / each:g} threads per element"
+
+
+def _limit(full: Occupancy) -> str:
+    if full.limiter is None:
+        return f"No block fits on a multiprocessor: {full.reason}."
+    blocks = full.blocks_per_multiprocessor
+    return (
+        f"{blocks} block{'s' if blocks > 1 else ''} per multiprocessor, {full.active_warps} of {full.max_warps} warps: "
+        f"{full.limited_by}."
+    )
+
+
+def _waves(launch: Launch, full: Occupancy, multiprocessors: int) -> str:
+    found = waves(launch.blocks, full.blocks_per_multiprocessor, multiprocessors)
+    start = f"{multiprocessors} multiprocessors run {found.blocks_per_wave:,} blocks at once: "
+    if found.full_waves == 0:
+        return f"{start}this grid is smaller, so {format_percent(found.tail_idle_share)} of the slots are idle."
+    if not found.tail_blocks:
+        return f"{start}{found.full_waves} full waves, no idle tail."
+    last = f"{found.tail_blocks:,} block{'s' if found.tail_blocks > 1 else ''}"
+    return (
+        f"{start}{found.count:,} waves, {found.full_waves:,} full and a last one of {last} that leaves "
+        f"{format_percent(found.tail_idle_share)} of the slots idle; slot utilization over all waves is "
+        f"{format_percent(found.efficiency)}."
+    )
+
+
+def _show_uncovered(launch: Launch) -> None:
+    total = 1
+    for length in launch.domain:
+        total *= length
+    st.error(
+        f"This grid does not cover the output: {launch.uncovered:,} of {total:,} elements "
+        f"({format_percent(launch.uncovered / total)}) would never be written. The call would still return, and "
+        "sooner, so its time would be wrong. It is shown here and never timed.",
+        icon=":material/grid_off:",
+    )
+
+
+SWEEP = "sweep"  # the URL's parameter: the runs of a sweep, one a block shape
+TICK_S = 1.0
+SHAPES: Shared[tuple[BlockShape, ...]] = Shared(100)
+UNITS = {"Shared": "B", "Blocks": "count", "Slot utilization": "%"}
+
+
+def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, devices: Sequence[Device]) -> None:
+    """Show the block shapes the kernel can be compiled for, with a button to measure them where the GPU is here."""
+    st.subheader("Block shapes", anchor="blocks")
+    here = next((device for device in devices if device.spec_key == gpu.key), None)
+    if here and st.button(f"Measure every block shape on {here.id}", icon=":material/timer:"):
+        _submit(choice, geometry, here)
+    active = any(run.active for run in started(SWEEP))
+    st.fragment(_draw, run_every=TICK_S if active else None)(choice, geometry, gpu, active)
+    if here is None:
+        st.caption(f"{gpu.name} is not in this machine, so block shapes are compared by their theoretical occupancy.")
+
+
+def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: bool) -> None:
+    runs = started(SWEEP)
+    if any(run.active for run in runs) != registered:
+        st.rerun()
+    output = choice.operation.output(choice.shape)
+    launches: dict[Block, Launch] = {block: geometry.launch(output, block) for block in geometry.blocks}
+    kernels = compiled([target(choice, block, gpu) for block in launches])
+    if kernels is None:
+        show_on_its_way("Compiling every block shape: their comparison follows")
+        return
+    name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
+    measured = tuple((run.id, run.progress.done, run.progress.provisional) for run in runs)
+    of = (choice.operation.name, name, choice.dtype, choice.shape, gpu, problems, measured)
+    shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, _measured(runs, choice)))
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        show_chart(lambda: block_occupancy(name, shapes), of, key="chart.blocks")
+    with right:
+        if any(shape.result and shape.result.measurement for shape in shapes):
+            show_chart(lambda: block_times(name, shapes), of, key="chart.block_times")
+        else:
+            alt = f"Table of {len(shapes)} block shapes"
+            show_table(lambda: [_row(shape) for shape in shapes], of, UNITS, alt=alt)
+
+
+def _row(shape: BlockShape) -> dict[str, object]:
+    return {
+        "Block": block_name(shape),
+        "Registers": shape.compiled.registers_per_thread if shape.compiled else None,
+        "Shared": shape.compiled.shared_bytes if shape.compiled else None,
+        "Blocks": shape.launch.blocks,
+        "Waves": shape.waves.count if shape.waves else None,
+        "Slot utilization": shape.waves.efficiency if shape.waves else None,
+        "Remarks": shape.reason or (shape.occupancy.limited_by if shape.occupancy else ""),
+    }
+
+
+def _submit(choice: KernelChoice, geometry: Geometry, device: Device) -> None:
+    """Queue a run for each block shape: the block is a condition of a run."""
+    experiments = [
+        Experiment(
+            choice.operation.name,
+            (choice.shape,),
+            (choice.dtype,),
+            (choice.implementation.name,),
+            (device.id,),
+            Options(block=block),
+        )
+        for block in geometry.blocks
+    ]
+    start(experiments, [device], SWEEP)
+
+
+def _measured(runs: Sequence[Run], choice: KernelChoice) -> Mapping[Block, Result]:
+    cases = {result.case: result for run in runs for result in run.results}
+    wanted = (choice.operation.name, choice.shape, choice.dtype, choice.implementation.name)
+    fitting = [case for case in cases if (case.operation, case.shape, case.dtype, case.implementation) == wanted]
+    return {case.options.block: cases[case] for case in fitting if case.options.block}

@@ -1,0 +1,348 @@
+"""A kernel run in the interpreter of PTX on a page: one block of it step by step, on a machine without a GPU."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+
+import streamlit as st
+
+from gpuexplore.analysis.occupancy import TargetGpu
+from gpuexplore.core.errors import GpuExploreError, NotFound
+from gpuexplore.core.units import format_bytes, format_percent
+from gpuexplore.features.machine_code.analysis.block_steps import (
+    array_of,
+    barrier_intervals,
+    block_sectors,
+    block_wavefronts,
+    costliest_read,
+    effect,
+    moments,
+    sentence,
+    small_shape,
+    steps_of,
+)
+from gpuexplore.features.machine_code.chart.block_arrays import array_overview, array_picture
+from gpuexplore.features.machine_code.chart.block_steps import bank_picture, warp_timeline
+from gpuexplore.features.machine_code.kernel_files import interpret, kept_block
+from gpuexplore.features.machine_code.ui import KernelChoice
+from gpuexplore.features.machine_code.ui.facts import compile_choice, show_on_its_way
+from gpuexplore.kernels.files.machine_code import CompiledKernel
+from gpuexplore.kernels.geometry import Geometry
+from gpuexplore.kernels.ptx import BANKS, Access, TraceStep
+from gpuexplore.measure.check.interpreted import (
+    MOST_BYTES,
+    MOST_STEPS,
+    MOST_WORK,
+    BlockRun,
+    KernelLaunch,
+    RunArray,
+    check_size,
+)
+from gpuexplore.shapes import parse_shape
+from gpuexplore.ui import link, url_widgets
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.turns import run_queued
+from gpuexplore.ui.url_widgets import show_problem
+
+STEP = "step"  # the URL's parameter
+AROUND = 6  # instructions of the table before and after the step
+MARK = "▶"
+WIDTHS = {
+    name: st.column_config.Column(width=pixels)
+    for name, pixels in {" ": 24, "Step": 48, "Warp": 48, "Line": 48, "Effect": 168}.items()
+}
+
+RUNS: Shared[BlockRun] = Shared(20)
+CLICKED = "kernels.interpreter.clicked"  # in a session: a link alone starts nothing
+LOOKS = 100  # what could not be run is tried again after so many
+MOST_CHOICES = 64  # of blocks
+LIMITS = (
+    f"Arrays of {format_bytes(MOST_BYTES)} at most, {MOST_WORK:,} thread instructions, and the first "
+    f"{MOST_STEPS:,} loads, stores and barriers of the block."
+)
+ABOUT = (
+    "This kernel's PTX, run by an interpreter on this server: there is no GPU and no clock, so nothing here is a time. "
+    "It shows which thread touches what, what that costs in sectors and wavefronts, and where warps wait."
+)
+
+
+def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
+    """Show the section; the kernel is run once somebody asks for it."""
+    st.header("Run this kernel here, warp by warp", anchor="interpreter")
+    st.caption(ABOUT)
+    st.fragment(_show)(choice, geometry, gpu)
+
+
+def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
+    label = f"Run {choice.implementation.name} in the interpreter"
+    if not url_widgets.toggle(label, "interpret", help=LIMITS, on_change=_click):
+        return
+    made = compile_choice(choice, gpu)
+    if made is None:
+        show_on_its_way("Compiling: the kernel is run")
+        return
+    if isinstance(made, str):
+        st.warning(plain(made), icon=":material/block:")
+        return
+    try:
+        request, warp_column = _request(choice, geometry, made)
+        found = _found(request)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    if isinstance(found, str):
+        st.warning(f"Not run: {plain(found)}.", icon=":material/block:")
+        return
+    if found is None:
+        st.button("Run it now", type="primary", icon=":material/play_arrow:", on_click=_click)
+        st.caption("Nobody has run this yet. It takes this server up to half a minute, and waits while it measures.")
+        return
+    with warp_column:
+        warp = int(url_widgets.select("Warp", "warp", [str(number) for number in range(found.warps)]))
+    _show_result(found)
+    _show_steps(found, warp)
+
+
+def _request(
+    choice: KernelChoice, geometry: Geometry, made: CompiledKernel
+) -> tuple[KernelLaunch, AbstractContextManager[object]]:
+    """Draw the choices of a shape and a block, and return what is to be run, and the column of the next choice.
+
+    Raises:
+        InvalidInput, TooLarge: a shape that cannot be used.
+    """
+    shape_column, block_column, warp_column = st.columns([4, 2, 2], gap="medium")
+    small = small_shape(choice.operation, geometry, choice.block)
+    with shape_column:
+        typed = url_widgets.text("Shape run here", "small", str(small), help=LIMITS)
+    shape = parse_shape(typed, choice.operation)
+    check_size(choice.operation, shape, choice.dtype)
+    launch = geometry.launch(choice.operation.output(shape), choice.block)
+    x, y, z = launch.grid
+    blocks = [f"{i % x},{i // x % y},{i // (x * y)}" for i in range(min(MOST_CHOICES, x * y * z))]
+    with block_column:
+        place = url_widgets.select(f"Block of {launch.blocks:,}", "at", blocks, shown=_block_label)
+    along_x, along_y, along_z = map(int, place.split(","))
+    request = KernelLaunch(
+        made.ptx,
+        choice.operation.name,
+        choice.dtype,
+        shape,
+        launch.grid,
+        launch.block,
+        (along_x, along_y, along_z),
+        made.dynamic_shared_bytes,
+    )
+    return request, warp_column
+
+
+def _click() -> None:
+    st.session_state[CLICKED] = True
+
+
+def _found(request: KernelLaunch) -> BlockRun | str | None:
+    """Return what running a kernel tells, or why it was not run; None where nobody has, and the visitor did not ask.
+
+    Raises:
+        InvalidInput: too much waits already.
+    """
+    try:
+        return RUNS.get(request, lambda: _kept(request))
+    except NotFound:
+        if CLICKED not in st.session_state:
+            return None
+    outcome: BlockRun | str = run_queued(
+        (request, moment(LOOKS)), lambda: _outcome(request), "Running the kernel in the interpreter"
+    )
+    return outcome
+
+
+def _kept(request: KernelLaunch) -> BlockRun:
+    """Return what this kernel told before.
+
+    Raises:
+        NotFound: nobody has run it, which is asked again: somebody may just now.
+    """
+    found = kept_block(request)
+    if found is None:
+        raise NotFound("nobody has run this kernel")
+    return found
+
+
+def _outcome(request: KernelLaunch) -> BlockRun | str:
+    try:
+        return interpret(request)
+    except GpuExploreError as error:
+        return str(error)
+
+
+def _block_label(place: str) -> str:
+    return place.removesuffix(",0").replace(",", ", ")
+
+
+def _show_result(run: BlockRun) -> None:
+    """Say whether the numbers are right, what went wrong if something did, and what the block costs as a whole."""
+    for fault in run.faults:
+        st.error(plain(fault), icon=":material/report:")
+    if run.unwritten_bytes:
+        st.error(f"{run.unwritten_bytes:,} bytes of the output were never written.", icon=":material/report:")
+    icon = ":green[:material/check_circle:]" if run.is_right else ":red[:material/error:]"
+    st.markdown(f"{icon} {' '.join(outcome(run))}")
+
+
+def outcome(run: BlockRun) -> list[str]:
+    """Return whether all blocks computed what they should, and what this one costs as a whole, a sentence each."""
+    error, allowed = run.accuracy.relative_error, run.accuracy.tolerance
+    found = "not a number" if error is None else f"{error:.1e}"
+    return [
+        f"**{'Correct' if run.is_right else 'Incorrect'}**: relative error {found} against the float64 reference "
+        f"(tolerance {allowed:.1e}).",
+        _fault_count(len(run.faults)),
+        *_block_costs(run),
+    ]
+
+
+def _fault_count(count: int) -> str:
+    if count == 0:
+        return "No race and no error."
+    return "1 race or error." if count == 1 else f"{count} races or errors."
+
+
+def _block_costs(run: BlockRun) -> list[str]:
+    """Return what the block moves and waits for, in sums of its steps that were kept."""
+    told = []
+    if (share := block_sectors(run).useful_share) is not None:
+        told.append(f"In this block {format_percent(share)} of the bytes in sectors are useful.")
+    taken, fewest = block_wavefronts(run)
+    if fewest:
+        passes = f"{taken:,} wavefronts; without bank conflicts, {fewest:,}"
+        told.append(f"Its accesses to shared memory take {passes}.")
+    return told
+
+
+# The steps of one warp on a page: the picture of the memory it touches, the sentence, and the instructions around.
+
+
+def _show_steps(run: BlockRun, warp: int) -> None:
+    """Show the step that is chosen of a warp, and everything around it."""
+    steps = steps_of(run, warp)
+    if not steps:
+        st.info(f"Warp {warp} has no step among the first {len(run.steps):,} of the block.", icon=":material/info:")
+        return
+    default = costliest_read(run, warp)
+    label = f"Step of warp {warp} (of {len(steps):,}): a load, a store or a barrier"
+    place = url_widgets.slider(label, STEP, len(steps), default) if len(steps) > 1 else 1
+    _show_moments(moments(run, warp), place, len(steps))
+    step = steps[place - 1]
+    if run.step_count > len(run.steps):
+        st.caption(f"The first {len(run.steps):,} of the block's {run.step_count:,} steps.")
+    st.markdown(f"#### {sentence(step, run)}")
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _show_memory(run, step)
+    with right:
+        _show_instructions(run, steps, place)
+    _show_arrays(run, step)
+    if not step.is_barrier and any(other.is_barrier for other in run.steps):
+        _show_warps(run, step)
+
+
+def _show_moments(found: Mapping[str, int], place: int, most: int) -> None:
+    """Show buttons that move the slider: by one step, and to each moment that is worth a look."""
+    with st.container(horizontal=True, gap="small"):
+        _button("Back", max(1, place - 1), icon=":material/chevron_left:")
+        _button("Next", min(most, place + 1), icon=":material/chevron_right:")
+        for name, moment in found.items():
+            _button(f"{name[0].upper()}{name[1:]}", moment)
+
+
+def _button(label: str, place: int, icon: str | None = None) -> None:
+    st.button(label, key=f"interpreter.{label}", icon=icon, on_click=link.write, args=(STEP, str(place)))
+
+
+def _show_memory(run: BlockRun, step: TraceStep) -> None:
+    if step.is_barrier:
+        _show_warps(run, step)
+    for index, access in enumerate(step.accesses):
+        of = (run.request, step.number, index)
+        array = array_of(access, run.arrays) if access.memory == "global" else None
+        if array is not None:
+            before = run.steps[: step.number - 1]
+            _draw_array(array, access, before, of=of, key=f"chart.array.{index}")
+        elif access.memory == "shared":
+            _draw_banks(access, _shared_title(access, run), of=of, key=f"chart.banks.{index}")
+
+
+def _draw_array(
+    array: RunArray, access: Access, before: Sequence[TraceStep], *, of: tuple[object, ...], key: str
+) -> None:
+    show_chart(lambda: array_picture(array, access, before), of, key=key)
+
+
+def _draw_banks(access: Access, title: str, *, of: tuple[object, ...], key: str) -> None:
+    show_chart(lambda: bank_picture(access, title), of, key=key)
+
+
+def _shared_title(access: Access, run: BlockRun) -> str:
+    first = int(access.addresses.min())
+    number = sum(start <= first for start in run.shared_arrays)
+    return f"Shared memory: array {number} of {len(run.shared_arrays)}, by its {BANKS} banks"
+
+
+def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) -> None:
+    """Show the steps of the warp around the one that is chosen."""
+    start = max(0, min(place - 1 - AROUND, len(steps) - 2 * AROUND - 1))
+    shown = steps[start : start + 2 * AROUND + 1]
+    now = steps[place - 1]
+    show_table(
+        lambda: [_row(step, run, step is now) for step in shown],
+        (run.request, now.number),
+        {},
+        alt=f"Table of {len(shown)} steps of warp {now.warp} around step {place}: {effect(now, run)}",
+        config=WIDTHS,
+    )
+    st.caption("Step counts those of all warps, Line those of the PTX. Others compute or jump, before the step.")
+
+
+def _row(step: TraceStep, run: BlockRun, is_now: bool) -> dict[str, object]:
+    return {
+        " ": MARK if is_now else "",
+        "Step": step.number,
+        "Warp": step.warp,
+        "Line": step.line,
+        "Effect": effect(step, run),
+        "Instruction": " ".join(step.text.split()),
+        "Others": step.others,
+    }
+
+
+def _show_arrays(run: BlockRun, step: TraceStep) -> None:
+    """Show every array as a whole, with the last access of the warp to each."""
+    last: dict[str, Access] = {}
+    for other in run.steps[: step.number]:
+        if other.warp == step.warp:
+            for access in other.accesses:
+                if access.memory == "global" and (array := array_of(access, run.arrays)):
+                    last[array.name] = access
+    before = run.steps[: step.number]
+    st.caption(
+        f"Every array as a whole: the last access of warp {step.warp} to each, and what the block touched before."
+    )
+    for column, array in zip(st.columns(len(run.arrays)), run.arrays, strict=True):
+        with column:
+            _draw_overview(array, last.get(array.name), before, (run.request, step.number, array))
+
+
+def _draw_overview(array: RunArray, access: Access | None, before: Sequence[TraceStep], of: tuple[object, ...]) -> None:
+    show_chart(lambda: array_overview(array, access, before), of, key=f"chart.overview.{array.name}")
+
+
+def _show_warps(run: BlockRun, step: TraceStep) -> None:
+    show_chart(
+        lambda: warp_timeline(barrier_intervals(run), step.number, len(run.steps)),
+        (run.request, step.number),
+        key="chart.warps",
+    )
+    st.caption("Each warp is run to its next barrier before another one is: a GPU mixes them in any order.")

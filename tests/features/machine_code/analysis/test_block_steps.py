@@ -1,0 +1,97 @@
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.features.machine_code.analysis.block_steps import (
+    BarrierInterval,
+    arrivals,
+    barrier_intervals,
+    block_sectors,
+    block_wavefronts,
+    costliest_read,
+    effect,
+    moments,
+    sentence,
+    steps_of,
+)
+from tests.measure.made_block import block_run
+
+
+def told(run, number):
+    return sentence(run.steps[number - 1], run)
+
+
+def test_a_sentence_has_the_figures_of_a_request():
+    assert told(block_run(), 1) == (
+        "Warp 0 reads 32 elements of A in 4 sectors of 32 bytes: 128 of 128 bytes moved are useful (100 %); "
+        "fewer sectors could not hold them."
+    )
+
+
+def test_a_sentence_names_the_lanes_that_collide():
+    assert told(block_run(pitch=8), 2) == (
+        "Warp 0 writes 32 words of shared memory in 2 wavefronts, where 1 would do: "
+        "lanes 0, 16 want different words of bank 0."
+    )
+    assert "no two lanes want different words" in told(block_run(), 2)
+
+
+def test_a_sentence_tells_what_padding_saves():
+    assert told(block_run(pitch=132), 2).endswith(
+        "Its rows are 132 bytes apart: 128 apart, without padding, it would take 32."
+    )
+
+
+def test_warps_wait_for_the_last_one():
+    run = block_run()
+
+    assert arrivals(run.steps[2], run) == ([0], [1])
+    assert told(run, 3) == "Warp 0 waits at the barrier: 1 of 2 warps have arrived, warp 1 has not."
+    assert told(run, 6) == "Warp 1 arrives at the barrier as the last one: all 2 warps go on."
+    assert effect(run.steps[2], run) == "barrier: 1 of 2 warps are there"
+
+
+def test_intervals_end_at_barriers_and_wait_for_the_last_arrival():
+    assert barrier_intervals(block_run()) == [
+        BarrierInterval(0, 0, 1, 3, 6),
+        BarrierInterval(1, 0, 4, 6, 6),
+        BarrierInterval(0, 1, 7, 9, None),
+        BarrierInterval(1, 1, 10, 12, None),
+    ]
+
+
+def test_totals_are_sums_of_the_block():
+    run = block_run(pitch=8)
+
+    assert (block_sectors(run).moved_bytes, block_sectors(run).useful_bytes) == (768, 768)
+    assert block_wavefronts(run) == (8, 4)
+
+
+def test_totals_count_sectors_as_a_whole():
+    run = block_run()
+    access = run.steps[0].accesses[0]
+    halved = replace(access, lanes=access.lanes[::2], addresses=access.addresses[::2])
+    once = replace(run, steps=(replace(run.steps[0], accesses=(halved,)),))
+
+    assert (block_sectors(once).moved_bytes, block_sectors(once).useful_bytes) == (128, 64)
+    assert block_wavefronts(once) == (0, 0)
+
+
+def test_moments_lead_to_the_first_of_each_kind():
+    assert moments(block_run(), 0) == {
+        "reads A": 1,
+        "writes shared memory": 2,
+        "first barrier": 3,
+        "reads shared memory": 4,
+        "reads B": 5,
+        "writes out": 6,
+    }
+    assert moments(block_run(pitch=8), 1)["worst bank conflict"] == 2
+
+
+@pytest.mark.parametrize("warp", [0, 1])
+def test_each_warp_has_steps_of_its_own(warp):
+    run = block_run()
+
+    assert {step.warp for step in steps_of(run, warp)} == {warp}
+    assert costliest_read(run, warp) == 1

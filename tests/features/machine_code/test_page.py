@@ -1,0 +1,504 @@
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.core.errors import TooSlow, Unsupported
+from gpuexplore.core.model import Experiment, Options, Result, Shape, Status
+from gpuexplore.features.machine_code.analysis.ladder import kernels, libraries
+from gpuexplore.features.machine_code.ui import facts, interpreter, machine_code
+from gpuexplore.measure.check.interpreted import interpreted
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.compiled import recorded, recorded_elsewhere
+from gpuexplore.ui import session, shared
+from gpuexplore.ui.shared import later
+from tests.analysis.made import device, ok
+from tests.devices.torch_answers import found_on
+from tests.measure.made_block import adding, block_run, request
+from tests.pages.conftest import OWNER, compiled, compiler, home, page, store, texts
+
+OWN = [
+    pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
+    for operation in OPERATIONS.values()
+    for implementation in operation.implementations
+    if implementation.backend.startswith("numba")
+]
+MATMUL = OPERATIONS["matmul"]
+
+
+def _only(value):
+    """Return the one value of a URL parameter, which AppTest lists once it was written."""
+    return value if isinstance(value, str) else value[0]
+
+
+def metrics(app):
+    return {one.label: one.value for one in app.metric}
+
+
+@pytest.mark.parametrize(("operation", "implementation"), OWN)
+def test_every_kernel_has_its_page_with_source_and_ladder(page, operation, implementation):
+    app = page("kernels", op=operation.name, impl=implementation.name)
+
+    assert not app.exception
+    assert not app.error
+    assert any("def " in one.value for one in app.code)
+    assert implementation.about in texts(app.caption)
+    assert ("Occupancy" in metrics(app)) == (implementation.geometry is not None)
+
+
+def test_registers_lead_to_occupancy_waves_and_what_limits_them(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="a100-sxm4-80gb", shape="4096")
+    told = texts(app.markdown)
+
+    assert (metrics(app)["Registers"], metrics(app)["Occupancy"]) == ("40", "75.0 %")
+    assert metrics(app)["Grid"] == "256 × 256"
+    assert "6 blocks per multiprocessor, 48 of 64 warps" in told
+    assert "limited by registers" in told
+    assert "108 multiprocessors run 648 blocks at once: 102 waves, 101 full and a last one of 88 blocks" in told
+
+
+def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(page):
+    app = page("kernels", impl="numba-cuda-naive", shape="64", grid="2,4")
+
+    assert "2,048 of 4,096 elements (50.0 %) would never be written" in texts(app.error)
+    assert "never timed" in texts(app.error)
+    assert not any(one.label.startswith("Measure") for one in app.button)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"op": "abacus"}, "op 'abacus'"),
+        ({"impl": "numpy"}, "impl 'numpy'"),
+        ({"dtype": "fp8"}, "dtype 'fp8'"),
+        ({"gpu": "voodoo2"}, "gpu 'voodoo2'"),
+        ({"block": "7,7"}, "block '7,7'"),
+        ({"shape": "0"}, "'0'"),
+        ({"shape": "m=3"}, "m=3"),
+        ({"shape": "1000000000"}, "1000000000"),
+        ({"grid": "-1"}, "grid '-1'"),
+        ({"gpu": "own", "cc": "9.9"}, "cc '9.9'"),
+        ({"gpu": "own", "sm": "0"}, "multiprocessors '0': accepted are whole numbers from 1 to 1024"),
+        ({"gpu": "own", "sm": "many"}, "multiprocessors 'many'"),
+        ({"grid": "many"}, "one to three whole numbers"),
+    ],
+)
+def test_bad_value_in_the_url_is_named_with_what_is_accepted(page, query, said):
+    app = page("kernels", **query)
+
+    assert not app.exception
+    assert said in texts(app.error).replace("\\", "")
+
+
+def test_what_the_compiler_cannot_do_is_said_and_nothing_is_made_up(page, monkeypatch):
+    reason = "the CUDA 13.5 toolkit installed here does not compile for compute capability 6.0"
+    monkeypatch.setattr(facts, "compiled_kernels", lambda targets: [reason] * len(targets))
+    app = page("kernels", impl="numba-cuda-naive", gpu="p100-pcie-16gb")
+
+    assert "does not compile for compute capability 6.0" in texts(app.warning).replace("\\", "")
+    assert metrics(app)["Occupancy"] == metrics(app)["Registers"] == "–"
+
+
+def test_what_is_still_compiled_is_said_and_the_rest_is_there(page, monkeypatch):
+    monkeypatch.setattr(later.Later, "get", lambda *_: None)
+    app = page("kernels", op="matvec", impl="numba-cuda-naive", gpu="t4")
+
+    assert not app.exception
+    assert (metrics(app)["Registers"], metrics(app)["Grid"]) == ("–", "782")
+    assert any("def " in one.value for one in app.code)
+    told = [one.value for one in app.info]
+    assert "Compiling for compute capability 7.5: registers and occupancy follow in some seconds." in told
+    assert "Compiling every block shape: their comparison follows in some seconds." in told
+    assert "Compiling: the machine code follows in some seconds." in told
+
+
+def test_ptx_is_shown_on_demand(page):
+    app = page("kernels", impl="numba-cuda-naive")
+    assert not any("made_up" in one.value for one in app.code)
+
+    app.toggle(key="kernels.ptx").set_value(True).run()
+    assert any("made_up" in one.value for one in app.code)
+
+
+def test_what_another_toolkit_makes_of_the_kernels_is_told(page):
+    (said,) = [one.value for one in page("kernels", gpu="rtx-5090").caption if "compiles these otherwise" in one.value]
+    made = recorded_elsewhere("matmul", "numba-cuda-naive", "fp32", "12.0")["13.0"]
+
+    assert said.startswith("CUDA 13.0 compiles these otherwise: ")
+    assert f"numba-cuda-naive ({made.registers_per_thread} registers, main loop of " in said
+
+
+def test_machine_code_is_shown_with_the_rate_it_allows_and_what_limits_it(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
+    shown = next(one.value for one in app.code if "FFMA" in one.value)
+
+    assert (metrics(app)["Upper bound"], metrics(app)["Of its units' peak"]) == ("59.5 TFLOP/s", "88.9 %")
+    assert (metrics(app)["Main loop"], metrics(app)["Multiply-adds"]) == ("9", "8 (88.9 %)")
+    assert "**First bottleneck:** Instruction issue: 9 instructions" in texts(app.markdown)
+    assert "MOV" not in shown
+    assert shown.splitlines()[1] == "   9     2     y     .    . ......  /*0010*/       FFMA R0, R90, R91, R0"
+    app.toggle(key="kernels.sass").set_value(True).run()
+    assert any("MOV R1, R9" in one.value for one in app.code)
+
+
+def test_without_a_disassembler_the_page_says_how_to_get_it(page, monkeypatch):
+    def refuse(_):
+        raise Unsupported('machine code needs NVIDIA\'s disassembler, nvdisasm: pip install "gpuexplore[sass]"')
+
+    monkeypatch.setattr(machine_code, "lines_of_ours", refuse)
+    app = page("kernels", impl="numba-cuda-shared", gpu="t4")
+
+    assert "nvdisasm" in texts(app.warning)
+    assert metrics(app)["Registers"] == "40"
+
+
+def test_ladder_tells_what_the_machine_code_of_each_rung_allows(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
+
+    said = "At the rated clock of H100 SXM5 80GB no run is faster unless its arrays stay in the caches"
+    assert said in texts(app.caption)
+    assert "A bound, not a measurement" in texts(app.caption)
+    assert "no run is faster" not in texts(
+        page("kernels", impl="numba-cuda-naive", gpu="own", cc="9.0", sm="8").caption
+    )
+
+
+def test_ladder_of_the_cpu_is_measured_at_a_click_with_the_libraries_in_the_same_rounds(page, store):
+    app = page("kernels", impl="numba-cpu", shape="64")
+    next(one for one in app.button if one.label.startswith("Measure the ladder")).click().run()
+    run = store.load(_only(app.query_params["run"]))
+
+    assert run.owner == OWNER
+    assert run.experiment.shapes == (Shape.of(m=64, k=64, n=64),)
+    assert set(run.experiment.implementations) == {
+        library.name for library in (*libraries(MATMUL, "numba_cpu"), *kernels(MATMUL, "numba_cpu"))
+    }
+
+
+def test_measured_ladder_shows_shares_of_the_fastest_library(page, store):
+    names = [library.name for library in (*libraries(MATMUL, "numba_cpu"), *kernels(MATMUL, "numba_cpu"))]
+    experiment = Experiment("matmul", (Shape.of(m=64, k=64, n=64),), ("fp32",), tuple(names))
+    times = {"numpy": 2e-3, "torch": 1e-3, "numba-cpu-naive": 1e-2}
+    results = [
+        ok(times[case.implementation], size=64, implementation=case.implementation)
+        if case.implementation in times
+        else Result(case, Status.SKIPPED, "too slow")
+        for case in experiment.cases()
+    ]
+    app = page("kernels", impl="numba-cpu", run=store.record(experiment, OWNER, results=results))
+    table = app.dataframe[-1].value.set_index("Kernel")
+
+    assert list(table.loc["numba-cpu-naive", ["Share", "Of"]]) == [pytest.approx(10), "torch"]  # %
+    assert table.loc["numba-cpu-reordered", "Status"] == "too slow"
+    assert "numba-cpu-naive 10.0 %" in str(app.get("vega_lite_chart")[0].proto.spec)
+    assert next(one for one in app.selectbox if one.label == "Result").value == "64 × 64 × 64, torch in fp32"
+    assert "torch in fp32 reaches" in texts(app.markdown)
+
+
+def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
+    app = page("kernels", impl="numba-cuda-naive")
+
+    assert "No CUDA device was found" in texts(app.info)
+    assert "Grey ticks: published results for comparable kernels" in texts(app.markdown)
+
+
+def test_a_ladder_of_cuda_kernels_is_offered_on_no_gpu_of_another_maker(page, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "discover", lambda: (device(), found_on(tmp_path, "rocm")))
+    app = page("kernels", impl="numba-cuda-naive")
+
+    assert not app.exception
+    assert "No CUDA device was found" in texts(app.info)
+
+
+@pytest.fixture
+def a100(monkeypatch):
+    made = device(device_id="cuda:0", memory_bytes=2**36)
+    found = replace(made, spec_key="a100-sxm4-80gb", compute_capability="8.0", native=("fp32",))
+    monkeypatch.setattr(session, "discover", lambda: (found,))
+    return found
+
+
+def test_block_shapes_are_measured_where_the_gpu_is_here(page, store, a100):
+    app = page("kernels", impl="numba-cuda-naive", shape="64")
+    next(one for one in app.button if one.label.startswith("Measure every block")).click().run()
+    runs = [store.load(word) for word in _only(app.query_params["sweep"]).split(".")]
+    blocks = next(
+        implementation for implementation in MATMUL.implementations if implementation.name == "numba-cuda-naive"
+    ).geometry.blocks
+
+    assert [run.experiment.options for run in runs] == [Options(block=block) for block in blocks]
+    assert {run.experiment.implementations for run in runs} == {("numba-cuda-naive",)}
+
+
+def test_link_to_a_sweep_of_another_server_says_so(page, a100):
+    app = page("kernels", impl="numba-cuda-naive", sweep="gone")
+
+    assert "no run 'gone'" in texts(app.warning)
+
+
+def test_block_shapes_too_large_for_the_gpu_are_refused_before_they_are_queued(page, store, a100, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (replace(a100, memory_bytes=2**16),))
+    app = page("kernels", impl="numba-cuda-naive", shape="1024")
+    next(button for button in app.button if button.label.startswith("Measure every block")).click().run()
+
+    assert "the largest case needs" in texts(app.error)
+    assert store.history() == ()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_another_operation_brings_a_shape_of_its_own(page, operation):
+    app = page("kernels")
+    next(box for box in app.selectbox if box.label == "Operation").set_value(operation).run()
+
+    assert not app.error
+    assert "op" not in app.query_params or "shape" not in app.query_params
+
+
+def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="a100-sxm4-80gb")
+    table = app.dataframe[-1].value.set_index("Kernel")
+
+    assert list(table.index) == [kernel.name for kernel in kernels(MATMUL, "numba_cuda")]
+    assert (
+        table.loc["numba-cuda-naive", "Registers"]
+        == recorded("matmul", "numba-cuda-naive", "fp32", "8.0").registers_per_thread
+    )
+    assert set(table["Spills"].dropna()) == {0}
+    assert "Share" not in table
+    assert "recorded with numba-cuda" in texts(app.caption)
+
+
+ADDING = {"op": "vector_add", "impl": "numba-cuda-naive", "interpret": "yes", "small": "128", "block": "128"}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answer for the interpreter with what a kernel of two warps does, and return what it was asked."""
+    requests = []
+
+    def answer(request):
+        requests.append(request)
+        return block_run(pitch=8)
+
+    monkeypatch.setattr(interpreter, "interpret", answer)
+    interpreter.RUNS.forget()
+    return requests
+
+
+def clicked(page, **query):
+    """Open the page by a link, and press the button that runs the kernel, where it can be run."""
+    app = page("kernels", **query)
+    for button in app.button:
+        if button.label == "Run it now":
+            button.click().run()
+    return app
+
+
+def test_link_alone_does_not_run_the_interpreter_and_a_click_does(page, asked):
+    app = page("kernels", **ADDING)
+    assert asked == []
+    assert "Nobody has run this yet" in texts(app.caption)
+
+    next(button for button in app.button if button.label == "Run it now").click().run()
+    assert len(asked) == 1
+    assert "No race and no error." in texts(app.markdown)
+
+
+def test_what_somebody_just_ran_is_there_for_the_next_who_comes(page, asked, monkeypatch):
+    monkeypatch.setattr(shared, "LOOK_S", 1000.0)  # one look for both
+    kept = []
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: kept[0] if kept else None)
+    page("kernels", **ADDING)
+    kept.append(block_run(pitch=8))
+    app = page("kernels", **ADDING)
+
+    assert "No race and no error." in texts(app.markdown)
+
+
+def test_what_somebody_ran_is_there_for_everybody_by_the_link(page, asked, monkeypatch):
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: block_run(pitch=8))
+    app = page("kernels", **ADDING)
+
+    assert asked == []
+    assert "No race and no error." in texts(app.markdown)
+
+
+def test_kernel_is_run_in_the_interpreter_when_asked_for(page, asked):
+    app = page("kernels", op="vector_add", impl="numba-cuda-naive")
+    assert "Run this kernel here, warp by warp" in texts(app.header)
+    assert asked == []
+
+    app.toggle(key="kernels.interpret").set_value(True).run()
+    assert _only(app.query_params["interpret"]) == "yes"
+    assert [(one.operation, one.dtype, one.shape, one.block) for one in asked] == [
+        ("vector_add", "fp32", Shape.of(n=256), (0, 0, 0))
+    ]
+    assert "nothing here is a time" in texts(app.caption)
+
+
+def test_block_is_told_with_its_result_and_what_a_step_costs(page, asked):
+    app = clicked(page, **ADDING)
+    told = texts(app.markdown)
+
+    assert not app.exception
+    assert "**Correct**: relative error" in told
+    assert "against the float64 reference (tolerance" in told
+    assert "No race and no error." in told
+    assert "take 8 wavefronts; without bank conflicts, 4." in told
+    assert "#### Warp 0 reads 32 elements of A in 4 sectors of 32 bytes: 128 of 128 bytes moved are useful" in told
+    table = next(one.value for one in app.dataframe if "Effect" in one.value)
+    assert list(table["Effect"])[:3] == [
+        "reads A, 4 sectors",
+        "writes shared, 2 wavefronts",
+        "barrier: 1 of 2 warps are there",
+    ]
+    assert list(table["Step"]) == [1, 2, 3, 7, 8, 9]
+    assert "A, 128" in str([chart.proto.spec for chart in app.get("vega_lite_chart")])
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("2", "lanes 0, 16 want different words of bank 0"),
+        ("3", "Warp 0 waits at the barrier: 1 of 2 warps have arrived, warp 1 has not."),
+    ],
+)
+def test_link_leads_to_a_step(page, asked, step, said):
+    assert said in texts(clicked(page, **ADDING, step=step).markdown)
+
+
+def test_buttons_lead_to_what_is_worth_a_look(page, asked):
+    app = clicked(page, **ADDING, warp="1")
+    next(one for one in app.button if one.label == "Worst bank conflict").click().run()
+
+    assert _only(app.query_params["step"]) == "2"
+    assert "Warp 1 writes 32 words of shared memory in 2 wavefronts" in texts(app.markdown)
+    next(one for one in app.button if one.label == "Next").click().run()
+    assert "Warp 1 arrives at the barrier as the last one" in texts(app.markdown)
+
+
+def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, asked, monkeypatch):
+    app = clicked(page, **ADDING, step="6")
+    assert "Warp 0 writes 32 elements of out" in texts(app.markdown)
+
+    shorter = replace(block_run(pitch=8), steps=block_run(pitch=8).steps[:7])
+    monkeypatch.setattr(interpreter, "interpret", lambda _: shorter)
+    app.text_input(key="kernels.small").set_value("256").run()
+
+    assert not app.error
+    assert "Warp 0 reads 32 elements of A" in texts(app.markdown)
+    assert "The first 7 of the block's 12 steps." in texts(app.caption)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"interpret": "maybe"}, "interpret 'maybe': accepted are yes"),
+        ({"small": "0"}, "'0'"),
+        ({"small": "10000000"}, "arrays of 120,000,000 bytes are more than the 4,194,304 that are run here"),
+        ({"at": "9,9,9"}, "at '9,9,9'"),
+        ({"warp": "77"}, "warp '77'"),
+        ({"step": "0"}, "step '0': accepted are whole numbers from 1 to 6"),
+        ({"step": "many"}, "step 'many'"),
+    ],
+)
+def test_bad_value_of_the_interpreter_is_named_with_what_is_accepted(page, monkeypatch, query, said):
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: block_run(pitch=8))
+    app = page("kernels", **ADDING | query)
+
+    assert not app.exception
+    assert said in texts(app.error).replace("\\", "")
+
+
+def test_what_is_too_large_to_be_run_is_refused_with_the_estimate(page, asked, monkeypatch):
+    def refuse(_):
+        raise TooSlow("30,000,000 thread instructions (4 blocks like the first) are more than the 20,000,000")
+
+    monkeypatch.setattr(interpreter, "interpret", refuse)
+    app = clicked(page, **ADDING)
+
+    assert "Not run: 30,000,000 thread instructions" in texts(app.warning).replace("\\", "")
+
+
+def test_kernel_that_goes_wrong_is_shown_with_its_faults(page, asked, monkeypatch):
+    wrong = interpreted(request(adding(stride=8)))
+    monkeypatch.setattr(interpreter, "interpret", lambda _: wrong)
+    app = clicked(page, **ADDING)
+
+    assert "out of bounds" in texts(app.error)
+    assert "**Incorrect**: relative error" in texts(app.markdown)
+
+
+def test_step_that_touches_one_memory_twice_is_shown_with_both(page, asked, monkeypatch):
+    run = block_run(pitch=8)
+    halves = tuple(
+        replace(access, lanes=access.lanes[part], addresses=access.addresses[part])
+        for access in (run.steps[0].accesses[0], run.steps[1].accesses[0])
+        for part in (slice(16), slice(16, 28))
+    )
+    twice = replace(run.steps[0], accesses=halves)
+    monkeypatch.setattr(interpreter, "interpret", lambda _: replace(run, steps=(twice, *run.steps[1:])))
+    app = clicked(page, **ADDING, step="1")
+    specs = str([chart.proto.spec for chart in app.get("vega_lite_chart")])
+
+    assert not app.exception
+    for said in ("16 elements in 2 sectors", "12 elements in 2 sectors", "16 words in", "12 words in"):
+        assert said in specs
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [((), "No race and no error."), (("a race",), "1 race or error."), (("a race", "an error"), "2 races or errors.")],
+)
+def test_races_and_errors_are_counted(faults, said):
+    assert said in interpreter.outcome(replace(block_run(), faults=faults))
+
+
+OWN_GPU = {"op": "vector_add", "impl": "numba-cuda-naive", "block": "1024", "gpu": "own"}
+
+
+@pytest.mark.parametrize(
+    ("multiprocessors", "said"),
+    [
+        ("16", "16 multiprocessors run 16 blocks at once: 7 waves, 6 full and a last one of 2 blocks"),
+        ("14", "14 multiprocessors run 14 blocks at once: 7 full waves, no idle tail"),
+    ],
+)
+def test_a_gpu_of_ones_own_has_its_waves(page, monkeypatch, multiprocessors, said):
+    monkeypatch.setattr(facts, "compiled_kernels", lambda targets: [small(target) for target in targets])
+    app = page("kernels", **OWN_GPU, cc="7.5", sm=multiprocessors, shape="100000")
+
+    assert not app.exception
+    assert not app.error
+    assert metrics(app)["Grid"] == "98"
+    assert said in texts(app.markdown)
+    assert f"GPU of {multiprocessors} multiprocessors, compute capability 7.5" in texts(app.header)
+
+
+def test_a_gpu_of_ones_own_is_compiled_for_its_compute_capability(page, compiler):
+    app = page("kernels", **OWN_GPU, cc="8.6", shape="5466")
+
+    assert not app.exception
+    assert {target.compute_capability for target in compiler} == {"8.6"}
+    assert metrics(app)["Grid"] == "6"
+
+
+def test_the_notebooks_kernel_is_shown_as_wrong_beside_ours_and_compiled_but_never_run(page, compiler, store):
+    app = page("kernels", op="matvec", impl="numba-cuda-naive", gpu="own", block="1024", shape="notebook-matvec")
+
+    assert not app.exception
+    assert "As in the notebook (B4)" in texts(app.header)
+    assert "Wrong, so it is shown and never run: `tmp = 0.` is a float64" in texts(app.warning)
+    assert any("            tmp += a[i, j] * b[j]" in code.value for code in app.code)
+    assert "notebook-matvec" in {target.implementation for target in compiler}
+    table = app.dataframe[-1].value
+    assert list(table["Kernel"]) == ["The notebook's", "numba-cuda-naive in fp32"]
+    assert list(table["Blocks"]) == [98, 98]
+    assert store.history() == ()
+
+
+def test_an_operation_without_a_notebooks_kernel_shows_none(page):
+    assert "As in the notebook" not in texts(page("kernels").header)
+
+
+def small(target):
+    return replace(compiled(target), registers_per_thread=16)
