@@ -148,7 +148,7 @@ def _round(sampling: Any, isolation: Any) -> list[float]:
 
 def _loop(sampling: Any, *, isolated: bool) -> list[float]:
     """Return samples of calls that follow each other for 60 ms, without the first 20."""
-    from gpuexplore.measure.conditions.idle_threads import isolate_core, wait_for_idle_threads
+    from gpuexplore.measure.conditions.isolation import isolate_core, wait_for_idle_threads
 
     candidate, samples = sampling.candidate, []
     wait_for_idle_threads()

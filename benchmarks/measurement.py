@@ -195,7 +195,7 @@ def take_truth(runs: Runs, seconds: float, random: Random) -> dict[Case, list[fl
 
 
 def _take_round(runs: Runs, random: Random) -> Samples:
-    from gpuexplore.measure.conditions.idle_threads import wait_for_idle_threads
+    from gpuexplore.measure.conditions.isolation import wait_for_idle_threads
 
     samples_s: dict[Case, list[float]] = {}
     for case in random.sample(list(runs), len(runs)):

@@ -22,7 +22,7 @@ from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.timer import EventTimer
 from gpuexplore.devices import discovery, nvml, telemetry
 from gpuexplore.measure.arrays import large
-from gpuexplore.measure.runner import WARM_UP_SIZES
+from gpuexplore.measure.sample.compile_ahead import LARGE, SMALL
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
 FAULT, GONE = "GPUEXPLORE_STAND_IN_FAULT", "GPUEXPLORE_STAND_IN_GONE"
@@ -48,7 +48,7 @@ LIBRARIES = ("numba_cuda", "torch")
 OLD_DRIVERS = {"old-driver": ("torch",), "older-driver": LIBRARIES}  # for which it is too old
 MISSING = ("torch_compile", "triton", "cupy")
 REGISTERS = 32
-WARMED = {size**2 for size in WARM_UP_SIZES}  # products that load a worker, before any check
+WARMED = {size**2 for size in (SMALL, LARGE)}  # products that load a worker, before any check
 LONGER = 10  # than on a machine with a GPU, whose CPU has nothing else to do
 CHECKS, OPERATIONS = "GPUEXPLORE_STAND_IN_CHECKS", "GPUEXPLORE_STAND_IN_OPERATIONS"  # fewer of them
 
