@@ -215,7 +215,7 @@ def is_file_named(text: str) -> bool:
 
 
 def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capability: ComputeCapability) -> int:
-    """Print what `sass` prints of our kernels, but for the roofline: nobody knows what the kernel computes.
+    """Print what `sass` prints of our kernels, but for the roofline: what the kernel computes is unknown.
 
     Raises:
         InvalidInput, TooLarge, Unsupported: the file, its kernel or an option cannot be used; the text says why.

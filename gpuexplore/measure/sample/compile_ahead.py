@@ -20,6 +20,7 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.devices.identity import device_key
@@ -100,8 +101,12 @@ def _not_compiled(cases: Sequence[Case], device: Device) -> list[Case]:
 
 def _note(case: Case, device: Device) -> Path | None:
     """Return the file that is there once a kernel was compiled; None for what is not compiled, or not kept."""
-    operation, folder = operation_named(case.operation), os.environ.get(KERNEL_CACHE_VARIABLE)
-    implementation = operation.implementation_named(case.implementation)
+    folder = os.environ.get(KERNEL_CACHE_VARIABLE)
+    try:
+        operation = operation_named(case.operation)
+        implementation = operation.implementation_named(case.implementation)
+    except InvalidInput:  # which the case's own result says
+        return None
     if not folder or implementation.backend != "numba_cpu" or implementation.of_a_user:
         return None
     if unsupported(operation, implementation, dtype_named(case.dtype), device):

@@ -298,8 +298,8 @@ def test_what_the_host_holds_for_a_check_is_no_more_than_the_guard_counts(monkey
     output = there(out, FP32)
     judge(output, reference, shape)
     fixed_bytes = 2**15  # of Python itself: what no size changes
-    monkeypatch.setattr(in_blocks, "PROVED_PLACES", 1)
-    monkeypatch.setattr(guard, "PROVED_PLACES", 1)
+    monkeypatch.setattr(in_blocks, "PROVED_POSITIONS", 1)
+    monkeypatch.setattr(guard, "PROVED_POSITIONS", 1)
 
     tracemalloc.start()
     try:

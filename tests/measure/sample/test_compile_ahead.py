@@ -57,8 +57,9 @@ def test_compiled_kernels_are_not_compiled_again(folder, monkeypatch):
         [case("fp32"), case("fp32", size=128)],
         [case(dtype, "numpy") for dtype in ("fp32", "bf16")],
         [case(dtype, "numba-cuda") for dtype in ("fp32", "bf16")],
+        [case(dtype, "unknown") for dtype in ("fp32", "bf16")],
     ],
-    ids=["one kernel", "two sizes", "nothing to compile", "of a GPU"],
+    ids=["one kernel", "two sizes", "nothing to compile", "of a GPU", "unknown"],
 )
 def test_no_process_is_started_for(cases, folder, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", None)
