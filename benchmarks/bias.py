@@ -69,7 +69,7 @@ def main() -> None:
 
 def contest(turns: int, cache: CacheMode, *, with_modes: bool) -> Times:
     """Return the samples of every case, seconds, by mode; those of the loop under `loop`."""
-    from gpuexplore.devices import discover
+    from gpuexplore.hardware import discover
 
     device = next(device for device in discover() if device.id == "cpu")
     made = [_group(what, implementations, device, cache=cache) for what, implementations in CASES.items()]

@@ -42,7 +42,7 @@ from gpuexplore.analysis.speedup import speedup
 from gpuexplore.analysis.verdict import time_of
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Options, Result
 from gpuexplore.core.serialization import decode, encode
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.conditions.spread import NORMAL_95, with_spread

@@ -21,7 +21,7 @@ from statistics import median, quantiles
 from gpuexplore.cli.output import print_columns
 from gpuexplore.core.model import Case, Device, Experiment, Result, Shape
 from gpuexplore.core.units import format_percent
-from gpuexplore.devices import cpu_loss, discover, ensure_ceiling, read_cpu_times
+from gpuexplore.hardware import cpu_loss, discover, ensure_ceiling, read_cpu_times
 from gpuexplore.measure.flags import DRIFTED_BY
 from gpuexplore.measure.sweep import sweep
 

@@ -30,7 +30,7 @@ import sys
 from contextlib import suppress
 from gpuexplore.analysis.run.estimate import estimate
 from gpuexplore.cli import experiment_arguments, run_command
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.request import resolve
 import argparse
 parser = argparse.ArgumentParser()

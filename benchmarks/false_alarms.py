@@ -22,7 +22,7 @@ import numpy as np
 
 from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.model import Case, DataMode, Options, Shape
-from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import bound_of, judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs

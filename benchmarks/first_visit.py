@@ -174,7 +174,7 @@ def _peer_seconds(cases: Sequence[Case]) -> float:
     pin_environment()
     from torch.utils.benchmark import Timer
 
-    from gpuexplore.devices import discover
+    from gpuexplore.hardware import discover
 
     device, spent_s = discover()[0], 0.0
     for case in sorted(cases, key=lambda case: case.implementation):

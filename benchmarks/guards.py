@@ -25,7 +25,7 @@ os.environ.pop("OPENBLAS_CORETYPE", None)
 shorten_spinning()  # as in a worker: what follows loads NumPy
 
 from gpuexplore.core.model import Case, Device, Options, Result, Status  # noqa: E402
-from gpuexplore.devices import discover  # noqa: E402
+from gpuexplore.hardware import discover  # noqa: E402
 from gpuexplore.measure import prepare_process  # noqa: E402
 from gpuexplore.measure.check.group import groups_of  # noqa: E402
 from gpuexplore.measure.conditions.isolation import ProgressHooks  # noqa: E402

@@ -59,7 +59,7 @@ def main() -> None:
     """Measure what this machine has and print it."""
     arguments = _arguments()
     pin_environment()
-    from gpuexplore.devices import discover, ensure_ceiling
+    from gpuexplore.hardware import discover, ensure_ceiling
 
     devices = [ensure_ceiling(one) if one.kind == "cpu" else one for one in discover()]
     lines: list[Line] = []

@@ -207,7 +207,7 @@ def _take_round(runs: Runs, random: Random) -> Samples:
 
 def observe(measure: Callable[[], Value]) -> "Observed[Value]":
     """Return what `measure` returns, how long it took, and the share of the machine's CPU that others took."""
-    from gpuexplore.devices import cpu_lost_share, read_cpu_times
+    from gpuexplore.hardware import cpu_lost_share, read_cpu_times
 
     before, start = read_cpu_times(), time.perf_counter()
     value = measure()
@@ -324,8 +324,8 @@ def take_turn(measure: Callable[[], Times], truth: Callable[[], Times], before_s
 
 def prepare_device() -> Device:
     """Return the CPU with its measured peaks, as a worker of the app has them before its first case."""
-    from gpuexplore.devices import ensure_ceiling
-    from gpuexplore.devices.cpu import cpu_device
+    from gpuexplore.hardware import ensure_ceiling
+    from gpuexplore.hardware.cpu import cpu_device
 
     return ensure_ceiling(cpu_device())
 
@@ -333,7 +333,7 @@ def prepare_device() -> Device:
 def pin_environment() -> None:
     """Set threads, pool settings and priority as a worker of the app does; before NumPy is loaded."""
     from gpuexplore.core.pools import go_first
-    from gpuexplore.devices.cpu import affinity, physical_cores
+    from gpuexplore.hardware.cpu import affinity, physical_cores
 
     threads = str(physical_cores(affinity()))
     for name, value in (dict.fromkeys(THREAD_VARIABLES, threads) | dict(POOL_SETTINGS)).items():
@@ -348,7 +348,7 @@ def describe_environment() -> dict[str, str]:
     from importlib.metadata import version
 
     from gpuexplore.backends import load_backend
-    from gpuexplore.devices.cpu import cpu_name
+    from gpuexplore.hardware.cpu import cpu_name
 
     found = {"cpu": cpu_name(), "python": platform.python_version(), "perfplot": version("perfplot")}
     for name in IMPLEMENTATIONS:

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 from benchmarks.server import Served, measuring, opened, serve
 from benchmarks.visitor import Visitor
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.devices import ACCELERATORS
-from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.memory.analysis.models import models
+from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.operations import OPERATIONS
 from scripts.app_server import ROOT
 

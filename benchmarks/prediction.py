@@ -35,7 +35,7 @@ from gpuexplore.analysis.prediction.gpu.facts import published_call
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Shape
-from gpuexplore.devices import ACCELERATORS, row_of, table_device
+from gpuexplore.hardware import ACCELERATORS, row_of, table_device
 from gpuexplore.recorded import recorded_results
 from gpuexplore.recorded.published import PublishedMeasurement, published_measurements, read_measurements
 from scripts.fit_prediction import fit

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device
-from gpuexplore.devices import row_of
+from gpuexplore.hardware import row_of
 from gpuexplore.operations import operation_named
 
 OURS = "gpuexplore"

@@ -27,7 +27,7 @@ from sqlalchemy import select, update
 
 from gpuexplore import __version__
 from gpuexplore.core.model import Device, Experiment, Options, Run, RunState, Shape
-from gpuexplore.devices.discovery import VARIABLE
+from gpuexplore.hardware.discovery import VARIABLE
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.store.tables import RUNS
 from tests import postgresql

@@ -23,7 +23,7 @@ from gpuexplore.cli.repeatability_command import measure as measure_table
 from gpuexplore.core.model import DISTURBED, Case, Device, Options, Result
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import median_interval, quantile
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.conditions.environment import utc_now
 from gpuexplore.measure.conditions.repeatability import Repeatability, save_repeatability, spreads_of

@@ -90,7 +90,7 @@ class ActivityRun:
 
     @property
     def device_key(self) -> str | None:
-        """Key of the device it was done on (`gpuexplore.devices.identity.device_key`); None where it does not say."""
+        """Key of the device it was done on (`gpuexplore.hardware.identity.device_key`); None where it does not say."""
         return (self.versions or {}).get(DEVICE)
 
     @property

@@ -16,8 +16,8 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
 from gpuexplore.core.naming import default_title
 from gpuexplore.core.typed_text import Words, name_typed, text_typed
-from gpuexplore.devices import discover, ensure_ceiling, peaks_json, readings
-from gpuexplore.devices.discovery import first_dtypes
+from gpuexplore.hardware import discover, ensure_ceiling, peaks_json, readings
+from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.operations import OPERATIONS, operation_named

@@ -7,7 +7,7 @@ import streamlit as st
 from gpuexplore.charts import peaks
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Run
-from gpuexplore.devices.discovery import first_dtypes
+from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import request_form, show_askers, show_offers

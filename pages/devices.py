@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.devices import ACCELERATORS, search
+from gpuexplore.hardware import ACCELERATORS, search
 from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_device, show_notes
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page

@@ -5,8 +5,8 @@ Usage: python -m scripts.expected_gpus. A test fails when a table is not what th
 
 from gpuexplore.analysis.utilization.peak_sources import best_results
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent
-from gpuexplore.devices import ACCELERATORS, Accelerator, bandwidth_of, peaks_of
 from gpuexplore.features.machine_code.analysis.ladder import PUBLISHED
+from gpuexplore.hardware import ACCELERATORS, Accelerator, bandwidth_of, peaks_of
 from scripts.verified_gpus import FILE, with_table
 
 LEAST_CAPABILITY = (7, 5)  # what kernels are compiled for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Device
-from gpuexplore.devices import accelerator_named, native_dtypes
+from gpuexplore.hardware import accelerator_named, native_dtypes
 from gpuexplore.measure.candidates.candidate import support_matrix
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation

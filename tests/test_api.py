@@ -12,9 +12,9 @@ import gpuexplore as gx
 from gpuexplore.api import SETTINGS
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Status
-from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
-from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
+from gpuexplore.hardware.cpu import cpu_device
+from gpuexplore.hardware.cpu_ceiling.cache import save_ceiling
+from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 
 TINY = {"dtypes": ["fp32"], "implementations": "numpy", "devices": ["cpu"], "budget": 0.01}
 COLUMNS = [

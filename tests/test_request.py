@@ -26,7 +26,7 @@ from gpuexplore.core.model import (
 )
 from gpuexplore.core.naming import default_title
 from gpuexplore.core.serialization import decode, encode
-from gpuexplore.devices.discovery import first_dtypes
+from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import (
     SHORT_NAMES,

@@ -16,7 +16,7 @@ from gpuexplore.analysis.verdict import Estimate, Words, compare, ratio_of
 from gpuexplore.core.model import Case, Environment, Result
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_si
-from gpuexplore.devices.identity import same_device
+from gpuexplore.hardware.identity import same_device
 from gpuexplore.measure.conditions.spread_log import length_of, prior
 
 # What is not the same in two runs apart from their times, and could explain these.

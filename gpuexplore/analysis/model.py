@@ -22,7 +22,7 @@ from gpuexplore.core.model import (
     Result,
     Shape,
 )
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
@@ -83,7 +83,7 @@ class Context:
     """What is known apart from the results of a run.
 
     Attributes:
-        custom_peaks: what a user entered, by the key of the device (`gpuexplore.devices.identity.device_key`).
+        custom_peaks: what a user entered, by the key of the device (`gpuexplore.hardware.identity.device_key`).
         earlier: measured results, of these devices or others, that a measured ceiling may be taken from.
         recorded: results of a recording that are shown with those of the run.
         origin: where the results of the run come from.

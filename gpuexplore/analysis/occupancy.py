@@ -14,8 +14,8 @@ from typing import Literal
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Result
 from gpuexplore.core.units import read_whole
-from gpuexplore.devices import Accelerator
-from gpuexplore.devices.capabilities import ComputeCapability, capability_named
+from gpuexplore.hardware import Accelerator
+from gpuexplore.hardware.capabilities import ComputeCapability, capability_named
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
 

@@ -33,8 +33,8 @@ from gpuexplore.core.model import (
     ThreadRoofs,
     Unit,
 )
-from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
-from gpuexplore.devices.identity import same_device
+from gpuexplore.hardware import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.hardware.identity import same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 

@@ -14,7 +14,7 @@ from gpuexplore.analysis.verdict.times import ratios_by_round
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Measurement, Result
 from gpuexplore.core.statistics import interval_of_few, median_interval, paired_median
-from gpuexplore.devices.identity import is_namesake, same_device
+from gpuexplore.hardware.identity import is_namesake, same_device
 from gpuexplore.operations import operation_named
 
 TIE_WITHIN = 1.1  # medians further apart are never called a tie, however scattered their samples

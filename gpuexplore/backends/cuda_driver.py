@@ -7,7 +7,7 @@ that mends it.
 import os
 
 from gpuexplore.core.served import is_installed_from_wheel
-from gpuexplore.devices.nvml import driver_cuda
+from gpuexplore.hardware.nvml import driver_cuda
 
 # the least driver on Linux for any minor version: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/#id7
 LEAST_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}

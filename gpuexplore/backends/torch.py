@@ -9,7 +9,7 @@ from gpuexplore.backends import host, torch_place
 from gpuexplore.backends.timer import Call
 from gpuexplore.core.dtypes import DTYPES, DType, Stored
 from gpuexplore.core.model import Device, Environment
-from gpuexplore.devices.torch_devices import TORCH_KINDS
+from gpuexplore.hardware.torch_devices import TORCH_KINDS
 
 INSTALL = "pip install torch"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda", *TORCH_KINDS)

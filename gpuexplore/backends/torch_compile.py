@@ -12,7 +12,7 @@ from gpuexplore.backends import host
 from gpuexplore.backends import torch as torch_backend
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import Device
-from gpuexplore.devices.torch_devices import TORCH_KINDS
+from gpuexplore.hardware.torch_devices import TORCH_KINDS
 
 INSTALL = torch_backend.INSTALL
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda", *(name for name, row in TORCH_KINDS.items() if row.compiled_by_triton))

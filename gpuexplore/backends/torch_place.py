@@ -6,7 +6,7 @@ from typing import Any
 from gpuexplore.backends import DriverFacts
 from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
 from gpuexplore.backends.timer import SPIN_HZ, Clock, EventTimer, HostTimer, Timer
-from gpuexplore.devices.torch_devices import TORCH_KINDS
+from gpuexplore.hardware.torch_devices import TORCH_KINDS
 
 CPU = "cpu"
 CUDA = "cuda"

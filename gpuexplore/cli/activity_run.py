@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gpuexplore.activity import Activity, ActivityReport, Payload
 from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 
 

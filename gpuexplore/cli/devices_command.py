@@ -7,7 +7,7 @@ from gpuexplore.cli.output import print_json
 from gpuexplore.core.model import Device, ThreadRoofs
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s
-from gpuexplore.devices import discover, ensure_ceiling
+from gpuexplore.hardware import discover, ensure_ceiling
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

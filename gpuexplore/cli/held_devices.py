@@ -10,7 +10,7 @@ from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.typed_text import check_characters, check_text
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.store import Store, open_store
 from gpuexplore.store.audit import ACCOUNT_PREFIX
 from gpuexplore.store.database import database_url

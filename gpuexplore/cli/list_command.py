@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuexplore.cli.output import print_json
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.measure.candidates.candidate import support_matrix
 from gpuexplore.operations import OPERATIONS
 

@@ -16,7 +16,7 @@ from gpuexplore.cli.streams import say, takes_every_sign
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Result, Status
 from gpuexplore.core.units import format_seconds, in_one_unit
-from gpuexplore.devices import readings
+from gpuexplore.hardware import readings
 
 AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGES = "a number and a unit, like 90d, 12h, 30m or 4w, up to 100 years"

@@ -22,7 +22,7 @@ from gpuexplore.core.units import (
     format_seconds,
     format_work_rate,
 )
-from gpuexplore.devices import discover, ensure_ceiling, readings
+from gpuexplore.hardware import discover, ensure_ceiling, readings
 from gpuexplore.operations import operation_named
 from gpuexplore.shapes import split
 

@@ -24,7 +24,7 @@ from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result, Status
 from gpuexplore.core.serialization import encode
-from gpuexplore.devices import discover, ensure_ceiling
+from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.measure.conditions.environment import describe_environment, git_commit, utc_now
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.operations import OPERATIONS, operation_named

@@ -10,7 +10,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import DISTURBED, MOST_PROCESSES, Case, Device, Options, Result, Status
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN, format_percent, read_whole
-from gpuexplore.devices import device_named, discover
+from gpuexplore.hardware import device_named, discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.conditions.environment import utc_now
 from gpuexplore.measure.conditions.repeatability import (

@@ -26,7 +26,7 @@ from urllib.request import (
 )
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices.directories import data_directory
+from gpuexplore.hardware.directories import data_directory
 from gpuexplore.jobs.locks import user_name
 from gpuexplore.rooms import LONGEST_NAME, read_code, read_name
 

@@ -15,7 +15,7 @@ from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput, not_installed
 from gpuexplore.core.hardware import PeakKind
 from gpuexplore.core.model import Case, Device, Experiment, Result, Status
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines import batches_of, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.request import resolve

@@ -6,7 +6,7 @@ from typing import Any
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s
-from gpuexplore.devices import near_names, peaks_json, search
+from gpuexplore.hardware import near_names, peaks_json, search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from filelock import Timeout
 
 import gpuexplore
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices.directories import data_directory
+from gpuexplore.hardware.directories import data_directory
 from gpuexplore.jobs.locks import LockHolder, starter_lock, supervisor_lock
 from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.store.database import URL_VARIABLE, database_url

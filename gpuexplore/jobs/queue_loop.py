@@ -19,7 +19,7 @@ from typing import Literal
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.core.errors import CANCELLED_BY_OWNER, DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.core.model import Case, Result, RunState, Status
-from gpuexplore.devices.identity import why_other_device
+from gpuexplore.hardware.identity import why_other_device
 from gpuexplore.jobs.engines import LEAVE_OFF, Engine, batches_of
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
 from gpuexplore.measure.candidates.failure import describe_error

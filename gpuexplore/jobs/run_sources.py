@@ -14,7 +14,7 @@ from gpuexplore.analysis.run.summary import summary_of
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import Device, Result, Run, RunSummary
 from gpuexplore.core.naming import default_title
-from gpuexplore.devices import accelerators
+from gpuexplore.hardware import accelerators
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.recorded import RUN_PREFIX, recorded_run, validate
 from gpuexplore.recorded.files import SUFFIXES, ReadRun, read_runs

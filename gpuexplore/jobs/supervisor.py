@@ -28,7 +28,7 @@ from filelock import Timeout
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.core.model import Device
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.jobs import server_settings
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.local import LocalEngine

@@ -35,8 +35,8 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Case, Result, Status
 from gpuexplore.core.pools import PRIORITY, go_first
-from gpuexplore.devices import ensure_ceiling
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware import ensure_ceiling
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.jobs.journal import (
     CANCEL,
     JOURNAL,

@@ -10,7 +10,7 @@ from math import ceil, prod
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import read_whole
-from gpuexplore.devices.capabilities import ComputeCapability
+from gpuexplore.hardware.capabilities import ComputeCapability
 
 Block = tuple[int, ...]  # threads along x, y, z
 Lengths = tuple[int, ...]

@@ -25,7 +25,7 @@ from typing import Any
 
 import gpuexplore
 from gpuexplore.core.pools import POOL_SETTINGS
-from gpuexplore.devices import cache_directory
+from gpuexplore.hardware import cache_directory
 
 KERNEL_CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
-from gpuexplore.devices import device_named
+from gpuexplore.hardware import device_named
 from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.runner import measure_group
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.devices.directories import data_directory
+from gpuexplore.hardware.directories import data_directory
 
 # Where a notebook runs: what its browser can reach and how files leave it differ.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from gpuexplore.core.model import Device
-from gpuexplore.devices.discovery import USUAL_DTYPES, first_dtypes
+from gpuexplore.hardware.discovery import USUAL_DTYPES, first_dtypes
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

@@ -9,7 +9,7 @@ from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Layout, Peak, Shape, Unit
-from gpuexplore.devices import TORCH_KINDS
+from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.kernels.geometry import Geometry
 
 # By how much roundings of sums are larger in an implementation than where terms are added one by one.

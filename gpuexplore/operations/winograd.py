@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import Device, Shape
-from gpuexplore.devices import GPU_KINDS
+from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
 Matrix = npt.NDArray[np.float64]

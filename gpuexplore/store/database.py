@@ -23,7 +23,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from gpuexplore.core.errors import StoreUnavailable
-from gpuexplore.devices.directories import data_directory
+from gpuexplore.hardware.directories import data_directory
 from gpuexplore.store.sqlite_connection import PATIENCE_S, check_whole, listen
 from gpuexplore.store.tables import REPLACEMENT, storable
 

@@ -15,7 +15,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.typed_text import check_text
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, warn

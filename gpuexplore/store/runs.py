@@ -12,7 +12,7 @@ from gpuexplore.activity import Activity, ActivityRun, Payload
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.core.serialization import decode
-from gpuexplore.devices.identity import same_device
+from gpuexplore.hardware.identity import same_device
 from gpuexplore.store.database import Database
 from gpuexplore.store.listing import summary_of_row, tags_of
 from gpuexplore.store.run_rows import LISTED, existing
@@ -108,7 +108,7 @@ def measured_results(
 ) -> tuple[tuple[str, Result], ...]:
     """Return final results with a measurement on `device`, each with its run's id, newest first.
 
-    Which devices count as this one is decided by `gpuexplore.devices.identity`; a simulated one measured nothing.
+    Which devices count as this one is decided by `gpuexplore.hardware.identity`; a simulated one measured nothing.
 
     Args:
         owner: whose runs; None is everybody's.

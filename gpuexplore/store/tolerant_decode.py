@@ -21,7 +21,7 @@ from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import GpuExploreError, NotFound
 from gpuexplore.core.model import Device, Environment, Experiment, Result, Telemetry
 from gpuexplore.core.serialization import decode
-from gpuexplore.devices.identity import same_device
+from gpuexplore.hardware.identity import same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import check_device, check_names, check_shape
 from gpuexplore.store.database import upsert

@@ -10,7 +10,7 @@ from gpuexplore.activity import Activity, ActivityRun, kind_named
 from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.core.model import Device, Run, RunState
 from gpuexplore.core.units import format_whole_seconds
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may_cancel

@@ -11,7 +11,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
 from gpuexplore.core.typed_text import check_text
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, read_number
-from gpuexplore.devices import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
+from gpuexplore.hardware import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.session import OWN_PEAKS, own_peaks, owner, store

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpuexplore.core.once import once
-from gpuexplore.devices import ACCELERATORS
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.registry import SECTIONS, Page, features
 from gpuexplore.request import SHORT_NAMES
 

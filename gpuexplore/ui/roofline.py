@@ -17,8 +17,8 @@ from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import basis, roof_above
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Device, Origin, Result, Run
-from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_device
+from gpuexplore.hardware import ACCELERATORS, as_device
+from gpuexplore.hardware.identity import OTHER_PROCESSOR, same_device, why_other_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui import url_widgets

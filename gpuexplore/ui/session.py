@@ -11,8 +11,8 @@ from gpuexplore.analysis.model import CustomPeaks
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.model import Device
 from gpuexplore.core.once import once
-from gpuexplore.devices import discover
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware import discover
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain

@@ -14,7 +14,7 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import read_whole
-from gpuexplore.devices import accelerator_named, near_names, readings
+from gpuexplore.hardware import accelerator_named, near_names, readings
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
 from gpuexplore.ui import link

@@ -16,7 +16,7 @@ from gpuexplore.core.model import (
     Shape,
     Status,
 )
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware.identity import device_key
 
 NAME = "a made-up processor"
 PEAKS = (

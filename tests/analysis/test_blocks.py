@@ -1,7 +1,7 @@
 import pytest
 
 from gpuexplore.analysis.occupancy import block_shapes, of_the_table
-from gpuexplore.devices import accelerator_named
+from gpuexplore.hardware import accelerator_named
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from tests.analysis.made import ok

@@ -7,8 +7,8 @@ import pytest
 
 from gpuexplore.analysis.occupancy import Waves, occupancy, waves
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices.capabilities import CAPABILITIES
-from tests.devices.nvidia_headers import ask, build, header
+from gpuexplore.hardware.capabilities import CAPABILITIES
+from tests.hardware.nvidia_headers import ask, build, header
 
 SOURCE = Path(__file__).with_name("occupancy_oracle.c")
 EVERY = pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=list(CAPABILITIES))
@@ -66,7 +66,7 @@ def test_blocks_are_those_of_nvidias_calculator(oracle, capability):
 
     Left out is its one difference from what NVIDIA prints: it lets a thread have 256 registers from 7.0 on, where
     the programming guide and libcu++ say 255, the most a compiler gives. The table itself is checked in
-    tests/devices/test_capabilities.py; slots and units are the calculator's own here.
+    tests/hardware/test_capabilities.py; slots and units are the calculator's own here.
     """
     asked = list(configurations(capability))
     answers = ask(oracle, [(*device_line(capability), *configuration) for configuration in asked])

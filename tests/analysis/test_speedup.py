@@ -15,7 +15,7 @@ from gpuexplore.analysis.speedup import (
 )
 from gpuexplore.core.model import Measurement
 from tests.analysis.made import case, failed, ok
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 
 SAMPLES = st.lists(st.floats(1e-6, 1.0), min_size=6, max_size=40).map(lambda values: Measurement(tuple(values), 1.0))
 

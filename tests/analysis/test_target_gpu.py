@@ -2,7 +2,7 @@ import pytest
 
 from gpuexplore.analysis.occupancy import OWN, of_the_table, own_gpu
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices import accelerator_named
+from gpuexplore.hardware import accelerator_named
 
 
 def test_two_numbers_make_a_gpu():

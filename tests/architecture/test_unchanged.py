@@ -59,7 +59,7 @@ def item(mark, nodeid="tests/operations/test_agreement.py::test_it[softmax]"):
         ("gpuexplore/core/accuracy.py", True),  # far below it
         ("gpuexplore/operations/__init__.py", True),  # runs when anything below is imported
         ("gpuexplore/operations/softmax/numpy_ufuncs.py", True),  # loaded by name
-        ("gpuexplore/devices/data/accelerators.csv", True),  # read by a module that is reached
+        ("gpuexplore/hardware/data/accelerators.csv", True),  # read by a module that is reached
         ("gpuexplore/operations/matmul/numpy_blas.py", False),
         ("gpuexplore/ui/main.py", False),
         ("gpuexplore/store/__init__.py", False),

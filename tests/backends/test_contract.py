@@ -16,7 +16,7 @@ from gpuexplore.backends import BACKENDS, Backend, host, inductor, load_backend,
 from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput, Unsupported
-from gpuexplore.devices import GPU_KINDS
+from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import environment

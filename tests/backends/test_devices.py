@@ -100,7 +100,7 @@ def test_numba_says_which_driver_it_needs_though_it_starts_on_an_older_one(cuda,
 )
 def test_a_library_asks_the_driver_by_nvml_and_names_the_command_that_mends_it(monkeypatch, supported, remedy):
     nvml = SimpleNamespace(nvmlSystemGetCudaDriverVersion_v2=lambda: supported, NVMLError=OSError)
-    monkeypatch.setattr("gpuexplore.devices.nvml.load_nvml", lambda: nvml)
+    monkeypatch.setattr("gpuexplore.hardware.nvml.load_nvml", lambda: nvml)
 
     found = cuda_driver.why_no_gpu("torch 2.13.0", "13.0")
 

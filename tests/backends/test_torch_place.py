@@ -12,7 +12,7 @@ from gpuexplore.backends.timer import EventTimer, HostTimer
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import TooLarge, Unsupported
 from gpuexplore.core.model import Device, Status
-from gpuexplore.devices.torch_devices import TORCH_KINDS
+from gpuexplore.hardware.torch_devices import TORCH_KINDS
 from gpuexplore.measure.candidates.candidate import device_for, flush_bytes, unsupported
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import free_bytes

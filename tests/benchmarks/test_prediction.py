@@ -20,7 +20,7 @@ from benchmarks.prediction_errors import OURS, Errors, Guess, decade, errors_of,
 from benchmarks.prediction_peers import HEURISTICS, heuristics_s, neusight_s, roofline_s
 from gpuexplore.analysis.prediction.gpu import fitted
 from gpuexplore.core.model import Case, Shape
-from gpuexplore.devices import row_of, table_device
+from gpuexplore.hardware import row_of, table_device
 from gpuexplore.recorded.published import published_measurements
 
 PRODUCT = Case("matmul", Shape.of(m=1000, k=1000, n=1000), "fp32", "torch", "t4")

@@ -16,7 +16,7 @@ from gpuexplore.store import Supervisor, open_store
 from scripts.app_server import database_of, served
 from tests.browser.test_roofline import points
 from tests.browser.test_what_if import headline
-from tests.devices.processors import ZEN_4, ZEN_5, ceilings
+from tests.hardware.processors import ZEN_4, ZEN_5, ceilings
 
 pytestmark = pytest.mark.browser
 

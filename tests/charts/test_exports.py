@@ -19,7 +19,7 @@ from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Experiment, Options, Progress, Run, RunState, Shape
 from tests.analysis.made import failed, ok
-from tests.devices.torch_answers import found_on
+from tests.hardware.torch_answers import found_on
 
 HOSTILE = 'a|b <script>alert(1)</script> [x](http://y) `c` & 50% $z_1$ \\end{table} "q"'
 RESULTS = (

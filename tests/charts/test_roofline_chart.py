@@ -23,7 +23,7 @@ from gpuexplore.charts.roofline_frames import (
     window,
 )
 from gpuexplore.core.model import Bandwidth, CacheRoof, Origin, Peak
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.hardware import ACCELERATORS, as_device
 from tests.analysis.made import device, ok
 
 L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))

@@ -11,7 +11,7 @@ from gpuexplore.charts.what_if import ComparedQuantity, across_devices, trade_of
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Origin
 from gpuexplore.core.units import format_seconds
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.what_if.test_entered_results import PROMISED, T4, TIMES, WORKLOAD
 

@@ -3,9 +3,9 @@
 import pytest
 
 from gpuexplore.cli import main
-from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
-from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
+from gpuexplore.hardware.cpu import cpu_device
+from gpuexplore.hardware.cpu_ceiling.cache import save_ceiling
+from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.measure import process_settings
 from tests.cli import strict
 

@@ -14,7 +14,7 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Result, Status
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import failed
-from tests.devices.torch_answers import found_on
+from tests.hardware.torch_answers import found_on
 from tests.measure.fakes import case, measurement
 
 

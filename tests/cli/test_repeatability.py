@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, repeatability_command
 from gpuexplore.core.model import Case, Flag, Measurement, Options, Result, Shape, Status
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.measure.conditions.repeatability import load_repeatability
 
 CASE = Case("vector_add", Shape.of(n=1000), "fp32", "numpy", "cpu", Options())

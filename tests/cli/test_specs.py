@@ -5,8 +5,8 @@ from itertools import cycle
 import pytest
 
 from gpuexplore.cli import COMMANDS, EXIT_FAILED, EXIT_OK, main
-from gpuexplore.devices import ACCELERATORS
-from tests.devices.variants import NEVER_HELD, typed_names
+from gpuexplore.hardware import ACCELERATORS
+from tests.hardware.variants import NEVER_HELD, typed_names
 
 
 def test_every_name_gives_its_device_or_names_it_as_another_of_that_name(answered):
@@ -24,7 +24,7 @@ def test_every_name_gives_its_device_or_names_it_as_another_of_that_name(answere
 
 
 def test_no_variant_that_the_table_does_not_hold_gives_one(answered):
-    """One variant each: tests/devices/test_specs.py asks the same table for all of them."""
+    """One variant each: tests/hardware/test_specs.py asks the same table for all of them."""
     variants = cycle(NEVER_HELD)
     names = [row.driver_names[0] + variant for row, variant in zip(ACCELERATORS, variants, strict=False)]
     answers = {name: answered("specs", name, "--json") for name in names}

@@ -6,8 +6,8 @@ import shlex
 import pytest
 
 from gpuexplore.cli import EXIT_OK, activity_run, main, run_command
-from gpuexplore.devices import discover
 from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.ui.navigation import pages
 

@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.devices import discover
 from gpuexplore.features.selftest.suite.bench import Bench
+from gpuexplore.hardware import discover
 from gpuexplore.measure import GPU_NUMBERING
 
 LIMIT_S = 300.0

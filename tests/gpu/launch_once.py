@@ -5,7 +5,7 @@ from time import perf_counter_ns
 
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case
-from gpuexplore.devices import device_named, discover
+from gpuexplore.hardware import device_named, discover
 from gpuexplore.measure import prepare_process
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs

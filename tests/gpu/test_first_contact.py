@@ -12,9 +12,9 @@ import pytest
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options, Result, Shape, Status
-from gpuexplore.devices import is_cut_into_instances
 from gpuexplore.features.selftest.suite.checks import correctness, ladder, survival, timer
 from gpuexplore.features.selftest.suite.contract import CheckVerdict
+from gpuexplore.hardware import is_cut_into_instances
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.candidates.candidate import device_for, unsupported
 from gpuexplore.measure.conditions.environment import git_commit

@@ -13,7 +13,7 @@ import pytest
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Options, Result, Shape, Status
-from gpuexplore.devices.discovery import VARIABLE, simulated_devices
+from gpuexplore.hardware.discovery import VARIABLE, simulated_devices
 from gpuexplore.jobs.engines import LEAVE_OFF, local
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock

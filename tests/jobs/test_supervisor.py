@@ -26,7 +26,7 @@ from gpuexplore.measure.sample import slow_cases
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
 from tests.analysis.made import ok
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 from tests.waiting import DEADLINE_S, wait_until
 
 CPU = Device("fake", "fake", "a device for tests")

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.model import Case, Shape, Status
 from gpuexplore.jobs.engines.local import LocalEngine
-from tests.devices.torch_answers import found_on
+from tests.hardware.torch_answers import found_on
 from tests.jobs.conftest import LIMITS
 from tests.jobs.engine_outcomes import measured
 

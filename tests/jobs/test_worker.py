@@ -8,7 +8,7 @@ import pytest
 
 from gpuexplore.core import pools
 from gpuexplore.core.model import Device, Result, Status
-from gpuexplore.devices import TORCH_KINDS
+from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.worker_process import THREAD_VARIABLES, worker_environment
 from gpuexplore.jobs.journal import Begun, Ended, WorkerTask, current_case_word, journal_reader, write_task

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry, ThreadRoofs
-from gpuexplore.devices import CpuLoss
+from gpuexplore.hardware import CpuLoss
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, case, environment, measurement

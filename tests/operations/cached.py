@@ -9,7 +9,7 @@ import sys
 
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options
-from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.operations import OPERATIONS

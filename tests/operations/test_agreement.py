@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options, Shape
-from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs

@@ -16,8 +16,8 @@ from gpuexplore.backends import load_backend
 from gpuexplore.charts.share import mfu_left_out
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Peak, Shape
-from gpuexplore.devices import CpuLoss
-from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.hardware import CpuLoss
+from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.flags import MeasuredCase, find_flags

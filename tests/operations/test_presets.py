@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options, Result, Status
-from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.runner import measure_group

@@ -14,7 +14,7 @@ from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Shape
-from gpuexplore.devices import accelerator_named, as_device
+from gpuexplore.hardware import accelerator_named, as_device
 from gpuexplore.measure.check.correctness import check, tolerance
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.operations import OPERATIONS, cnn_step, load_build, torch_steps, training

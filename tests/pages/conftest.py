@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.core.model import Experiment, Shape
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.sass import Control, Line
 from gpuexplore.registry import FEATURES

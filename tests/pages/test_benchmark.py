@@ -10,7 +10,7 @@ from gpuexplore.request import Request, from_query, resolve
 from gpuexplore.ui.run import view
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok, with_phases
-from tests.devices.torch_answers import found_on
+from tests.hardware.torch_answers import found_on
 from tests.pages.conftest import OWNER, texts
 
 

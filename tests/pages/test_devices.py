@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from gpuexplore.devices import ACCELERATORS
-from gpuexplore.devices.discovery import device_from
-from gpuexplore.devices.gpu_facts import GpuFacts
+from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware.discovery import device_from
+from gpuexplore.hardware.gpu_facts import GpuFacts
 from gpuexplore.ui import session
 from tests.analysis.made import device
-from tests.devices.torch_answers import found_on
+from tests.hardware.torch_answers import found_on
 from tests.pages.conftest import OWNER, texts
 
 

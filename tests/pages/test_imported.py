@@ -10,8 +10,8 @@ from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak
 from gpuexplore.charts.exports import Exported, export
 from gpuexplore.core.model import Accuracy, Experiment, Shape
-from gpuexplore.devices.accelerators import peaks_of
-from gpuexplore.devices.specs import accelerator_named
+from gpuexplore.hardware.accelerators import peaks_of
+from gpuexplore.hardware.specs import accelerator_named
 from gpuexplore.jobs.run_sources import keep_run
 from gpuexplore.recorded.files import ReadRun, read_runs
 from tests.analysis.made import ok

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.model import Experiment, Peak
 from tests.analysis.made import device
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
 from tests.pages.test_benchmark import button, charts
 from tests.recorded import made

@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 import pytest
 
 from gpuexplore.core.model import Experiment, Shape
-from gpuexplore.devices import ACCELERATORS
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.ui import known_results, roofline, session
 from gpuexplore.ui.roofline import LEFT, run_of
 from tests.analysis.made import device, ok
-from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
 
 

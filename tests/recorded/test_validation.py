@@ -15,7 +15,7 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Provenance, validate
 from gpuexplore.recorded.validation import check_result
 from tests.analysis.made import ok
-from tests.devices.processors import ZEN_4, ZEN_5
+from tests.hardware.processors import ZEN_4, ZEN_5
 from tests.recorded import made
 
 

@@ -7,8 +7,8 @@ import pytest
 from gpuexplore.activity import DEVICE, ActivityReport, kinds, of_kind
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import RunState
-from gpuexplore.devices.identity import device_key
-from tests.devices.processors import ZEN_4, ZEN_5
+from gpuexplore.hardware.identity import device_key
+from tests.hardware.processors import ZEN_4, ZEN_5
 
 MISTAKE = of_kind("mistake", {"name": "first-call"}, expected_s=3.0)
 

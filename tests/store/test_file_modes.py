@@ -2,7 +2,7 @@
 
 import stat
 
-from gpuexplore.devices.directories import HOME_VARIABLE, data_directory
+from gpuexplore.hardware.directories import HOME_VARIABLE, data_directory
 from gpuexplore.store import open_store
 
 

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import select, update
 
 from gpuexplore.core.model import Experiment
-from gpuexplore.devices.discovery import VARIABLE, simulated_devices
+from gpuexplore.hardware.discovery import VARIABLE, simulated_devices
 from gpuexplore.store import runs
 from gpuexplore.store.tables import ENVIRONMENTS
 from tests.analysis.made import device, failed, ok
-from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 
 HERE = device()
 

@@ -10,7 +10,7 @@ from gpuexplore.core.model import Bandwidth, Device, Peak
 from gpuexplore.core.serialization import encode
 from gpuexplore.store.peaks import BY_NAME
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
-from tests.devices.processors import ZEN_4, ZEN_5
+from tests.hardware.processors import ZEN_4, ZEN_5
 
 GPU_X, GPU_Y = (Device("cuda:0", "cuda", name) for name in ("GPU X", "GPU Y"))
 PEAK = Peak("bf16", "matrix", 1e14, "own", "the vendor told me")

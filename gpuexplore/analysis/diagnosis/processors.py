@@ -12,8 +12,8 @@ from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Device, Peak
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
-from gpuexplore.devices import row_of
-from gpuexplore.devices.capabilities import CAPABILITIES
+from gpuexplore.hardware import row_of
+from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.operations.compiled import recorded
 
 CPU = "cpu"

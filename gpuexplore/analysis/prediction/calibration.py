@@ -29,8 +29,8 @@ from gpuexplore.analysis.utilization.peak_sources import NOTED, NOTED_NOISE, PUB
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of, same_units
 from gpuexplore.core.dtypes import DTYPES, format_named
 from gpuexplore.core.model import DISTURBED, Case, Device, Measurement, Options, Result
-from gpuexplore.devices import row_of, table_device
-from gpuexplore.devices.identity import device_key, is_namesake, same_device
+from gpuexplore.hardware import row_of, table_device
+from gpuexplore.hardware.identity import device_key, is_namesake, same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Product
 

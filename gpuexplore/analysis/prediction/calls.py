@@ -7,7 +7,7 @@ from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
 from gpuexplore.core.model import CacheState, Device, Flag, Measurement, Result
-from gpuexplore.devices.torch_devices import TORCH_KINDS
+from gpuexplore.hardware.torch_devices import TORCH_KINDS
 from gpuexplore.recorded.published import PublishedMeasurement, Timing
 
 Calls = Literal["graph", "queued", "single"]

@@ -17,7 +17,7 @@ from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.utilization.utilization import smallest_cache
 from gpuexplore.core.dtypes import DType, format_named
 from gpuexplore.core.model import Case, Device, Peak, Unit
-from gpuexplore.devices.capabilities import CAPABILITIES
+from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Product
 from gpuexplore.operations.implementation import Implementation

@@ -9,7 +9,7 @@ from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions
 from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Result
-from gpuexplore.devices import target_named
+from gpuexplore.hardware import target_named
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

@@ -14,7 +14,7 @@ from gpuexplore.analysis.prediction.gpu.facts import family_of
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, rated_clock_hz
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Bandwidth, Case, Device, Peak
-from gpuexplore.devices import row_of
+from gpuexplore.hardware import row_of
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
 from gpuexplore.operations import operation_named
 

@@ -20,7 +20,7 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.core.model import Bandwidth, Peak, Result, Unit
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent
-from gpuexplore.devices.identity import UnitKey, unit_key
+from gpuexplore.hardware.identity import UnitKey, unit_key
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING, fastest_cache
 
 # Whether a rate can be: how much clocks and caches explain of what is above a limit of the hardware.

@@ -25,9 +25,9 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.core.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.core.units import format_percent, format_si
-from gpuexplore.devices import formula_peaks, row_of
-from gpuexplore.devices.accelerators import PEAK_FIELDS
-from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
+from gpuexplore.hardware import formula_peaks, row_of
+from gpuexplore.hardware.accelerators import PEAK_FIELDS
+from gpuexplore.hardware.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.operations import operation_named
 

@@ -13,7 +13,7 @@ from math import prod
 from gpuexplore.core.dtypes import UNKNOWN_DTYPE, dtype_named
 from gpuexplore.core.model import Bandwidth, CacheRoof, CacheState, Case, Device, Peak, Result, Shape, ThreadRoofs, Unit
 from gpuexplore.core.units import UNKNOWN, format_bytes
-from gpuexplore.devices.identity import same_unit
+from gpuexplore.hardware.identity import same_unit
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.benchmark import BENCHMARK
 

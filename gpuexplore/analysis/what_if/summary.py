@@ -20,7 +20,7 @@ from gpuexplore.core.units import (
     format_seconds,
     read_number,
 )
-from gpuexplore.devices import accelerator_named, near_names
+from gpuexplore.hardware import accelerator_named, near_names
 
 # What a visitor knows from elsewhere: times, promised peaks and prices, and the MFU that follows from each peak.
 

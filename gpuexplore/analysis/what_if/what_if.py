@@ -33,8 +33,8 @@ from gpuexplore.analysis.what_if.rounding_error import expected_error, with_inpu
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, why_impossible
 from gpuexplore.core.dtypes import DType, format_named
 from gpuexplore.core.model import Case, Device, Origin, Peak, Result
-from gpuexplore.devices import row_of
-from gpuexplore.devices.identity import same_device
+from gpuexplore.hardware import row_of
+from gpuexplore.hardware.identity import same_device
 
 SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
 

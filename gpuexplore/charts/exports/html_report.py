@@ -13,7 +13,7 @@ from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
 from gpuexplore.charts.exports.texts import HEADING, table_rows
 from gpuexplore.charts.points import panels
 from gpuexplore.charts.quick_altair import unchecked
-from gpuexplore.devices import TORCH_KINDS
+from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.request import as_command, as_python, from_experiment
 
 

@@ -11,7 +11,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes
-from gpuexplore.devices import lessons_directory
+from gpuexplore.hardware import lessons_directory
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store.backup import Contents, back_up
 from gpuexplore.store.database import URL_VARIABLE, because, database_url

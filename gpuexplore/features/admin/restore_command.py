@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
-from gpuexplore.devices import lessons_directory
 from gpuexplore.features.admin.backup_command import check_unsupervised, database_file, said
+from gpuexplore.hardware import lessons_directory
 from gpuexplore.store.backup import contents_of, files_of, restore
 
 

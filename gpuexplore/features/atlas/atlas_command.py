@@ -24,7 +24,6 @@ from gpuexplore.core.units import (
     format_seconds,
     format_work_rate,
 )
-from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, Citation, GpuChoice, citations
 from gpuexplore.features.atlas.analysis.answers import (
     EXAMPLE,
@@ -37,6 +36,7 @@ from gpuexplore.features.atlas.analysis.answers import (
     point_row,
     points_asked,
 )
+from gpuexplore.hardware import discover, ensure_ceiling, readings
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
 

@@ -6,8 +6,8 @@ from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import Words, name_typed, text_typed
-from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choices_asked, points_asked
+from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.shapes import split
 
 

@@ -6,8 +6,8 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
-from gpuexplore.devices import discover
 from gpuexplore.features.cluster.dask import check_installed
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.heartbeat import host_name
 
 NODE = "gpuexplore.features.cluster.dask.node"

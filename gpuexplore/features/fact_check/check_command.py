@@ -12,8 +12,8 @@ from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.predict_command import add_calls, prediction_json
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.units import format_seconds
-from gpuexplore.devices import discover, ensure_ceiling, readings
 from gpuexplore.features.fact_check.analysis.possible import Possibility, is_possible, rate_words
+from gpuexplore.hardware import discover, ensure_ceiling, readings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

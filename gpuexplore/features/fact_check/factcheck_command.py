@@ -12,10 +12,10 @@ from gpuexplore.cli.output import exit_code, print_columns, print_json
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.run_command import measure, save
 from gpuexplore.core.model import Device, Result
-from gpuexplore.devices import discover
 from gpuexplore.features.fact_check.analysis.claim import Claim, claims, claims_of
 from gpuexplore.features.fact_check.analysis.judge import Judgement, judge
 from gpuexplore.features.fact_check.analysis.measured import experiments
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 
 

@@ -6,9 +6,9 @@ from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import Words, name_typed
-from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.features.fact_check.analysis.possible import Possibility
 from gpuexplore.features.fact_check.analysis.possible import is_possible as judged_time
+from gpuexplore.hardware import discover, ensure_ceiling
 
 
 def is_possible(

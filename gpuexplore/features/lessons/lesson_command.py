@@ -19,13 +19,13 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.core.model import Case, Device, Experiment, Origin, Result
-from gpuexplore.devices import discover, lessons_directory
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, MistakeBlock, module_of, with_colon
 from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog, lesson_at
 from gpuexplore.features.lessons.lesson.evidence import Measured, names_of, tasks_of
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
+from gpuexplore.hardware import discover, lessons_directory
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 

@@ -27,7 +27,7 @@ from gpuexplore.core.errors import Unsupported
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.units import format_seconds
-from gpuexplore.devices import cache_directory
+from gpuexplore.hardware import cache_directory
 from gpuexplore.jobs.locks import HostLock, compiler_lock, cpu_is_asked_for, device_lock
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block

@@ -19,8 +19,8 @@ from gpuexplore.backends import host
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, TooSlow, Unsupported
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_seconds
-from gpuexplore.devices import cache_directory
 from gpuexplore.features.machine_code.compiling import PROCESS, exclusive_cpu, fingerprint, run_preemptible
+from gpuexplore.hardware import cache_directory
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
 from gpuexplore.kernels.files.arguments import KernelArgument, bits_of

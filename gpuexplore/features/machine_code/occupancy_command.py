@@ -11,9 +11,9 @@ from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes, format_percent, read_whole
-from gpuexplore.devices import Accelerator, gpu_named, readings
-from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernel
+from gpuexplore.hardware import Accelerator, gpu_named, readings
+from gpuexplore.hardware.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.kernels.geometry import Geometry, read_block
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation

@@ -8,8 +8,6 @@ from gpuexplore.analysis.occupancy import Occupancy, occupancy
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices import gpu_named, readings
-from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.features.machine_code.analysis import (
     InstructionBound,
     flop_per_byte,
@@ -28,6 +26,8 @@ from gpuexplore.features.machine_code.sass_output import (
     print_file_kernel,
     print_mix,
 )
+from gpuexplore.hardware import gpu_named, readings
+from gpuexplore.hardware.capabilities import capability_of
 from gpuexplore.kernels.files import SUFFIXES
 from gpuexplore.kernels.files.machine_code import CompiledKernel, lines_of_ours
 from gpuexplore.kernels.geometry import Geometry, read_block

@@ -13,8 +13,6 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, read_whole
-from gpuexplore.devices import Accelerator, readings
-from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.features.machine_code.analysis import InstructionBound, format_rate
 from gpuexplore.features.machine_code.analysis.file_kernel import (
     ORIGINS,
@@ -26,6 +24,8 @@ from gpuexplore.features.machine_code.analysis.file_kernel import (
     registers_in_words,
 )
 from gpuexplore.features.machine_code.kernel_files import machine_code_of, run_kernel
+from gpuexplore.hardware import Accelerator, readings
+from gpuexplore.hardware.capabilities import ComputeCapability
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, PtxText, kernel_chosen, read_kernel_file
 from gpuexplore.kernels.files.arguments import KernelArgument, read_argument
 from gpuexplore.kernels.files.machine_code import MachineCode

@@ -11,7 +11,6 @@ from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import UNKNOWN, format_gigabytes
-from gpuexplore.devices import readings
 from gpuexplore.features.memory.analysis import own_module
 from gpuexplore.features.memory.analysis.fits import (
     WELL_KNOWN,
@@ -28,6 +27,7 @@ from gpuexplore.features.memory.analysis.layer_text import read_layers_file
 from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, model_reading, models
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
+from gpuexplore.hardware import readings
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.operations.of_users import module_of, split_source
 from gpuexplore.shapes import split

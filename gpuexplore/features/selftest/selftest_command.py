@@ -23,7 +23,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import format_whole_seconds
-from gpuexplore.devices import GPU_KINDS, device_named, discover
 from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (
@@ -40,6 +39,7 @@ from gpuexplore.features.selftest.suite.contract import (
     report_text,
     skipped,
 )
+from gpuexplore.hardware import GPU_KINDS, device_named, discover
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.conditions.environment import git_commit, utc_now
 

@@ -21,9 +21,9 @@ from gpuexplore.core.model import Accuracy, Case, Device, Measurement, Options, 
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import paired_ratio
 from gpuexplore.core.units import read_whole
-from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
-from gpuexplore.devices import read as read_telemetry
 from gpuexplore.features.tensors.analysis.value import TensorView, row_order
+from gpuexplore.hardware import check_measured_on, cpu_loss, read_cpu_times
+from gpuexplore.hardware import read as read_telemetry
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, device_for, new_flush
 from gpuexplore.measure.candidates.failure import IncorrectOutput

@@ -7,7 +7,6 @@ from pathlib import Path
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import content_of, print_columns, print_json
 from gpuexplore.core.units import format_percent, format_seconds, format_si, format_work_rate
-from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.features.trace.analysis import (
     TraceRow,
     TraceTable,
@@ -20,6 +19,7 @@ from gpuexplore.features.trace.analysis import (
 )
 from gpuexplore.features.trace.analysis.file import MOST_BYTES
 from gpuexplore.features.trace.analysis.headline import dtype_words, predict_command, shape_words
+from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.shapes import whole_number
 
 LONGEST_SHAPE, LONGEST_NAME = 44, 50  # characters of a cell

@@ -10,13 +10,13 @@ import streamlit as st
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
-from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.trace.analysis import TraceRow, TraceTable, headline, notes
 from gpuexplore.features.trace.analysis.file import MOST_BYTES as MOST_COMMAND_BYTES
 from gpuexplore.features.trace.analysis.file import SUFFIXES
 from gpuexplore.features.trace.analysis.headline import dtype_words, kind_of_calls, predict_command, shape_words, target
 from gpuexplore.features.trace.analysis.roof import CPU
 from gpuexplore.features.trace.chart import time_by_operation
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices

@@ -10,11 +10,11 @@ from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
-from gpuexplore.devices import device_named, discover
 from gpuexplore.features.training.analysis import conclusions
 from gpuexplore.features.training.measure import DEFAULTS, MODES, PRESETS, TrainingReport, activity_of, joined
 from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing
 from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
+from gpuexplore.hardware import device_named, discover
 
 CLEAR_LINE = "\r\033[K"
 HEADINGS = ("mode", "first loss", "last loss", "step", "95 % interval", "speedup", "samples/s", "MFU", "zero gradients")

@@ -13,7 +13,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.units import format_bytes_per_s, format_interval, format_seconds
-from gpuexplore.devices import check_measured_on, device_named, discover, ensure_ceiling, readings, target_named
 from gpuexplore.features.transfer.analysis import (
     BreakEven,
     ComparedSide,
@@ -30,6 +29,7 @@ from gpuexplore.features.transfer.analysis import (
 )
 from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Path
 from gpuexplore.features.transfer.measure.contract import PARTS, TransferReadings, activity_of
+from gpuexplore.hardware import check_measured_on, device_named, discover, ensure_ceiling, readings, target_named
 from gpuexplore.operations import OPERATIONS, operation_named
 
 FASTER: Mapping[Relation | None, str] = {"below": "this CPU", "above": "the GPU", None: "cannot be told"}

@@ -19,7 +19,7 @@ from filelock import Timeout
 from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Status
-from gpuexplore.devices import GPU_KINDS
+from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.jobs.engines import IsCancelled, WorkerLimits
 from gpuexplore.jobs.engines.worker_process import CANCELLATION, Attempt, Failure, Worker
 from gpuexplore.jobs.journal import WorkerTask, write_task

@@ -28,7 +28,7 @@ from gpuexplore.core.errors import CANCELLED, GpuExploreError
 from gpuexplore.core.model import Case, Device, Flag, Result, Status
 from gpuexplore.core.typed_text import readable
 from gpuexplore.core.units import format_gigabytes, format_seconds
-from gpuexplore.devices import TORCH_KINDS
+from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.jobs.engines import LEAVE_OFF, IsCancelled, WorkerLimits
 from gpuexplore.jobs.journal import (
     CANCEL,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices.capabilities import CAPABILITIES
+from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.kernels.files.cubin import Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxText
 from gpuexplore.kernels.geometry import Block

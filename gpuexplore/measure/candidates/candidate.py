@@ -22,7 +22,7 @@ from gpuexplore.core.dtypes import DTYPES, DType, Stored, dtype_named
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.core.model import Accuracy, CacheState, Case, Device, Shape
 from gpuexplore.core.timed import PhaseName
-from gpuexplore.devices import GPU_KINDS, is_cut_into_instances
+from gpuexplore.hardware import GPU_KINDS, is_cut_into_instances
 from gpuexplore.measure.arrays.large import DrawnInput, is_large
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Operation, Phased

@@ -18,7 +18,7 @@ from gpuexplore.core.errors import (
 )
 from gpuexplore.core.model import Accuracy, Case, Device, Environment, Result, Status
 from gpuexplore.core.typed_text import LONGEST_REASON, readable
-from gpuexplore.devices import GPU_KINDS, is_lost
+from gpuexplore.hardware import GPU_KINDS, is_lost
 
 BREAKS_CONTEXT = re.compile(
     r"(?:[\[(]|\berror:? )(?:214|220|700|702|71\d|72[01]|999)\b"

@@ -16,7 +16,7 @@ import numpy as np
 from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.errors import GpuExploreError, Unsupported
 from gpuexplore.core.model import Case, Shape
-from gpuexplore.devices import thread_runs
+from gpuexplore.hardware import thread_runs
 from gpuexplore.measure.arrays.large import is_large
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.candidates.failure import describe_error

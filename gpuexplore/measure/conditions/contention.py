@@ -15,7 +15,7 @@ from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Environment, Flag
 from gpuexplore.core.statistics import quantile
 from gpuexplore.core.units import format_percent
-from gpuexplore.devices import CpuLoss
+from gpuexplore.hardware import CpuLoss
 
 SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
 USUAL = 0.9  # quantile of the rates of a core: neither a burst of its clock nor what neighbours leave

@@ -14,8 +14,8 @@ from gpuexplore.backends import load_backend
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.core.pools import POOL_SETTINGS
 from gpuexplore.core.served import COMMIT
-from gpuexplore.devices import TORCH_KINDS, free_gpu_bytes, governor, memory_by_sysconf
-from gpuexplore.devices import read as read_telemetry
+from gpuexplore.hardware import TORCH_KINDS, free_gpu_bytes, governor, memory_by_sysconf
+from gpuexplore.hardware import read as read_telemetry
 
 STATM = Path("/proc/self/statm")  # pages: of the address space, resident, ...
 USABLE_SHARE = 0.9  # allocators and the driver need the rest

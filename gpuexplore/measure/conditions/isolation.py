@@ -16,7 +16,7 @@ from typing import Any
 
 from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Case, Result
-from gpuexplore.devices import thread_waits
+from gpuexplore.hardware import thread_waits
 
 TASKS = Path("/proc/self/task")
 

@@ -18,8 +18,8 @@ from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Case, Device, Measurement, Result
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.statistics import median, student_t
-from gpuexplore.devices import cache_directory
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware import cache_directory
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.operations import operation_named
 
 REPEATABILITY_VERSION = 4  # raise it when placement or sampling changes: older tables are then no longer used

@@ -15,7 +15,7 @@ from statistics import fmean
 from gpuexplore.core.hardware import MachineKind
 from gpuexplore.core.model import Case, Device, Measurement, Result
 from gpuexplore.core.statistics import median
-from gpuexplore.devices.cpu import machine_kind
+from gpuexplore.hardware.cpu import machine_kind
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.measure.conditions.spread_log import (
     CaseHistory,

@@ -18,8 +18,8 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.hardware import MachineKind
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Result
 from gpuexplore.core.serialization import decode, encode
-from gpuexplore.devices import cache_directory
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware import cache_directory
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.operations import operation_named
 
 # The prior spread between processes: by length of a call, threads and kind of machine.

@@ -9,9 +9,9 @@ from time import perf_counter
 
 from gpuexplore.backends.timer import Call, EventTimer, Timer
 from gpuexplore.core.model import Device, Environment, Telemetry
-from gpuexplore.devices import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
-from gpuexplore.devices import read as read_telemetry
-from gpuexplore.devices.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
+from gpuexplore.hardware import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
+from gpuexplore.hardware import read as read_telemetry
+from gpuexplore.hardware.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
 from gpuexplore.measure.conditions.contention import CoreSpeeds
 
 LOOK_EVERY_S = 20e-3  # at a busy GPU: a query of the driver takes up to a millisecond

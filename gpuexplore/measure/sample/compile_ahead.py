@@ -23,7 +23,7 @@ from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device
 from gpuexplore.core.serialization import decode, encode
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.measure import KERNEL_CACHE_VARIABLE
 from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.inputs import make_inputs

@@ -14,7 +14,7 @@ from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Shape
 from gpuexplore.core.once import once
-from gpuexplore.devices import ACCELERATORS
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import named
 

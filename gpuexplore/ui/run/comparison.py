@@ -12,7 +12,7 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Device, Peak, Result, Run
 from gpuexplore.core.units import UNKNOWN
-from gpuexplore.devices.identity import device_key
+from gpuexplore.hardware.identity import device_key
 from gpuexplore.ui import link
 from gpuexplore.ui.run.recorded import Beside, choose_beside, origin_of
 from gpuexplore.ui.session import newest_result, own_peaks, store

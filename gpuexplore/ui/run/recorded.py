@@ -8,7 +8,7 @@ import streamlit as st
 from gpuexplore.analysis.run.summary_rules import missing_sentence
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import DOUBTFUL, Device, Origin, Result, Run
-from gpuexplore.devices.identity import is_namesake, why_other_device
+from gpuexplore.hardware.identity import is_namesake, why_other_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (
     Recording,

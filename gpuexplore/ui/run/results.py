@@ -21,7 +21,7 @@ from gpuexplore.charts.share import has_share, share_left_out
 from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.core.model import Bandwidth, Environment, Peak, Run
 from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, in_one_unit
-from gpuexplore.devices import TORCH_KINDS
+from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.comparison import RunView, choose_comparison

@@ -12,7 +12,7 @@ from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.ui import url_widgets
 
 TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}

@@ -22,7 +22,7 @@ from gpuexplore.core.model import (
     Telemetry,
     ThreadRoofs,
 )
-from gpuexplore.devices import accelerator_named, as_device
+from gpuexplore.hardware import accelerator_named, as_device
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 EMULATED = Flag("emulated", "the made-up processor has no bf16 units")

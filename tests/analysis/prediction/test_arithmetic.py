@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.core.model import Case, Shape
-from gpuexplore.devices import accelerator_named, as_device
+from gpuexplore.hardware import accelerator_named, as_device
 from gpuexplore.operations import operation_named
 from tests.analysis.made import case, device
 

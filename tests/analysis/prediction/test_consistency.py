@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.analysis.prediction import CALLS, Conditions, calibrate, predict_each
 from gpuexplore.core.model import Case, Shape
-from gpuexplore.devices import ACCELERATORS, table_device
+from gpuexplore.hardware import ACCELERATORS, table_device
 from gpuexplore.operations import OPERATIONS
 
 GPUS = (*(row.key for row in ACCELERATORS[::5]), "h100-sxm5-80gb", "t4", "mi100", "rtx-3090")

@@ -13,11 +13,11 @@ from gpuexplore.analysis.prediction.priors import PRIORS, components_of, covaria
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Case, Flag, Options, Shape
-from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
+from gpuexplore.hardware import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import recorded_results
 from tests.analysis.made import case, device, ok
-from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, ceilings, measured_on
+from tests.hardware.processors import OLD_ZEN_4, ZEN_4, ZEN_5, ceilings, measured_on
 
 NOTEBOOK = Shape.of(b=16384, d=32768, k=8192)
 HERE = calibrate()

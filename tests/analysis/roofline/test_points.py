@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.analysis.roofline import point_of, published_points, without_flops
 from gpuexplore.analysis.roofs import roofs
 from gpuexplore.core.model import Bandwidth, CacheRoof, Flag, Options, Origin, Shape
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.hardware import ACCELERATORS, as_device
 from tests.analysis.made import alone, device, failed, ok
 
 L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))

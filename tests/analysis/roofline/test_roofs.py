@@ -7,9 +7,9 @@ import pytest
 from gpuexplore.analysis.roofs import compute_roof, memory_roof, ridges, roofs
 from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.core.model import Bandwidth, CacheRoof, Flag, Shape
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.hardware import ACCELERATORS, as_device
 from tests.analysis.made import device, failed, ok
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 
 CACHE = CacheRoof(1, 64_000, Bandwidth(8e11, "measured_ceiling", "triad"))
 CPU = replace(device(), caches=(CACHE,))

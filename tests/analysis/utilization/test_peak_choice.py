@@ -18,9 +18,9 @@ from gpuexplore.analysis.utilization.peak_sources import _ROWS, PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import default_bandwidth, default_peak
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Peak, PeakKind, Shape, Telemetry
-from gpuexplore.devices import ACCELERATORS, as_device, match
+from gpuexplore.hardware import ACCELERATORS, as_device, match
 from tests.analysis.made import analyzed, custom, device, ok
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 
 KINDS = set(get_args(PeakKind))
 CUSTOM = Peak("fp32", "matrix", 2e12, "own", "me")

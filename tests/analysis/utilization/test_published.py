@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, best_published
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.atlas.analysis.points import of_product
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.recorded.published import published_measurements
 
 KEYS = {row.key for row in ACCELERATORS}

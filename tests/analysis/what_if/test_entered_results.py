@@ -8,7 +8,7 @@ from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Origin, Shape
-from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
+from gpuexplore.hardware import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape
 

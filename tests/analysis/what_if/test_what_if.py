@@ -10,9 +10,9 @@ from gpuexplore.analysis.what_if.what_if import Known, fastest, format_in, what_
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
 from gpuexplore.core.dtypes import DTYPES, FORMATS
 from gpuexplore.core.model import Accuracy, Contrast, Options, Origin, Peak, Shape
-from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.hardware import ACCELERATORS, as_device
 from tests.analysis.made import device, ok, with_contrasts
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 
 SIZE = 1000
 SQUARE = Shape.of(m=SIZE, k=SIZE, n=SIZE)

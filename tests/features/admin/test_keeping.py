@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.model import Experiment
-from gpuexplore.devices import lessons_directory
+from gpuexplore.hardware import lessons_directory
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store import Description, open_store
 from gpuexplore.store.database import database_url

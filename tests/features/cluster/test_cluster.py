@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 
 from gpuexplore.core.model import Experiment, Options, RunState, Shape
-from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.features.cluster.worker_command import SETTINGS
+from gpuexplore.hardware.discovery import VARIABLE
 from gpuexplore.jobs.server_settings import SCHEDULER
 from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, main
 from gpuexplore.store import open_store

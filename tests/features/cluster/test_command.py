@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from gpuexplore.cli import EXIT_UNUSABLE, main
-from gpuexplore.devices.discovery import VARIABLE
 from gpuexplore.features.cluster import dask
 from gpuexplore.features.cluster.worker_command import SETTINGS, check_installed
+from gpuexplore.hardware.discovery import VARIABLE
 from tests.cli.conftest import home
 
 NOBODY = "tcp://127.0.0.1:1"

@@ -7,8 +7,8 @@ import pytest
 import gpuexplore
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.model import Bandwidth
-from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog
+from gpuexplore.hardware import lessons_directory
 from tests.cli.conftest import answered, home
 
 OWN = '+++\ntitle = "Mine"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.\n'

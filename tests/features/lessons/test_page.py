@@ -9,12 +9,12 @@ from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.core.model import Flag, RunState
 from gpuexplore.core.serialization import encode
-from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import tasks_of
+from gpuexplore.hardware import lessons_directory
 from tests.analysis.made import device, ok
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 from tests.features.lessons.lesson.conftest import module_if_installed, needs
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, beat, compiler, experiment, home, page, results, store, texts, told
 
 MADE = module_if_installed("training", "tests.features.training.made_training")

@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 from gpuexplore.analysis.occupancy import BlockShape
-from gpuexplore.devices import accelerator_named
 from gpuexplore.features.machine_code.analysis.ladder import ladder, published, rung_bounds
 from gpuexplore.features.machine_code.chart import block_occupancy, block_times, describe_ladder, rung_bounds_chart
 from gpuexplore.features.machine_code.chart import ladder as ladder_chart
+from gpuexplore.hardware import accelerator_named
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import ok
 from tests.analysis.test_blocks import made, shapes

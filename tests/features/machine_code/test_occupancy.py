@@ -6,10 +6,10 @@ from types import MappingProxyType
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.devices import ACCELERATORS
-from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.features.machine_code import occupancy_command
 from gpuexplore.features.machine_code.compiling import Target
+from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS
 from tests.cli.conftest import answered, home

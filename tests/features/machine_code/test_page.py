@@ -12,7 +12,7 @@ from gpuexplore.operations.compiled import recorded, recorded_elsewhere
 from gpuexplore.ui import session, shared
 from gpuexplore.ui.shared import later
 from tests.analysis.made import device, ok
-from tests.devices.torch_answers import found_on
+from tests.hardware.torch_answers import found_on
 from tests.measure.made_block import adding, block_run, request
 from tests.pages.conftest import OWNER, compiled, compiler, home, page, store, texts
 

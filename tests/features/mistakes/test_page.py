@@ -9,8 +9,8 @@ from gpuexplore.core.model import RunState
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, MISTAKES, activity_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, WayReading
-from tests.devices.processors import ZEN_4
 from tests.features.mistakes.catalog.made import observation
+from tests.hardware.processors import ZEN_4
 from tests.pages.conftest import beat, compiler, home, page, store, texts, told
 
 DEFAULT = next(iter(MISTAKES))

@@ -6,10 +6,10 @@ import pytest
 
 from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge, Unsupported
 from gpuexplore.core.model import Device
-from gpuexplore.devices import CpuLoss
 from gpuexplore.features.tensors import measure
 from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 from gpuexplore.features.tensors.measure import check_read, elements_of, layout_of, perform, readers
+from gpuexplore.hardware import CpuLoss
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate, run_with
 

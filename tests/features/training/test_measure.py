@@ -11,11 +11,11 @@ import pytest
 from gpuexplore.core.errors import Cancelled, GpuExploreError, InvalidInput
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import median
-from gpuexplore.devices.cpu_times import Account, CpuTimes
 from gpuexplore.features.training import measure as training
 from gpuexplore.features.training.measure import MODES, PRESETS, activity_of, joined, needed_bytes, perform, read_setup
 from gpuexplore.features.training.measure.recorder import Recorder, warm_up
 from gpuexplore.features.training.measure.setup import OPTIMIZERS, most_processes
+from gpuexplore.hardware.cpu_times import Account, CpuTimes
 from tests.analysis.made import device
 from tests.features.training.made_training import MS, fp16, mode, report
 from tests.measure.fakes import QUIET, run_with

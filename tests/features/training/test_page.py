@@ -7,8 +7,8 @@ from gpuexplore.features.training.measure import activity_of
 from gpuexplore.ui import activity, session
 from gpuexplore.ui.shared.pace import Pace
 from tests.analysis.made import device
-from tests.devices.torch_answers import found_on
 from tests.features.training.made_training import fp16, mode, processes, report
+from tests.hardware.torch_answers import found_on
 from tests.pages.conftest import OWNER, beat, compiler, home, page, store, texts, told
 
 pytestmark = pytest.mark.long

@@ -11,7 +11,6 @@ import pytest
 from gpuexplore.activity import kind_named
 from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.core.serialization import decode
-from gpuexplore.devices.nvml import Link, link_of
 from gpuexplore.features.transfer import measure as transfer
 from gpuexplore.features.transfer.measure import cpu_moves, perform
 from gpuexplore.features.transfer.measure.calls import IN_A_ROW, Way, _awaited
@@ -23,6 +22,7 @@ from gpuexplore.features.transfer.measure.contract import (
     timed,
     work_sizes_of,
 )
+from gpuexplore.hardware.nvml import Link, link_of
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeWork, candidate, measurement, run_with
@@ -197,8 +197,8 @@ def test_what_is_moved_to_a_gpu_arrives():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("torch finds no GPU")
-    from gpuexplore.devices import discover
     from gpuexplore.features.transfer.measure import cuda_moves
+    from gpuexplore.hardware import discover
 
     gpu = next(device for device in discover() if device.kind == "cuda")
     found = list(cuda_moves.moves(65536, gpu, FakeClock()))
@@ -210,7 +210,7 @@ def test_what_is_moved_to_a_gpu_arrives():
 
 @pytest.mark.slow
 def test_a_cpu_is_measured():
-    from gpuexplore.devices import discover
+    from gpuexplore.hardware import discover
 
     payloads = []
     perform(

@@ -9,11 +9,11 @@ from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN
-from gpuexplore.devices.nvml import Link
+from gpuexplore.hardware.nvml import Link
 from gpuexplore.ui import session
 from tests.analysis.made import device
-from tests.devices.torch_answers import found_on
 from tests.features.transfer.analysis.made import observed
+from tests.hardware.torch_answers import found_on
 from tests.pages.conftest import OWNER, beat, compiler, home, page, store, texts, told
 
 CHARTS = {"predicted": 3, "measured": 4}

@@ -9,12 +9,12 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.core.model import Result, Shape, Status
-from gpuexplore.devices import nvml
+from gpuexplore.hardware import nvml
 from gpuexplore.measure.candidates import failure
 from gpuexplore.measure.candidates.failure import breaks_context
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import contrast
-from tests.devices.fake_nvml import FakeGpu, FakeNvml
+from tests.hardware.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, case, run_with
 

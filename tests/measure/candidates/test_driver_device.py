@@ -8,13 +8,13 @@ import pytest
 from gpuexplore.backends import DriverFacts
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.devices import nvml
+from gpuexplore.hardware import nvml
 from gpuexplore.measure import process_settings
 from gpuexplore.measure.candidates import candidate
 from gpuexplore.measure.candidates.candidate import ASSUMED_FLUSH_BYTES, build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.operations import OPERATIONS
-from tests.devices.fake_nvml import FakeGpu, FakeNvml
+from tests.hardware.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.fakes import CPU, GPU, case
 
 MINE, OTHERS = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.model import Telemetry
-from gpuexplore.devices import CpuLoss
+from gpuexplore.hardware import CpuLoss
 from gpuexplore.measure.conditions.contention import WAITED_ABOVE, WAITS, contention, is_contended
 from tests.measure.fakes import CPU, GPU, environment
 

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.backends.timer import EventTimer, HostTimer
 from gpuexplore.core.model import Telemetry
-from gpuexplore.devices.cpu_times import Account, CpuTimes
+from gpuexplore.hardware.cpu_times import Account, CpuTimes
 from gpuexplore.measure.conditions import watch as watching
 from gpuexplore.measure.conditions.watch import Watch
 from tests.measure.fakes import CPU, GPU, environment

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.model import Case, Options, Result, Shape, Status
-from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
-from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
+from gpuexplore.hardware.cpu_ceiling.cache import save_ceiling
+from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.jobs.engines import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
 from tests.measure.fakes import CPU

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from gpuexplore.core.model import Case
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.measure import KERNEL_CACHE_VARIABLE
 from gpuexplore.measure.sample.compile_ahead import SMALL, call_once, compile_ahead
 from gpuexplore.measure.sample.slow_cases import take_first_calls_s

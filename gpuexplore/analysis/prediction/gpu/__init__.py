@@ -24,7 +24,7 @@ from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.utilization.peak_sources import NOTED, NOTED_NOISE, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.core.model import Case, Device
 from gpuexplore.core.once import once
-from gpuexplore.devices import ACCELERATORS, table_device
+from gpuexplore.hardware import ACCELERATORS, table_device
 from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
 
 # What the predictor of GPUs is fitted on: published measurements, the best published products, and noted rates.

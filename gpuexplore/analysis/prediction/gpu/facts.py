@@ -13,7 +13,7 @@ from gpuexplore.analysis.prediction.calls import ROTATING_SETS, USUAL, Calls, Co
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Options, Shape
-from gpuexplore.devices import row_of, table_device
+from gpuexplore.hardware import row_of, table_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Product
 from gpuexplore.recorded.published import PublishedMeasurement

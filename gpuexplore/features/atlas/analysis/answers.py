@@ -14,9 +14,9 @@ from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Result, Shape
 from gpuexplore.core.typed_text import spreadsheet_safe
-from gpuexplore.devices import ACCELERATORS, target_named
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, Citation, citations, points
 from gpuexplore.features.atlas.analysis.which_gpu import GpuChoice, ranked, usual_devices, which_gpu
+from gpuexplore.hardware import ACCELERATORS, target_named
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.request import Request, shapes_of

@@ -7,8 +7,8 @@ from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls
 from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.model import Shape
 from gpuexplore.core.once import once
-from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import OPERATIONS, operation_named
 
 USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")  # of an operation without measurements

@@ -17,7 +17,7 @@ from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Peak, Result, Shape
 from gpuexplore.core.once import once
-from gpuexplore.devices import ACCELERATORS, table_device
+from gpuexplore.hardware import ACCELERATORS, table_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import Recording, recorded_results, run_id
 from gpuexplore.recorded.published import TIMINGS, PublishedMeasurement, Source, published_measurements, sources

@@ -19,8 +19,8 @@ from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, of_ope
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Origin, Shape
 from gpuexplore.core.once import once
-from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
+from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import named
 

@@ -24,7 +24,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Options, Shape
 from gpuexplore.core.once import once
 from gpuexplore.core.units import format_interval, format_percent, format_seconds
-from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.features.atlas.analysis import AtlasPoint, points
 from gpuexplore.features.atlas.analysis.defaults import (
     dtypes_of,
@@ -37,6 +36,7 @@ from gpuexplore.features.atlas.analysis.defaults import (
 )
 from gpuexplore.features.atlas.analysis.lines import case_of, line, shapes_between, work_of
 from gpuexplore.features.atlas.chart import SHOWN, AtlasSeries, Show, point_id, rate_words
+from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets

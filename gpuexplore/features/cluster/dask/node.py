@@ -20,7 +20,7 @@ from gpuexplore.activity import Activity
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Case, Device
 from gpuexplore.core.serialization import decode, encode
-from gpuexplore.devices import discover
+from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.journal import Begun, Event, encode_event

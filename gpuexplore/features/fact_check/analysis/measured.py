@@ -13,10 +13,10 @@ from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of, flop_count, shape_label
 from gpuexplore.analysis.verdict import Estimate, Relation, Words, compare, rate_of, ratio_of
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Device, Experiment, Result
-from gpuexplore.devices import accelerator_named
-from gpuexplore.devices.accelerators import PEAK_FIELDS, Accelerator
-from gpuexplore.devices.identity import same_device
 from gpuexplore.features.fact_check.analysis.claim import CheckSide, Claim, ClaimCheck, MeasuredQuantity, interval_of
+from gpuexplore.hardware import accelerator_named
+from gpuexplore.hardware.accelerators import PEAK_FIELDS, Accelerator
+from gpuexplore.hardware.identity import same_device
 from gpuexplore.operations import operation_named
 
 # The cards that claims are about, each with every variant that its name may stand for: the limits of all count.

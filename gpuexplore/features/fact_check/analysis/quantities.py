@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.devices.formula import RATE_CLASSES
 from gpuexplore.features.fact_check.analysis.claim import Claim, Interval, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS
+from gpuexplore.hardware.formula import RATE_CLASSES
 from gpuexplore.operations import operation_named
 
 SEED = 1

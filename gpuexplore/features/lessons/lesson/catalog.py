@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep, read_lesson, with_letters
+from gpuexplore.hardware import lessons_directory
 
 FOLDER = Path(__file__).parent
 MOST_OWN = 200

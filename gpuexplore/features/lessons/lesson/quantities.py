@@ -27,10 +27,10 @@ from gpuexplore.analysis.verdict.times import time_of
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Measurement, Origin
-from gpuexplore.devices import gpu_named
-from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
 from gpuexplore.features.lessons.lesson.expression import Value
+from gpuexplore.hardware import gpu_named
+from gpuexplore.hardware.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.kernels.geometry import WARP
 from gpuexplore.operations import operation_named
 

@@ -10,7 +10,6 @@ from gpuexplore.analysis.figure import LessonFigure, QuantityRow, format_figure,
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.core.model import Device, Origin, Result
-from gpuexplore.devices import accelerator_named, readings
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     LaunchBlock,
@@ -30,6 +29,7 @@ from gpuexplore.features.lessons.lesson.evidence import (
 )
 from gpuexplore.features.lessons.lesson.format import LessonStep
 from gpuexplore.features.lessons.lesson.quantities import HERE
+from gpuexplore.hardware import accelerator_named, readings
 from gpuexplore.request import to_query
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import pages

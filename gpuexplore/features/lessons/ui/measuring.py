@@ -9,8 +9,8 @@ from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.backends.host import installed_versions, version_of
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import DOUBTFUL, Device, Environment, Result, Run, RunState
-from gpuexplore.devices.identity import device_key, same_device
 from gpuexplore.features.lessons.lesson.evidence import Measured, StepTask, Work
+from gpuexplore.hardware.identity import device_key, same_device
 from gpuexplore.ui.activity import devices_of, fetch_activity
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.roles import Right, check

@@ -26,9 +26,9 @@ from gpuexplore.analysis.roofs import attainable_flop_per_s
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Shape
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity, format_si
-from gpuexplore.devices import Accelerator
-from gpuexplore.devices.capabilities import capability_named
-from gpuexplore.devices.formula import RATE_CLASSES
+from gpuexplore.hardware import Accelerator
+from gpuexplore.hardware.capabilities import capability_named
+from gpuexplore.hardware.formula import RATE_CLASSES
 from gpuexplore.kernels.sass import LoopFacts
 from gpuexplore.kernels.sass.instruction import SPARSE
 from gpuexplore.operations.contract import Operation

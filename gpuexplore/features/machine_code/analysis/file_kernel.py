@@ -7,9 +7,9 @@ from typing import Literal
 from gpuexplore.analysis.occupancy import Occupancy, occupancy
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import read_whole
-from gpuexplore.devices import Accelerator
-from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.features.machine_code.analysis import InstructionBound, code_bound
+from gpuexplore.hardware import Accelerator
+from gpuexplore.hardware.capabilities import ComputeCapability
 from gpuexplore.kernels.files.machine_code import MachineCode
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.sass import LoopFacts, facts_of

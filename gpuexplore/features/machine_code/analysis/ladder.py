@@ -15,13 +15,13 @@ from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
 from gpuexplore.core.model import Experiment, Result, Shape
 from gpuexplore.core.serialization import decode
-from gpuexplore.devices import Accelerator
-from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.features.machine_code.analysis import (
     InstructionBound,
     flop_per_byte,
     instruction_bound,
 )
+from gpuexplore.hardware import Accelerator
+from gpuexplore.hardware.capabilities import capability_of
 from gpuexplore.operations.compiled import Recorded, recorded
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

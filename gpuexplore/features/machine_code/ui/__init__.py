@@ -10,8 +10,8 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Shape
 from gpuexplore.core.units import read_whole
-from gpuexplore.devices import ACCELERATORS
-from gpuexplore.devices.capabilities import CAPABILITIES
+from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.kernels.geometry import Block, Launch
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation

@@ -10,7 +10,6 @@ from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
 from gpuexplore.core.model import Device, Result, Run
-from gpuexplore.devices import TORCH_KINDS, accelerator_named
 from gpuexplore.features.machine_code.analysis import InstructionBound
 from gpuexplore.features.machine_code.analysis.ladder import (
     Published,
@@ -24,6 +23,7 @@ from gpuexplore.features.machine_code.analysis.ladder import (
 from gpuexplore.features.machine_code.chart import ladder as ladder_chart
 from gpuexplore.features.machine_code.chart import rung_bounds_chart
 from gpuexplore.features.machine_code.ui import KernelChoice
+from gpuexplore.hardware import TORCH_KINDS, accelerator_named
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
 from gpuexplore.ui.markdown import small
 from gpuexplore.ui.run.recorded import origin_of

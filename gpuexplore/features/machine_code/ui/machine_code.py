@@ -8,7 +8,6 @@ import streamlit as st
 from gpuexplore.analysis.occupancy import TargetGpu, occupancy
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, Unsupported
 from gpuexplore.core.units import format_bytes, format_flop_per_s, format_percent
-from gpuexplore.devices import accelerator_named
 from gpuexplore.features.machine_code.analysis import (
     InstructionBound,
     flop_per_byte,
@@ -32,6 +31,7 @@ from gpuexplore.features.machine_code.ui.code_lines import (
     show_lines,
 )
 from gpuexplore.features.machine_code.ui.facts import compile_choice, show_on_its_way
+from gpuexplore.hardware import accelerator_named
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile
 from gpuexplore.kernels.files.machine_code import CompiledKernel, MachineCode, lines_of_ours

@@ -8,7 +8,6 @@ from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import read_number
-from gpuexplore.devices import ACCELERATORS, gpu_named
 from gpuexplore.features.memory.analysis.memory_model import Moment
 from gpuexplore.features.memory.analysis.models import LayeredModel, model_named
 from gpuexplore.features.memory.analysis.setup import (
@@ -29,6 +28,7 @@ from gpuexplore.features.memory.analysis.training import (
     step_moments,
     training_memory,
 )
+from gpuexplore.hardware import ACCELERATORS, gpu_named
 
 CONTEXT_BYTES = 1_300_000_000
 CONTEXT_SOURCE = "https://huggingface.co/docs/transformers/model_memory_anatomy"

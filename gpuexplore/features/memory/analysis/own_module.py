@@ -10,9 +10,9 @@ from gpuexplore.backends import load_backend
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import UNKNOWN, format_gigabytes
-from gpuexplore.devices import readings
 from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, gpus_named
 from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Optimizer
+from gpuexplore.hardware import readings
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
 

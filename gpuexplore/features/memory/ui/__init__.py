@@ -5,10 +5,10 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.analysis.figure import LessonFigure, format_figure
-from gpuexplore.devices import accelerator_named
 from gpuexplore.features.memory.analysis.fits import gpus_named
 from gpuexplore.features.memory.analysis.models import model_named, models
 from gpuexplore.features.memory.lesson_block import options_of, rows
+from gpuexplore.hardware import accelerator_named
 from gpuexplore.ui.markdown import plain
 
 

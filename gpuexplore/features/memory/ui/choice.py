@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.memory.analysis.fits import Gpu, MemoryQuestion, Reserve, capacity_named, gpus_named
 from gpuexplore.features.memory.analysis.models import (
     MLP_BATCH,
@@ -16,6 +15,7 @@ from gpuexplore.features.memory.analysis.models import (
     usual_model,
 )
 from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices import check_measured_on
 from gpuexplore.features.mistakes.catalog.contract import Mistake
+from gpuexplore.hardware import check_measured_on
 
 KIND = "mistake"  # of its activities
 EXPECTED_S = 5.0  # that a demonstration takes

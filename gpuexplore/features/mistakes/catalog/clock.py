@@ -13,7 +13,6 @@ from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Shape, Telemetry
 from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
 from gpuexplore.core.units import format_seconds
-from gpuexplore.devices import read as read_telemetry
 from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, MistakeObservation, Sign, Stage
 from gpuexplore.features.mistakes.catalog.pairs import Procedure, interleave
 from gpuexplore.features.mistakes.catalog.subject import (
@@ -25,6 +24,7 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
     single_calls,
 )
+from gpuexplore.hardware import read as read_telemetry
 
 SIZES = {"cpu": 256, "cuda": 1024}
 

@@ -11,7 +11,7 @@ from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
-from gpuexplore.devices import check_measured_on
+from gpuexplore.hardware import check_measured_on
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 Quantity = Literal["time", "compute rate", "memory rate", "share", "error", "count", "ratio", "sum"]

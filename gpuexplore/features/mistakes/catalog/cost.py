@@ -5,7 +5,6 @@ from math import prod
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case, Device, Environment, Measurement, Shape
 from gpuexplore.core.units import format_flop_per_s
-from gpuexplore.devices import accelerator_named, as_device, peaks_of
 from gpuexplore.features.mistakes.catalog.contract import (
     Detection,
     Factor,
@@ -16,6 +15,7 @@ from gpuexplore.features.mistakes.catalog.contract import (
     WayReading,
 )
 from gpuexplore.features.mistakes.catalog.subject import no_sign
+from gpuexplore.hardware import accelerator_named, as_device, peaks_of
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import operation_named
 

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from gpuexplore.core.dtypes import DTYPES, dtype_named
 from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.core.units import format_percent
-from gpuexplore.devices import accelerator_named
 from gpuexplore.features.mistakes.catalog.contract import (
     Detection,
     Factor,
@@ -31,6 +30,7 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
     with_data,
 )
+from gpuexplore.hardware import accelerator_named
 from gpuexplore.measure.check.correctness import check
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group

@@ -6,9 +6,9 @@ from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
-from gpuexplore.devices import ensure_ceiling
 from gpuexplore.features.mistakes.catalog import MISTAKES, mistake_named
 from gpuexplore.features.mistakes.catalog.contract import Stage
+from gpuexplore.hardware import ensure_ceiling
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.core.model import Case, Device, Result, Status
-from gpuexplore.devices import GPU_KINDS
 from gpuexplore.features.selftest.suite.contract import CheckFinding, Payload
+from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.jobs.engines import WorkerLimits, batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock

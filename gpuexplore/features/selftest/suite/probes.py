@@ -13,7 +13,7 @@ from gpuexplore.core.model import Case, Device, Options, Shape
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import read_whole
-from gpuexplore.devices import ASSUMED_CACHE_BYTES, highest_clock_hz, is_cut_into_instances
+from gpuexplore.hardware import ASSUMED_CACHE_BYTES, highest_clock_hz, is_cut_into_instances
 from gpuexplore.measure.candidates.candidate import build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.environment import describe_environment

@@ -15,8 +15,8 @@ from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import readable
-from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.features.trace.analysis.file import LONGEST_NAME, MOST_BYTES, open_trace
+from gpuexplore.hardware.gpu_facts import GpuFacts
 
 OPERATIONS = ("cpu_op", "user_annotation")
 HOST = (*OPERATIONS, "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host

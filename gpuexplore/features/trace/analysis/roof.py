@@ -10,9 +10,9 @@ from typing import Literal
 from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Peak, PeakKind
-from gpuexplore.devices import Accelerator, as_device, gpu_named, readings
-from gpuexplore.devices.variants import choose
 from gpuexplore.features.trace.analysis.events import Kernel, ProfilerTrace
+from gpuexplore.hardware import Accelerator, as_device, gpu_named, readings
+from gpuexplore.hardware.variants import choose
 
 CPU = "cpu"
 FP4_RATE = "fp4_tensor"  # of products of block-scaled numbers

@@ -25,8 +25,6 @@ from typing import Any
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.model import Device
-from gpuexplore.devices import check_measured_on, cpu_lost_share, read_cpu_times
-from gpuexplore.devices import read as read_telemetry
 from gpuexplore.features.training.measure.contract import TrainingReport, joined
 from gpuexplore.features.training.measure.setup import (
     DEFAULTS,
@@ -37,6 +35,8 @@ from gpuexplore.features.training.measure.setup import (
     most_processes,
     read_setup,
 )
+from gpuexplore.hardware import check_measured_on, cpu_lost_share, read_cpu_times
+from gpuexplore.hardware import read as read_telemetry
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

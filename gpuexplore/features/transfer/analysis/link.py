@@ -18,9 +18,9 @@ from gpuexplore.analysis.verdict.times import doubts_of
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.statistics import widened
-from gpuexplore.devices import row_of
-from gpuexplore.devices.nvml import SOURCE, Link
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, TransferReading
+from gpuexplore.hardware import row_of
+from gpuexplore.hardware.nvml import SOURCE, Link
 
 # A time with the interval it may lie in, and where it comes from.
 

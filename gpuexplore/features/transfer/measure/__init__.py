@@ -14,10 +14,10 @@ from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.core.serialization import encode
-from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
-from gpuexplore.devices import read as read_telemetry
-from gpuexplore.devices.nvml import link_of
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Part, TransferReading, TransferReadings, timed
+from gpuexplore.hardware import check_measured_on, cpu_loss, read_cpu_times
+from gpuexplore.hardware import read as read_telemetry
+from gpuexplore.hardware.nvml import link_of
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

@@ -6,7 +6,7 @@ from typing import Literal
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import CacheState, Environment, Flag, Measurement, Shape
-from gpuexplore.devices.nvml import Link
+from gpuexplore.hardware.nvml import Link
 from gpuexplore.operations.contract import Operation
 
 KIND = "transfer"  # of the activities that measure it

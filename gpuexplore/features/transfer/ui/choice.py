@@ -7,9 +7,9 @@ import streamlit as st
 
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import format_bytes_per_s
-from gpuexplore.devices import ACCELERATORS, TORCH_KINDS, target_named
 from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Memory
 from gpuexplore.features.transfer.measure.contract import sizes_of
+from gpuexplore.hardware import ACCELERATORS, TORCH_KINDS, target_named
 from gpuexplore.operations import operation_named
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.session import known_devices

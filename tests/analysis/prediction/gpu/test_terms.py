@@ -11,7 +11,7 @@ from gpuexplore.analysis.prediction.gpu.terms import GROUPS, SINGLE, expected, n
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Case, Options, Shape
-from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
+from gpuexplore.hardware import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.operations import OPERATIONS, operation_named
 
 KNOWN = {}

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.atlas.analysis import points
 from gpuexplore.features.atlas.analysis.defaults import (
     MOST_GPUS,
@@ -15,6 +14,7 @@ from gpuexplore.features.atlas.analysis.defaults import (
     usual_gpus,
     usual_shape,
 )
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape
 

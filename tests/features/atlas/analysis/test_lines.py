@@ -6,8 +6,8 @@ import pytest
 
 from gpuexplore.analysis.prediction import calibrate, predict
 from gpuexplore.core.model import Shape
-from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.features.atlas.analysis.lines import case_of, growing_axes, grown, line, shapes_between, work_of
+from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS
 
 T4, H100 = (as_device(next(row for row in ACCELERATORS if row.key == key)) for key in ("t4", "h100-sxm5-80gb"))

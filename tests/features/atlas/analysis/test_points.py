@@ -8,8 +8,8 @@ from gpuexplore.analysis.prediction.calls import CALLS
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Shape
-from gpuexplore.devices import ACCELERATORS
 from gpuexplore.features.atlas.analysis import citations, points
+from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results, recorded_run
 from gpuexplore.recorded.published import published_measurements, sources

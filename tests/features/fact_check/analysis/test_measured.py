@@ -11,7 +11,7 @@ from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.fact_check.analysis.measured import MEASURED, experiments, outcome
 from gpuexplore.operations import operation_named
 from tests.analysis.made import device, ok
-from tests.devices.processors import ZEN_4, ZEN_5, measured_on
+from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 
 CONV = Shape.of(b=1, c=3, h=224, w=224, o=64, r=3)
 MATVEC = Shape.of(m=100_000, n=100)

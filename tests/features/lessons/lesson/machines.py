@@ -8,8 +8,6 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Accuracy, Environment, Flag, Measurement, Result, Status
 from gpuexplore.core.serialization import encode
-from gpuexplore.devices import accelerator_named
-from gpuexplore.devices.accelerators import as_device
 from gpuexplore.features.lessons.lesson.blocks import (
     CANNOT_TELL,
     UNITS,
@@ -22,6 +20,8 @@ from gpuexplore.features.lessons.lesson.blocks import (
 )
 from gpuexplore.features.lessons.lesson.evidence import request_of
 from gpuexplore.features.lessons.lesson.quantities import result_row
+from gpuexplore.hardware import accelerator_named
+from gpuexplore.hardware.accelerators import as_device
 from gpuexplore.operations import operation_named
 from gpuexplore.request import resolve
 from tests.analysis.made import PEAKS, device

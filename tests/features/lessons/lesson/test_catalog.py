@@ -3,9 +3,9 @@
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices import lessons_directory
 from gpuexplore.features.lessons.lesson.catalog import catalog, lesson_at
 from gpuexplore.features.lessons.lesson.rehearsal import rehearse
+from gpuexplore.hardware import lessons_directory
 from tests.features.lessons.lesson.conftest import DEVICES, needs
 
 OWN = '+++\ntitle = "Mine"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.\n'

@@ -8,9 +8,9 @@ import pytest
 from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Shape
-from gpuexplore.devices import accelerator_named
-from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.features.machine_code.analysis import code_bound, flop_per_byte, instruction_bound
+from gpuexplore.hardware import accelerator_named
+from gpuexplore.hardware.capabilities import capability_of
 from gpuexplore.kernels.sass import facts_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS

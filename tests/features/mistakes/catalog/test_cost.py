@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.features.mistakes.catalog import cost
+from gpuexplore.hardware import accelerator_named, as_device
 from tests.features.mistakes.catalog.made import stage
 
 

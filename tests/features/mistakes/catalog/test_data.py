@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gpuexplore.core.model import Accuracy
-from gpuexplore.devices import accelerator_named
 from gpuexplore.features.mistakes.catalog import data
+from gpuexplore.hardware import accelerator_named
 from tests.features.mistakes.catalog.made import Lasting, stage, subject
 from tests.measure.fakes import FakeClock
 

@@ -7,10 +7,10 @@ import pytest
 
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.serialization import decode
-from gpuexplore.devices import discover
-from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.features.mistakes.catalog import MISTAKES, perform
 from gpuexplore.features.mistakes.catalog.contract import MistakeObservation
+from gpuexplore.hardware import discover
+from gpuexplore.hardware.cpu import cpu_device
 from tests.measure.fakes import CPU, run_with
 
 SIGNS_THAT_NEED_AN_EFFECT = {"mean-of-five", "minimum", "idle-clocks", "one-thread-baseline"}

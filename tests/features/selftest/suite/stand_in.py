@@ -20,10 +20,10 @@ from gpuexplore.backends import DriverFacts, load_backend
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.timer import EventTimer
-from gpuexplore.devices import discovery, nvml, telemetry
+from gpuexplore.hardware import discovery, nvml, telemetry
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.sample.compile_ahead import LARGE, SMALL
-from tests.devices.fake_nvml import FakeGpu, FakeNvml
+from tests.hardware.fake_nvml import FakeGpu, FakeNvml
 
 FAULT, GONE = "GPUEXPLORE_STAND_IN_FAULT", "GPUEXPLORE_STAND_IN_GONE"
 STRUCK = "GPUEXPLORE_STAND_IN_STRUCK"  # a file: there was an illegal access

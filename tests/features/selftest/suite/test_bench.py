@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.devices import nvml
 from gpuexplore.features.selftest.suite import probes
 from gpuexplore.features.selftest.suite.bench import Bench
+from gpuexplore.hardware import nvml
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, device_lock
 from gpuexplore.measure.candidates.failure import check_context
-from tests.devices.fake_nvml import FakeGpu, FakeNvml
+from tests.hardware.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.fakes import CPU, GPU
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.features.trace.analysis import headline, notes, read_trace, table_of, traced_on
+from gpuexplore.hardware import accelerator_named, as_device
 from tests.features.trace.analysis.made import A100, B200, H100, MI300X, as_bytes, called, kernel, launch
 
 BF16, HALF, FP32 = "c10::BFloat16", "c10::Half", "float"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.features.trace.analysis import headline, notes, read_trace, report, table_of, traced_on
+from gpuexplore.hardware import accelerator_named, as_device
 from tests.analysis.made import device
 from tests.features.trace.analysis.made import DATA, H100, as_bytes, event, gpu_trace, kernel, launch, operation
 

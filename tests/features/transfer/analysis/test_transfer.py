@@ -8,8 +8,6 @@ from gpuexplore.analysis.prediction import calibrate, predict
 from gpuexplore.analysis.prediction.calls import calls_of
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Flag
-from gpuexplore.devices import target_named
-from gpuexplore.devices.nvml import Link
 from gpuexplore.features.transfer.analysis import (
     BreakEven,
     ComparedSide,
@@ -27,6 +25,8 @@ from gpuexplore.features.transfer.analysis import (
 from gpuexplore.features.transfer.analysis.comparison import first_call_cost, stack
 from gpuexplore.features.transfer.analysis.link import LINKS, OWN, measured_span, predicted_transfer
 from gpuexplore.features.transfer.measure.contract import CACHE, TransferReading
+from gpuexplore.hardware import target_named
+from gpuexplore.hardware.nvml import Link
 from tests.analysis.made import device, ok
 from tests.features.transfer.analysis.made import moves, observed, point, span, work
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
 from gpuexplore.core.units import format_bytes_per_s, format_percent
-from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
     FRACTION,
@@ -16,6 +15,7 @@ from gpuexplore.features.selftest.suite.contract import (
     judged,
     skipped,
 )
+from gpuexplore.hardware import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import operation_named
 

@@ -1,0 +1,303 @@
+"""The CPU of this machine, read from Linux's files where they exist; what is missing stays None.
+
+`root` is the directory the files are looked up in, so that tests can lay out another machine.
+"""
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+from gpuexplore.core.hardware import MachineKind
+from gpuexplore.core.model import Device, Identity
+from gpuexplore.core.statistics import quantile
+from gpuexplore.hardware.accelerators import read_table
+
+STOLEN_ABOVE = 0.005  # of the time since the machine started
+FEWEST_PROBES = 128  # neighbours come and go: one probe in sixty met some on a shared machine
+STEADY_ABOVE = 0.93  # the slowest probe, of the fastest tenth: clocks of quiet cores change by less
+VIRTUAL_PRODUCTS = ("kvm", "qemu", "virtual", "vmware", "xen", "hvm domu", "bochs", "google compute", "ec2")
+
+
+# What a CPU's family and model number stand for: one row of microarchitectures.csv each, with its source.
+
+
+@dataclass(frozen=True, slots=True)
+class Microarchitecture:
+    """The numbers that CPUs of one microarchitecture state; `None` for any stepping."""
+
+    vendor: str
+    family: int
+    models: range
+    steppings: range | None
+    name: str
+
+
+def _row(row: dict[str, str]) -> Microarchitecture:
+    steppings = _range(row["first_stepping"], row["last_stepping"]) if row["first_stepping"] else None
+    models = _range(row["first_model"], row["last_model"])
+    return Microarchitecture(row["vendor"], int(row["family"], 0), models, steppings, row["name"])
+
+
+def _range(first: str, last: str) -> range:
+    return range(int(first, 0), int(last, 0) + 1)
+
+
+MICROARCHITECTURES = tuple(_row(row) for row in read_table("microarchitectures.csv"))
+
+
+def microarchitecture_of(vendor: str | None, family: int | None, model: int | None, stepping: int | None) -> str | None:
+    """Return e.g. `Zen 4`; None for numbers that are in no row: a neighbour's name would be a guess."""
+    found = (
+        row.name
+        for row in MICROARCHITECTURES
+        if (vendor, family) == (row.vendor, row.family)
+        and model in row.models
+        and (row.steppings is None or stepping in row.steppings)
+    )
+    return next(found, None)
+
+
+ROOT = Path("/")
+# A dtype is native with any one of these sets of flags.
+NATIVE_FLAGS: dict[str, tuple[frozenset[str], ...]] = {
+    "fp64": (frozenset(),),
+    "fp32": (frozenset(),),
+    "bf16": (frozenset({"avx512_bf16"}), frozenset({"amx_bf16"}), frozenset({"bf16"})),
+    "fp16": (frozenset({"avx512_fp16"}), frozenset({"amx_fp16"}), frozenset({"fphp", "asimdhp"})),
+}
+# Of all flags, those that decide how fast products and streams are.
+INSTRUCTION_SETS = (
+    *("avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16", "amx_int8"),
+    *("asimd", "asimdhp", "asimddp", "fphp", "bf16", "i8mm", "sve", "sve2", "svebf16", "svei8mm", "sme"),
+)
+UNWATCHED = (
+    "The accounts of this system (/proc) cannot be read: whether other work used the CPU while something was measured, "
+    "and whether an implementation kept memory, is unknown."
+)
+
+
+def cpu_device(root: Path = ROOT) -> Device:
+    """Return the CPU, without peaks: those are measured (`gpuexplore.hardware.cpu_ceiling.measure`)."""
+    cpus = affinity()
+    return Device(
+        id="cpu",
+        kind="cpu",
+        name=cpu_name(root),
+        cores=physical_cores(cpus, root),
+        memory_bytes=memory_bytes(),
+        cache_bytes=cache_bytes(root),
+        clock_hz=_khz(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
+        native=native_dtypes(root),
+        identity=cpu_identity(root),
+        notes=() if read_line(root / "proc/stat") else (UNWATCHED,),
+    )
+
+
+def cpu_identity(root: Path = ROOT) -> Identity | None:
+    """Return who the first core says it is; None where Linux's files do not tell, as on other systems."""
+    vendor = _cpuinfo(root, "vendor_id", "CPU implementer")
+    family = _number(_cpuinfo(root, "cpu family", "CPU architecture"))
+    model = _number(_cpuinfo(root, "model", "CPU part"))
+    if vendor is None or family is None or model is None:
+        return None
+    stepping = _stepping(root)
+    flags = _cpu_flags(root)
+    return Identity(
+        vendor=vendor,
+        family=family,
+        model=model,
+        stepping=stepping,
+        instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags) if flags else None,
+        cache_sizes_bytes=tuple(level.size_bytes for level in cache_levels(root)) or None,
+        microarchitecture=microarchitecture_of(vendor, family, model, stepping),
+    )
+
+
+def _stepping(root: Path) -> int | None:
+    variant, revision = _number(_cpuinfo(root, "CPU variant")), _number(_cpuinfo(root, "CPU revision"))
+    return _number(_cpuinfo(root, "stepping")) if variant is None or revision is None else 16 * variant + revision
+
+
+def _number(text: str | None) -> int | None:
+    """Return a number written in decimal or, after 0x, in hexadecimal."""
+    return int(text, 16 if "x" in text else 10) if text and re.fullmatch(r"\d+|0x[0-9a-f]+", text) else None
+
+
+def _cpu_flags(root: Path = ROOT) -> frozenset[str]:
+    """Return the flags of the first core, by Linux's names; none where it does not list them."""
+    return frozenset((_cpuinfo(root, "flags", "Features") or "").split())
+
+
+def read_line(path: Path) -> str | None:
+    """Return the stripped text of a small system file, or None when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _khz(path: Path) -> float | None:
+    line = read_line(path)
+    return int(line) * 1e3 if line and line.isdigit() else None
+
+
+def _cpuinfo(root: Path, *names: str) -> str | None:
+    """Return the first value under any of `names` in /proc/cpuinfo."""
+    found = re.search(rf"^(?:{'|'.join(names)})\s*:\s*(.+)$", read_line(root / "proc/cpuinfo") or "", re.MULTILINE)
+    return found.group(1).strip() if found else None
+
+
+def cpu_name(root: Path = ROOT) -> str:
+    """Return the model name of the CPU."""
+    return _cpuinfo(root, "model name", "Model", "cpu model") or _sysctl_name() or platform.processor() or "CPU"
+
+
+def _sysctl_name() -> str | None:
+    if platform.system() != "Darwin":
+        return None
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def affinity() -> tuple[int, ...]:
+    """Return the logical CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def physical_cores(cpus: tuple[int, ...], root: Path = ROOT) -> int:
+    """Return how many physical cores lie behind these logical CPUs, within the container's CPU quota."""
+    folder = root / "sys/devices/system/cpu"
+    siblings = {read_line(folder / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
+    on_machine = len(siblings) if (folder / "cpu0/topology").exists() else min(_cores_by_psutil(), len(cpus))
+    return max(1, min(on_machine, _quota_cores(root) or on_machine))
+
+
+def _cores_by_psutil() -> int:
+    try:
+        import psutil
+    except ImportError:
+        return os.cpu_count() or 1
+    return psutil.cpu_count(logical=False) or os.cpu_count() or 1
+
+
+def _quota_cores(root: Path) -> int | None:
+    """Return the CPUs' worth of time that this cgroup may use; None without a limit."""
+    quota, _, period = (read_line(root / "sys/fs/cgroup/cpu.max") or "").partition(" ")
+    return ceil(int(quota) / int(period)) if quota.isdigit() and period.isdigit() else None
+
+
+def memory_bytes() -> int | None:
+    """Return the machine's memory; None where nothing states it."""
+    try:
+        import psutil
+
+        return int(psutil.virtual_memory().total)
+    except (ImportError, OSError):  # a bare machine; one whose /proc cannot be read
+        return memory_by_sysconf("SC_PHYS_PAGES")
+
+
+def memory_by_sysconf(pages: str) -> int | None:
+    """Return the bytes of so many pages as the C library states them; None where it does not.
+
+    Args:
+        pages: SC_PHYS_PAGES or SC_AVPHYS_PAGES.
+    """
+    if not {"SC_PAGE_SIZE", pages} <= set(getattr(os, "sysconf_names", ())):
+        return None
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf(pages)
+    return found if found > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLevel:
+    """A cache for data that the first core uses, and the logical CPUs it shares it with."""
+
+    level: int
+    size_bytes: int
+    cpus: tuple[int, ...]
+
+
+def cache_levels(root: Path = ROOT) -> tuple[CacheLevel, ...]:
+    """Return the caches for data of the first core, the nearest first; a level of unknown size is left out."""
+    folders = (root / "sys/devices/system/cpu/cpu0/cache").glob("index*")
+    found = (_cache_level(folder) for folder in folders if read_line(folder / "type") != "Instruction")
+    return tuple(sorted((level for level in found if level is not None), key=lambda level: level.level))
+
+
+def _cache_level(folder: Path) -> CacheLevel | None:
+    size = re.fullmatch(r"(\d+)K", read_line(folder / "size") or "")
+    if size is None:
+        return None
+    cpus = _listed(read_line(folder / "shared_cpu_list") or "0")
+    return CacheLevel(int(read_line(folder / "level") or 0), int(size.group(1)) * 1024, cpus)
+
+
+def _listed(text: str) -> tuple[int, ...]:
+    """Return the numbers of a list like ``0-3,8-11``."""
+    ranges = (part.partition("-") for part in text.split(","))
+    return tuple(number for first, _, last in ranges for number in range(int(first), int(last or first) + 1))
+
+
+def cache_bytes(root: Path = ROOT) -> int | None:
+    """Return the size of the last-level cache that the first core uses."""
+    levels = cache_levels(root)
+    return levels[-1].size_bytes if levels else None
+
+
+def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
+    """Return the dtypes the CPU has arithmetic for, by its flags."""
+    flags = _cpu_flags(root)
+    return tuple(dtype for dtype, sets in NATIVE_FLAGS.items() if any(needed <= flags for needed in sets))
+
+
+# The kind of machine a CPU is: one of its own, a virtual one, or one that shares its cores with others.
+#
+# Linux tells a virtual machine by the flag ``hypervisor``; whether others use its cores it tells by stolen time at
+# most, which many hosts do not account. What remains is to look: the clock probe of cores that are shared varies.
+
+
+def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> MachineKind:
+    """Return the kind of machine; an unknown one is shared.
+
+    Args:
+        probes_flop_per_s: what the clock probe gave in earlier and later measurements.
+        root: where Linux's files are.
+    """
+    virtual = _is_virtual(root)
+    if virtual is False:
+        return "bare metal"
+    if virtual is None or (_stolen_share(root) or 0.0) > STOLEN_ABOVE or len(probes_flop_per_s) < FEWEST_PROBES:
+        return "shared"
+    steady = min(probes_flop_per_s) >= STEADY_ABOVE * quantile(probes_flop_per_s, 0.9)
+    return "virtual" if steady else "shared"
+
+
+def _is_virtual(root: Path) -> bool | None:
+    """Return whether a hypervisor is beneath; None where nothing tells, as on other systems than Linux."""
+    flags = _cpu_flags(root)
+    if "sse2" in flags:  # an x86 CPU, which has the flag
+        return "hypervisor" in flags
+    names = [read_line(root / "sys/class/dmi/id" / name) for name in ("sys_vendor", "product_name")]
+    product = " ".join(name for name in names if name).casefold()
+    return any(word in product for word in VIRTUAL_PRODUCTS) if product else None
+
+
+def _stolen_share(root: Path) -> float | None:
+    """Return the share of time since the start that the host gave to others; None where it is not accounted."""
+    name, *fields = (read_line(root / "proc/stat") or "").partition("\n")[0].split() or [""]
+    if name != "cpu" or len(fields) < 8 or not all(map(str.isdigit, fields[:8])):
+        return None
+    ticks = [int(field) for field in fields[:8]]
+    busy = sum(ticks) - ticks[3] - ticks[4]  # without idle time and time waiting for disks
+    return ticks[7] / busy if busy else None

@@ -1,0 +1,266 @@
+"""The speed at which this CPU really computes and reads memory: measured, because no file says it.
+
+/proc/cpuinfo can state 2.6 GHz where the cores run at 4.2, and no table knows how many vector units
+there are. A ceiling is a maximum, so it is the best of many short trials; every other figure of
+gpuexplore is a median. Loads LLVM: import it on demand only.
+"""
+
+import ctypes
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from threading import Barrier
+from time import perf_counter
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.model import Bandwidth, CacheRoof
+from gpuexplore.core.units import format_bytes
+from gpuexplore.hardware.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
+from gpuexplore.hardware.cpu_ceiling.ceiling import (
+    ASSUMED_CACHE_BYTES,
+    CACHES_OVERFLOWN,
+    CachePlan,
+    Ceiling,
+    plan_caches,
+)
+from gpuexplore.hardware.cpu_ceiling.loops import (
+    CACHED_TRIAD_VECTORS,
+    MultiplyAddLoop,
+    cached_triad_code,
+    loop_code,
+    loops_for,
+    ordinary_triad_code,
+    register_bytes,
+    tile_dtypes,
+    triad_code,
+    unreached_dtypes,
+)
+from gpuexplore.hardware.cpu_times import cpu_lost_share, read_cpu_times
+
+TRIALS = 60
+TRIALS_ALONE = 15  # of one thread, which nothing but the others of this machine disturbs
+FEWEST_STREAMS = 3
+STREAMS_S = 0.4  # for the trials of one triad: where last-level caches are huge, a single one takes a tenth of a second
+TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
+FIRST_ITERATIONS = 10_000
+CONTENDED_SHARE = 0.1
+TRIAD_ARRAYS = 3
+LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
+CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
+TRIADS = {"triad": triad_code, "ordinary_triad": ordinary_triad_code, "cached_triad": cached_triad_code}
+SCRATCH_BYTES = 256  # two vector registers and some more
+Arrays = tuple[npt.NDArray[np.float64], ...]
+Functions = Mapping[str, Callable[..., None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTeam:
+    """The threads that run machine code side by side; ctypes lets go of the GIL meanwhile."""
+
+    threads: int
+    pool: ThreadPoolExecutor
+    trials: int = TRIALS
+
+    def seconds(self, part: Callable[[int], None]) -> float:
+        """Return the time until every thread has done its part."""
+        return _seconds(lambda: list(self.pool.map(part, range(self.threads))))
+
+
+def host_features() -> dict[str, bool]:
+    """Return the host's instruction sets by LLVM's names."""
+    return dict(llvm.get_host_cpu_features())
+
+
+def _compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
+    """Return the loops and the triads as machine code for this host."""
+    modules = parsed_loops(loops, features)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
+    for module in modules.values():
+        engine.add_module(module)
+    engine.finalize_object()
+    return {name: _function(engine, name) for name in modules}
+
+
+def parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Mapping[str, Any]:
+    """Return a module of LLVM for each of the loops and the triads."""
+    lanes = register_bytes(features) // 8
+    texts = {dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}
+    texts |= {name: code(name, lanes) for name, code in TRIADS.items()}
+    return {name: llvm.parse_assembly(text) for name, text in texts.items()}
+
+
+def host_machine() -> Any:
+    """Return what makes machine code for this host."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+    )
+
+
+def _function(engine: Any, name: str) -> Callable[..., None]:
+    arguments = (ctypes.c_int64,) * 5 if name in TRIADS else (ctypes.c_int64,) * 3
+    function: Any = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
+    function.engine = engine  # keeps its machine code in memory
+    called: Callable[..., None] = function
+    return called
+
+
+def measure_ceiling(threads: int) -> Ceiling:
+    """Return the best rates that `threads` threads reach, in about 3 s.
+
+    No more threads run than there are cores: two that alternate on one core would count it twice.
+    """
+    features = host_features()
+    before = read_cpu_times()
+    loops = loops_for(features)
+    functions = _compile_loops(loops, features)
+    used = min(threads, physical_cores(affinity()))
+    with ThreadPoolExecutor(used) as pool:
+        arrays = _stream_arrays(functions["triad"], ThreadTeam(used, pool))
+        together = _measured(functions, loops, ThreadTeam(used, pool), arrays)
+        alone = _measured(functions, loops, ThreadTeam(1, pool, TRIALS_ALONE), arrays) if used > 1 else None
+    contended = (cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE
+    return replace(_at_least(together, alone), threads=threads, one_thread=alone, contended=contended)
+
+
+def _at_least(together: Ceiling, alone: Ceiling | None) -> Ceiling:
+    """Return the ceiling of all threads, whose memory gives at least what it gives to one of them."""
+    if alone is None:
+        return together
+    ordinary = max(together.ordinary_bytes_per_s or 0.0, alone.ordinary_bytes_per_s or 0.0)
+    return replace(together, bytes_per_s=max(together.bytes_per_s, alone.bytes_per_s), ordinary_bytes_per_s=ordinary)
+
+
+def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: ThreadTeam, arrays: Arrays) -> Ceiling:
+    """Return the best rates of `team`."""
+    return Ceiling(
+        cpu_name=cpu_name(),
+        threads=team.threads,
+        flop_per_s={dtype: _loop_rate(functions[dtype], loop.flop_count, dtype, team) for dtype, loop in loops.items()},
+        bytes_per_s=_stream_rate(functions["triad"], team, arrays),
+        ordinary_bytes_per_s=_stream_rate(functions["ordinary_triad"], team, arrays),
+        trials=team.trials,
+        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        unreached=unreached_dtypes(host_features()),
+        tiles=tile_dtypes(host_features()),
+        caches=_cache_roofs(functions["cached_triad"], team),
+    )
+
+
+def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: ThreadTeam) -> float:
+    """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one iteration."""
+    best_s = [0.0] * team.threads
+    shortest_s = _best_seconds(function, FIRST_ITERATIONS, dtype, team.trials)
+    iterations = max(FIRST_ITERATIONS, round(FIRST_ITERATIONS * TRIAL_S / shortest_s))
+
+    def part(number: int) -> None:
+        best_s[number] = _best_seconds(function, iterations, dtype, team.trials)
+
+    team.seconds(part)
+    return sum(iterations * flop_count / thread_s for thread_s in best_s)
+
+
+def _best_seconds(function: Callable[..., None], iterations: int, dtype: str, trials: int) -> float:
+    sums = np.zeros(SCRATCH_BYTES, dtype=np.uint8)
+    factors = _factors(dtype)
+    return min(_seconds(lambda: function(iterations, sums.ctypes.data, factors.ctypes.data)) for _ in range(trials))
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = perf_counter()
+    run()
+    return perf_counter() - start
+
+
+def _factors(dtype: str) -> npt.NDArray[np.generic]:
+    """Return random factors: with zeros the units draw less power and may clock higher."""
+    values = np.random.default_rng(0).normal(size=SCRATCH_BYTES // 2)
+    return dtype_named(dtype).round(values)
+
+
+def _stream_arrays(function: Callable[..., None], team: ThreadTeam) -> Arrays:
+    """Return the arrays of a triad through memory, of four last-level caches together."""
+    length = _triad_length(team.threads)
+    a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
+    for out in (a, b, c):  # the thread that writes a page first has it in its own memory
+        _stream_seconds(function, team, (c, c, out))
+    return a, b, c
+
+
+def _stream_rate(function: Callable[..., None], team: ThreadTeam, arrays: Arrays) -> float:
+    """Return the best bytes/s of a triad over `arrays`."""
+    first_s = _stream_seconds(function, team, arrays)
+    more = min(team.trials, max(FEWEST_STREAMS, int(STREAMS_S / first_s)))
+    best_s = min(first_s, *(_stream_seconds(function, team, arrays) for _ in range(more)))
+    return sum(array.nbytes for array in arrays) / best_s
+
+
+def _stream_seconds(function: Callable[..., None], team: ThreadTeam, arrays: Arrays) -> float:
+    pointers = [array.ctypes.data for array in arrays]
+    share = arrays[0].size // team.threads
+    return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
+
+
+def _cache_roofs(function: Callable[..., None], team: ThreadTeam) -> tuple[CacheRoof, ...]:
+    """Return the best bytes/s of each cache level, all threads at once."""
+    plans = plan_caches(cache_levels(), team.threads, cores_of=physical_cores)
+    return tuple(_cache_roof(function, plan, team) for plan in plans)
+
+
+def _cache_roof(function: Callable[..., None], plan: CachePlan, team: ThreadTeam) -> CacheRoof:
+    length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
+    best_s = [0.0] * team.threads
+    together = Barrier(team.threads)
+    iterations = max(1, round(TRIAL_S / _iteration_seconds(function, length)))
+
+    def part(number: int) -> None:
+        arrays = _zeros(length)
+
+        def trial() -> float:
+            together.wait()  # a level that threads share is only full of work when all of them are at it
+            return _seconds(lambda: function(iterations, length, *(array.ctypes.data for array in arrays)))
+
+        best_s[number] = min(trial() for _ in range(team.trials))
+
+    team.seconds(part)
+    rate = sum(iterations * TRIAD_ARRAYS * 8 * length / thread_s for thread_s in best_s)
+    source = f"triad over {format_bytes(TRIAD_ARRAYS * 8 * length)} a thread, stores into the cache"
+    return CacheRoof(plan.level, plan.size_bytes, Bandwidth(rate, "measured_ceiling", source))
+
+
+def _iteration_seconds(function: Callable[..., None], length: int) -> float:
+    """Return about how long one pass over arrays in the cache takes."""
+    arrays = _zeros(length)
+    pointers = [array.ctypes.data for array in arrays]
+    iterations = max(1, FIRST_ITERATIONS * CACHED_LENGTH // length)
+    return min(_seconds(lambda: function(iterations, length, *pointers)) for _ in range(3)) / iterations
+
+
+def _zeros(length: int) -> tuple[npt.NDArray[np.float64], ...]:
+    """Return the three arrays of a triad, written once so that their pages are there."""
+    arrays = tuple(_aligned(length) for _ in range(TRIAD_ARRAYS))
+    for array in arrays:
+        array.fill(0.0)
+    return arrays
+
+
+def _triad_length(threads: int) -> int:
+    """Return the length of one array: whole cache lines for every thread."""
+    wanted = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
+    size = min(wanted, (memory_bytes() or 8 * wanted) // 8)
+    line = LINE_ELEMENTS * threads
+    return max(1, size // (TRIAD_ARRAYS * 8 * line)) * line
+
+
+def _aligned(length: int) -> npt.NDArray[np.float64]:
+    """Return an uninitialised array that begins at a cache line."""
+    raw = np.empty(length + LINE_ELEMENTS, dtype=np.float64)
+    offset = (-raw.ctypes.data // 8) % LINE_ELEMENTS
+    return raw[offset : offset + length]
