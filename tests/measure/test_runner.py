@@ -293,6 +293,14 @@ def test_one_long_estimate_skips_no_case(monkeypatch, estimates_s, status):
     assert result_of("fine").status is status
 
 
+def test_second_estimate_is_not_made_where_the_first_agrees_with_an_earlier_one(monkeypatch):
+    estimates_s = []
+    monkeypatch.setattr(prepare, "estimate_call_s", lambda *_: estimates_s.append(1e6) or 1e6)
+
+    assert [result_of("fine").status for _ in range(3)] == [Status.SKIPPED] * 3
+    assert len(estimates_s) == 2 + 1 + 1
+
+
 def test_implementation_that_is_slow_only_at_this_size_is_skipped_after_its_warm_up(monkeypatch):
     monkeypatch.setattr(guard, "CHEAP_WORK", 2**40)
 

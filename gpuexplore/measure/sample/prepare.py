@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
-from math import inf
 from random import Random
 
 from gpuexplore.backends.timer import Clock
@@ -31,7 +30,7 @@ from gpuexplore.measure.check.spot_checks import check_inputs, checked
 from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.conditions.spread import with_spread_of_calls
-from gpuexplore.measure.sample.slow_cases import take_first_calls_s
+from gpuexplore.measure.sample import slow_cases
 from gpuexplore.measure.sample.timing import (
     WARM_UP_IDLE_GPU_S,
     WARM_UP_S,
@@ -44,8 +43,8 @@ from gpuexplore.measure.sample.timing import (
 FLUSHED = 2  # buffers: one is overwritten, the other one read
 HOST = Device("cpu", "cpu", "the host of a GPU")
 PROBE_S = 2e-3
+STEADY_S = 0.1  # a busy moment does not make a call of that length look ten times as long
 SLOW_AT_LEAST = 2  # calls, after the first one
-ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
 
 
 def prepare(case: Case, group: Group, progress: ProgressHooks) -> Sampling:
@@ -60,7 +59,7 @@ def prepare(case: Case, group: Group, progress: ProgressHooks) -> Sampling:
     group.isolation.wait_for_idle_threads()
     once_s = candidate.first_call_s(group.clock)
     first_calls_s = probed_s + once_s
-    first_call_s = take_first_calls_s(case) + first_calls_s
+    first_call_s = slow_cases.take_first_calls_s(case) + first_calls_s
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
@@ -131,13 +130,12 @@ def _check_limits(case: Case, group: Group) -> float:
     _check_memory(case, group)
     costs_s: list[float] = []
     enough_s = limit_s(case) / MIN_CALLS
-    call_s = inf
-    for _ in range(ESTIMATES):
-        call_s = min(
-            call_s, estimate_call_s(group.operation, case.shape, partial(_probed_s, case, group, costs_s), enough_s)
-        )
-        if call_s <= enough_s:
-            break
+    estimate = partial(estimate_call_s, group.operation, case.shape, partial(_probed_s, case, group, costs_s), enough_s)
+    call_s = estimate()
+    if slow_cases.expected_s(case) <= enough_s < call_s:  # a busy moment makes a call look ten times as long
+        call_s = min(call_s, estimate())
+    if call_s > enough_s:
+        slow_cases.note_call(case, call_s)
     check_duration(case, call_s)
     return sum(costs_s)
 
@@ -157,7 +155,7 @@ def _check_memory(case: Case, group: Group) -> None:
 
 
 def _probed_s(case: Case, group: Group, costs_s: list[float], shape: Shape) -> float:
-    """Return seconds of a call at `shape` that is not the first one, the fastest of three where it takes long.
+    """Return seconds of a call at `shape` that is not the first one, the fastest of three where it may have waited.
 
     Args:
         case: of whose implementation.
@@ -170,7 +168,7 @@ def _probed_s(case: Case, group: Group, costs_s: list[float], shape: Shape) -> f
     first_s = candidate.first_call_s(group.clock)
     with group.isolation.exclude_servers(first_s), group.isolation.isolate_core():
         call_s = candidate.first_call_s(group.clock)
-        if call_s > PROBE_S:  # a busy moment, or a call that takes long: the fastest of three counts
+        if PROBE_S < call_s < STEADY_S:  # a busy moment, or a call that takes long: the fastest of three counts
             call_s = min(call_s, *(candidate.first_call_s(group.clock) for _ in range(2)))
     costs_s.append(max(0.0, first_s - call_s))
     return call_s

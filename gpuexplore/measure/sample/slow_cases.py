@@ -23,20 +23,25 @@ _first_calls_s: dict[tuple[str, str, str, str], float] = {}
 
 
 def note(result: Result) -> None:
-    """Keep the seconds of a call of the case of `result`, instead of the earlier ones of its implementation."""
-    if result.status is not Status.OK or result.measurement is None:
-        return
+    """Keep the seconds of a call of the case of `result`, where it has some."""
+    if result.status is Status.OK and result.measurement is not None:
+        note_call(result.case, result.measurement.median_s)
+
+
+def note_call(case: Case, call_s: float) -> None:
+    """Keep the seconds of a call of `case`, instead of the earlier ones of its implementation."""
     if len(_seen) >= MOST_KINDS:
         _seen.clear()
-    _seen[_kind(result.case)] = (prod(result.case.shape), result.measurement.median_s)
+    _seen[_kind(case)] = (prod(case.shape), call_s)
 
 
 def are_slow(cases: Collection[Case]) -> bool:
     """Return whether one call of each of `cases` probably takes more than SLOW_S together, in proportion to sizes."""
-    return sum(map(_expected_s, cases)) > SLOW_S
+    return sum(map(expected_s, cases)) > SLOW_S
 
 
-def _expected_s(case: Case) -> float:
+def expected_s(case: Case) -> float:
+    """Return the seconds of a call of `case` by an earlier one of its implementation; 0 for none to go by."""
     size, (seen_size, seen_s) = prod(case.shape), _seen.get(_kind(case), (1, 0.0))
     return seen_s * size / seen_size if size <= seen_size or seen_s >= SHORTEST_S else 0.0
 

@@ -56,3 +56,10 @@ def test_kinds_are_forgotten_before_there_are_too_many(monkeypatch):
         seen(1024, 2.1, implementation=implementation)
 
     assert [slow_cases.are_slow([case(1024, implementation=name)]) for name in "abc"] == [False, False, True]
+
+
+def test_estimate_of_a_skipped_case_is_kept():
+    slow_cases.note_call(case(1024), 2.1)
+
+    assert slow_cases.expected_s(case(2048)) == pytest.approx(8 * 2.1)
+    assert slow_cases.are_slow([case(1024)])
