@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # Of the database's size: the copy, then tables and indexes that are written again, in the write-ahead log and in the
-# file. Seen: 1.1 from schema 0008, 2.1 from 0003, and 3.1 of a database that is nothing but runs.
+# file. Seen: 2.1 from version 0.1.0, and 3.1 of a database that is nothing but runs.
 NEEDED = 3.5
 LEAST_BYTES = 10_000_000
 
@@ -109,13 +109,17 @@ def check_known(revision: str) -> None:
     """Return when this version of gpuexplore knows the schema.
 
     Raises:
-        StoreUnavailable: it does not, so that a newer one made the database.
+        StoreUnavailable: it does not, as a newer one made the database, or one between two releases.
     """
-    if revision not in revisions():
-        raise because(
-            f"a newer version of gpuexplore made it (schema {revision}, and this version knows {newest_revision()}): "
-            "install that version again, or restore a copy made before its upgrade"
-        )
+    if revision in revisions():
+        return
+    known = ", ".join(revisions())
+    if revision < newest_revision():
+        raise because(f"a version between releases made it (schema {revision}): those that can be upgraded are {known}")
+    raise because(
+        f"a newer version of gpuexplore made it (schema {revision}, and this version knows {newest_revision()}): "
+        "install that version again, or restore a copy made before its upgrade"
+    )
 
 
 def _copy(engine: Engine, revision: str) -> list[Path]:

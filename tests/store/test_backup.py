@@ -151,7 +151,7 @@ def executed(statement):
         (lambda file: file.write_bytes(b"text"), "file is not a database"),
         (lambda file: file.unlink(), "accepted are files that gpuexplore backup wrote"),
         (executed("UPDATE results SET run_id = 'gone' WHERE number = 1"), "rows of results belong to nothing"),
-        (executed("UPDATE alembic_version SET version_num = '9999'"), "schema '9999': accepted are 0001"),
+        (executed("UPDATE alembic_version SET version_num = '9999'"), "schema '9999': accepted are 0002"),
         (executed("DROP TABLE alembic_version"), "this one has no schema of it"),
     ],
 )

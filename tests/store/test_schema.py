@@ -13,7 +13,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import text
 
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.model import Bandwidth, Device, Experiment
@@ -38,7 +38,6 @@ UNREADABLE_ROWS = (
     f"{RUN} ('strange002', 'ada', '{{\"operation\": \"matmul\"}}', 1, 'done', 1, 0, '2026-01-01')",
     f"{RUN} ('strange003', 'ada', 'null', 1, 'done', 1, 0, '2026-01-01')",
 )
-LEFT = ("id FROM runs", "run_id FROM results")
 
 
 def test_migrations_make_exactly_the_tables(store):
@@ -58,45 +57,11 @@ def test_schemas_are_those_of_alembic_which_is_loaded_only_for_an_upgrade(home):
     assert [each.strip() for each in said] == ["True", "False"]
 
 
-def test_migrations_can_be_undone(home):
-    engine = connect(f"sqlite:///{home}/undone.sqlite3")
-    upgrade(engine)
-
-    with engine.begin() as connection:
-        command.downgrade(migration_config(connection), "base")
-
-    assert inspect(engine).get_table_names() == ["alembic_version"]
-    engine.dispose()
-
-
-def test_results_of_the_version_before_survive_the_upgrade_and_its_undoing(home):
+def test_runs_of_the_release_before_are_listed_under_a_title_and_claimed(home):
     engine = connect(f"sqlite:///{home}/old.sqlite3")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0003")
-        for statement in OLD_ROWS:
-            connection.exec_driver_sql(statement)
-        before = connection.exec_driver_sql("SELECT payload FROM results").scalars().all()
-    upgrade(engine)
-    with Store(engine) as store:
-        run = store.load("abcdefghij")
-        assert encode(run.results[0]) == json.loads(before[0])
-        assert [encode(result) for _, result in store.measured_results(run.results[0].environment.device)]
-        assert store.claim("host", {"cpu"}).run_id == "waitingrun"
-        with engine.begin() as connection:
-            command.downgrade(migration_config(connection), "0003")
-            after = connection.exec_driver_sql("SELECT payload FROM results").scalars().all()
-    engine.dispose()
-
-    assert [json.loads(payload) for payload in after] == [json.loads(payload) for payload in before]
-
-
-@pytest.mark.parametrize("revision", [each for each in revisions() if each < "0009"])
-def test_runs_of_every_earlier_schema_are_listed_under_a_title(home, revision):
-    engine = connect(f"sqlite:///{home}/old.sqlite3")
-    create(engine)
-    with engine.begin() as connection:
-        command.upgrade(migration_config(connection), revision)
+        command.upgrade(migration_config(connection), "0002")
         for statement in (*OLD_ROWS, *UNREADABLE_ROWS):
             connection.exec_driver_sql(statement)
     upgrade(engine)
@@ -109,35 +74,22 @@ def test_runs_of_every_earlier_schema_are_listed_under_a_title(home, revision):
         ]
         assert [run.id for run in store.listed(Wanted(text="matmul 8"))] == ["waitingrun", "abcdefghij"]
         assert store.load("abcdefghij").results == (MEASURED,)
+        assert [encode(result) for _, result in store.measured_results(MEASURED.environment.device)] == [
+            encode(MEASURED)
+        ]
         assert store.describe("abcdefghij", "ada", Description(tags="lab")).tags == ("lab",)
         assert {run.title for run in store.listed() if run.id.startswith("strange")} == {""}
+        assert store.claim("host", {"cpu"}).run_id == "waitingrun"
     engine.dispose()
-
-
-def test_an_earlier_version_sees_neither_deleted_runs_nor_those_of_elsewhere(home):
-    engine = connect(f"sqlite:///{home}/new.sqlite3")
-    upgrade(engine)
-    asked = Experiment("matmul", (MEASURED.case.shape,), ("fp32",), ("torch",))
-    with Store(engine) as store:
-        kept, deleted, _ = (
-            store.record(asked, "ada", results=[MEASURED], origin=origin) for origin in (None, None, "lab.json")
-        )
-        store.delete_run(deleted, "ada")
-        with engine.begin() as connection:
-            command.downgrade(migration_config(connection), "0008")
-            left = [connection.exec_driver_sql(f"SELECT {what}").scalars().all() for what in LEFT]
-    engine.dispose()
-
-    assert left == [[kept], [kept]]
 
 
 @pytest.fixture
 def old_home(home):
-    """Return a home whose database has the schema 0003 and a megabyte of other rows."""
+    """Return a home whose database has the schema of version 0.1.0 and a megabyte of other rows."""
     engine = connect(database_url())
     create(engine)
     with engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin() as connection:
-        command.upgrade(migration_config(connection), "0003")
+        command.upgrade(migration_config(connection), "0002")
         connection.exec_driver_sql("CREATE TABLE ballast (b BLOB)")
         connection.exec_driver_sql("INSERT INTO ballast VALUES (zeroblob(1000000))")
     engine.dispose()
@@ -169,7 +121,7 @@ def test_an_upgrade_that_a_full_disk_ends_leaves_no_copy_and_the_file_as_it_was(
 
     assert [path.name for path in old_home.glob("*before*")] == []
     with closing(sqlite3.connect(old_home / "gpuexplore.sqlite3")) as left:
-        assert left.execute("SELECT version_num FROM alembic_version").fetchall() == [("0003",)]
+        assert left.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
     with open_store():
         assert (old_home / f"gpuexplore.sqlite3.before-{newest_revision()}").stat().st_size > 1_000_000
 
@@ -179,14 +131,14 @@ def test_file_is_copied_before_an_upgrade(home):
     engine = connect(f"sqlite:///{file}")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0003")
+        command.upgrade(migration_config(connection), "0002")
         connection.exec_driver_sql(OLD_ROWS[0])
     engine.dispose()
 
     open_store().close()
 
     with sqlite3.connect(home / f"gpuexplore.sqlite3.before-{newest_revision()}") as copy:
-        assert copy.execute("SELECT version_num FROM alembic_version").fetchall() == [("0003",)]
+        assert copy.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
         assert copy.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
     copy.close()
 
@@ -199,11 +151,11 @@ def test_database_of_a_newer_version_is_refused_in_one_sentence(store, database)
         open_store(database)
 
 
-def test_a_database_of_the_first_release_keeps_its_peaks_and_takes_bandwidths(home):
+def test_a_database_of_the_first_release_keeps_its_peaks(home):
     engine = connect(f"sqlite:///{home}/old.sqlite3")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0001")
+        command.upgrade(migration_config(connection), "0002")
         old_row = {"dtype": "fp32", "unit": "matrix", "flop_per_s": 1e12, "kind": "own", "source": "me"}
         entered = "INSERT INTO own_peaks VALUES ('ada', 'GPU X', 'fp32', 'matrix', :payload)"
         connection.execute(text(entered), {"payload": json.dumps(old_row)})

@@ -19,7 +19,7 @@ def file(home):
     engine = connect(f"sqlite:///{path}")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0008")
+        command.upgrade(migration_config(connection), "0002")
     engine.dispose()
     return path
 
@@ -33,8 +33,8 @@ def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
 
     plan = plan_upgrade()
 
-    assert (plan.found, plan.newest) == ("0008", newest_revision())
-    assert list(plan.steps) == [each for each in revisions() if each > "0008"]
+    assert (plan.found, plan.newest) == ("0002", newest_revision())
+    assert list(plan.steps) == [each for each in revisions() if each > "0002"]
     assert all(about.endswith(".") for about in plan.steps.values())
     assert plan.needed_bytes > plan.size_bytes == file.stat().st_size
     assert {path.name: path.read_bytes() for path in file.parent.iterdir() if path.is_file()} == before
@@ -55,11 +55,18 @@ def test_a_database_of_this_version_needs_nothing(database, store):
     assert plan.size_bytes > 0
 
 
-def test_one_of_a_newer_version_is_refused(file):
+@pytest.mark.parametrize(
+    ("revision", "why"),
+    [
+        ("9999", "a newer version of gpuexplore made it"),
+        ("0009", r"a version between releases made it \(schema 0009\): those that can be upgraded are 0002, 0014"),
+    ],
+)
+def test_one_of_another_version_is_refused(file, revision, why):
     with open_store() as store, store.writing() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{revision}'")
 
-    with pytest.raises(StoreUnavailable, match="a newer version of gpuexplore made it"):
+    with pytest.raises(StoreUnavailable, match=why):
         plan_upgrade()
 
 
@@ -69,5 +76,5 @@ def test_an_upgrade_without_room_is_refused_before_anything_is_copied(file, monk
     with pytest.raises(StoreUnavailable, match=r"its upgrade takes 9.54 MiB of its disk .* 1000 B are free. Nothing"):
         open_store()
 
-    assert plan_upgrade().found == "0008"
+    assert plan_upgrade().found == "0002"
     assert not list(file.parent.glob("*before*"))

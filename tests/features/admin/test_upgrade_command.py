@@ -9,15 +9,15 @@ from tests.store.test_upgrade_plan import file, without_room
 def test_the_command_tells_refuses_and_upgrades(file, monkeypatch, capsys):
     assert main(["upgrade", "--dry-run"]) == EXIT_OK
     told = capsys.readouterr().out
-    assert f"From schema 0008 to {newest_revision()}:" in told
-    assert "0010  Rooms, who leads them, and who is in them." in told
-    assert plan_upgrade().found == "0008"
+    assert f"From schema 0002 to {newest_revision()}:" in told
+    assert "0014  What version 0.2.0 keeps beyond 0.1.0: " in told
+    assert plan_upgrade().found == "0002"
 
     with monkeypatch.context() as patched:
         without_room(patched)
         assert main(["upgrade"]) == EXIT_UNUSABLE
         assert "too little room for an upgrade: nothing has changed" in capsys.readouterr().err
-        assert plan_upgrade().found == "0008"
+        assert plan_upgrade().found == "0002"
 
     assert main(["upgrade"]) == EXIT_OK
     assert f"The database has schema {newest_revision()} now" in capsys.readouterr().out

@@ -1,9 +1,9 @@
-"""The first tables: runs, their results, the users' own peaks and the supervisors' heartbeats."""
+"""The tables of version 0.1.0: runs, results, own peaks and bandwidths, and the supervisors' heartbeats."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0002"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -13,14 +13,8 @@ def upgrade() -> None:
     """Create the tables."""
     _create_runs()
     _create_results()
-    _create_own_peaks()
+    _create_own_rates()
     _create_supervisors()
-
-
-def downgrade() -> None:
-    """Drop the tables and everything in them."""
-    for table in ("supervisors", "own_peaks", "results", "runs"):
-        op.drop_table(table)
 
 
 def _create_runs() -> None:
@@ -60,7 +54,7 @@ def _create_results() -> None:
     )
 
 
-def _create_own_peaks() -> None:
+def _create_own_rates() -> None:
     op.create_table(
         "own_peaks",
         sa.Column("owner", sa.String(64), nullable=False),
@@ -69,6 +63,13 @@ def _create_own_peaks() -> None:
         sa.Column("unit", sa.String(16), nullable=False),
         sa.Column("payload", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("owner", "device_name", "dtype", "unit", name="pk_own_peaks"),
+    )
+    op.create_table(
+        "own_bandwidths",
+        sa.Column("owner", sa.String(64), nullable=False),
+        sa.Column("device_name", sa.String(255), nullable=False),
+        sa.Column("payload", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("owner", "device_name", name="pk_own_bandwidths"),
     )
 
 
