@@ -25,9 +25,9 @@ def page(text: str) -> str:
 
 
 def expected() -> str:
-    """Return a row for each GPU of the table that kernels are compiled for."""
+    """Return a row for each GPU that kernels are compiled for and of which others published a product."""
     heading = "| GPU | bandwidth | fp32 | bf16 tensor cores | fp16 tensor cores | product that others published |"
-    rows = [_row(accelerator) for accelerator in ACCELERATORS if _is_compiled_for(accelerator)]
+    rows = [_row(gpu) for gpu in ACCELERATORS if _is_compiled_for(gpu) and best_results(gpu.key)]
     return "\n".join([heading, "| --- |" + " --- |" * 5, *rows]) + "\n"
 
 
