@@ -18,10 +18,8 @@ FILE = Path(__file__).parents[1] / "docs" / "support.md"
 STAND_IN = "h100-sxm5-80gb"
 HEADING = """# What goes together
 
-Written by `make docs` from the tables of operations, backends and dtypes; a test holds this file to them.
-`gpuexplore list --json` prints the same for the machine it runs on.
-A dtype that runs is not always a dtype the device has units for: then the result carries the flag `emulated`.
-The tables of devices leave out optional implementations, for what these can depends on what is installed.
+Written by `make docs`; `gpuexplore list --json` prints the same for a machine, with optional implementations too.
+A dtype that a device has no units for may run: its results are flagged `emulated`.
 """
 
 
