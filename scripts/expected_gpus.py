@@ -10,7 +10,7 @@ from gpuexplore.hardware import ACCELERATORS, Accelerator, bandwidth_of, peaks_o
 from scripts.verified_gpus import FILE, with_table
 
 LEAST_CAPABILITY = (7, 5)  # what kernels are compiled for
-PEAKS = (("fp32", "vector"), ("bf16", "matrix"), ("fp16", "matrix"))
+PEAKS = (("fp32", "vector"), ("bf16", "matrix"))
 UNKNOWN = ""
 
 
@@ -26,18 +26,19 @@ def page(text: str) -> str:
 
 def expected() -> str:
     """Return a row for each GPU that kernels are compiled for and of which others published a product."""
-    heading = "| GPU | bandwidth | fp32 | bf16 tensor cores | fp16 tensor cores | product that others published |"
+    heading = "| GPU | bandwidth | fp32 | bf16 tensor cores | product that others published |"
     rows = [_row(gpu) for gpu in ACCELERATORS if _is_compiled_for(gpu) and best_results(gpu.key)]
-    return "\n".join([heading, "| --- |" + " --- |" * 5, *rows]) + "\n"
+    return "\n".join([heading, "| --- |" + " --- |" * 4, *rows]) + "\n"
 
 
 def published() -> str:
-    """Return a row for each share of the vendor's library that others published."""
-    rows = [
-        f"| `{rung.implementation}` | {format_percent(rung.share)} | {_linked(rung.source, rung.conditions)} |"
-        for rung in PUBLISHED
-    ]
-    return "\n".join(["| rung like | share | source |", "| --- | --- | --- |", *rows]) + "\n"
+    """Return a row for each source of shares of the vendor's library, with its kernels."""
+    shares: dict[str, list[str]] = {}
+    for rung in PUBLISHED:
+        source = _linked(rung.source, rung.conditions)
+        shares.setdefault(source, []).append(f"`{rung.implementation}` {format_percent(rung.share)}")
+    rows = [f"| {source} | {', '.join(found)} |" for source, found in shares.items()]
+    return "\n".join(["| source | kernels like, and their share |", "| --- | --- |", *rows]) + "\n"
 
 
 def _linked(source: str, words: str) -> str:
