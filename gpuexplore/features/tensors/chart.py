@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from gpuexplore.charts.series import NEUTRAL
@@ -21,9 +22,7 @@ GAP = 1.1  # rows between the tensor and its storage, with a heading
 HEADING = 0.62
 TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#1c2430' : '#e6e9ee'")  # as in the theme
 LINE = alt.ExprRef("luminance(background) > 0.5 ? '#8a93a0' : '#6d7683'")
-FEWEST_COLUMNS = 12.0  # fewer cells are no wider
 COLORS = 7  # of the theme
-FAINT = 0.5  # figures of cells that are not touched
 Row = dict[str, Any]
 
 
@@ -49,19 +48,23 @@ def tensor_picture(name: str, view: TensorView, storage: Storage) -> alt.LayerCh
             {"x": 0.0, "y": height + GAP - HEADING * 0.5, "said": f"storage {storage.name}: {storage.size} cells"},
         ]
     )
-    boxes = [*elements, *cells]
-    frame = pd.DataFrame(boxes)
-    width = max(FEWEST_COLUMNS, *(box["right"] for box in boxes))
-    layers = [_boxes(frame, width, end), *_texts(frame), _headings(headings)]
-    height, description = round(CELL_HEIGHT * end) + 6, described(name, view, storage)
-    chart = alt.LayerChart(layer=layers, width="container", height=height, description=description)
+    frame = pd.DataFrame([*elements, *cells])
+    width = max(12.0, frame["right"].max())  # fewer cells are no wider
+    marks = alt.Chart(headings).mark_text(align="left", fontSize=13, color=NEUTRAL)
+    layers = [
+        _boxes(frame, width, end),
+        *_texts(frame),
+        marks.encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("said:N")),
+    ]
+    height = round(CELL_HEIGHT * end) + 6
+    chart = alt.LayerChart(layer=layers, width="container", height=height, description=_described(name, view, storage))
     drawn: alt.LayerChart = chart.configure_view(stroke=None)
     return drawn
 
 
-def described(name: str, view: TensorView, storage: Storage) -> str:
+def _described(name: str, view: TensorView, storage: Storage) -> str:
     """Return the alternative text: shape, strides, offset and the cells of the elements."""
-    cells = list(view.cells())
+    cells = view.cells.ravel().tolist()
     more = len(cells) - ROW_OF_CELLS
     listed = ", ".join(map(str, cells[:ROW_OF_CELLS])) + (f" and {more} more" if more > 0 else "")
     return (
@@ -76,16 +79,17 @@ def _columns(view: TensorView) -> int:
 
 def _elements(view: TensorView, storage: Storage) -> tuple[list[Row], float]:
     """Return the boxes of the elements, and where they end; more than two axes are blocks below each other."""
-    columns, found = max(1, _columns(view)), []
+    columns = max(1, _columns(view))
+    found = []
     block = view.shape[-2] if view.axes > 2 else 0
     lines = 0
-    for number, (indices, cell) in enumerate(zip(view.elements(), view.cells(), strict=True)):
+    for number, (indices, cell) in enumerate(np.ndenumerate(view.cells)):
         line, column = divmod(number, columns)
         lines = max(lines, line + 1)
         y = HEADING + line + (0.35 * (line // block) if block else 0)
         where = f"[{', '.join(map(str, indices))}]" if indices else "the scalar"
         row = line if view.axes > 1 else number
-        found.append(_box((column, y), f"element {where}", cell, storage, row=row))
+        found.append(_box((column, y), f"element {where}", int(cell), storage, row=row))
     blocks = prod(view.shape[:-2]) if block else 1
     return found, HEADING + max(lines, 1) + 0.35 * (blocks - 1)
 
@@ -94,7 +98,7 @@ def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[Row], f
     """Return the boxes of the cells, and where they end."""
     columns = max(1, _columns(view))
     rows: dict[int, int] = {}
-    for number, cell in enumerate(view.cells()):
+    for number, cell in enumerate(view.cells.ravel().tolist()):
         rows.setdefault(cell, number // columns if view.axes > 1 else number)
     found = []
     for cell in range(storage.size):
@@ -157,16 +161,10 @@ def _channel(kind: Callable[..., Any], when: str | alt.Parameter, then: object, 
 
 
 def _texts(frame: pd.DataFrame) -> Sequence[alt.Chart]:
-    opacity = _channel(alt.OpacityValue, "datum.row === null", FAINT, 1)
+    opacity = _channel(alt.OpacityValue, "datum.row === null", 0.5, 1)
     base = alt.Chart(frame).encode(x=alt.X("middle:Q"), opacity=opacity)
     values = base.mark_text(fontSize=14, fontWeight=600, color=TEXT).encode(
         y=alt.Y("upper:Q"), text=alt.Text("value:N")
     )
     indices = base.mark_text(fontSize=10, color=TEXT).encode(y=alt.Y("lower:Q"), text=alt.Text("index:N"))
     return values, indices
-
-
-def _headings(frame: pd.DataFrame) -> alt.Chart:
-    marks = alt.Chart(frame).mark_text(align="left", fontSize=13, color=NEUTRAL)
-    headings: alt.Chart = marks.encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("said:N"))
-    return headings

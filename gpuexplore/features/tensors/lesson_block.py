@@ -1,6 +1,6 @@
 """The quantities of the block `tensor` of a lesson: where its elements lie, whether it is a view, what it costs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import hypot
 from typing import Any
 
@@ -11,12 +11,8 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Flag, Origin
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.statistics import widened
-from gpuexplore.features.tensors.analysis import Chain, StepRefused, evaluate
-from gpuexplore.features.tensors.analysis.reading import activity_of
-
-ITEMSIZE_BYTES = 4
-LAYOUTS = ("contiguous", "strided")
-WAYS = ("loop", "copy")  # as `gpuexplore.features.tensors.measure` names them, which loads torch
+from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.reading import ITEMSIZE_BYTES, LAYOUTS, WAYS, activity_of
 
 
 def rows(block: Any) -> Iterator[QuantityRow]:
@@ -30,28 +26,20 @@ def rows(block: Any) -> Iterator[QuantityRow]:
     except StepRefused as error:
         yield QuantityRow({"of": block.id}, {"kind": "refused"}, str(error))
         return
-    yield QuantityRow({"of": block.id}, _whole(chain))
-    for axis, (length, stride) in enumerate(zip(chain.shape, chain.strides, strict=True)):
+    view = chain.result
+    kind = "view" if chain.is_view else "copy"
+    whole: dict[str, LessonFigure | str] = {
+        "kind": "result" if chain.steps[-1].kind == "result" else kind,
+        "index": exact(float(view.offset)),
+        "bytes": exact(float(view.element_count * ITEMSIZE_BYTES), SIZE),
+    }
+    if values := chain.values_of(view):
+        whole["figure"] = exact(values[0])
+    yield QuantityRow({"of": block.id}, whole)
+    for axis, (length, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
         yield QuantityRow(
             {"of": block.id, "name": str(axis)}, {"stride": exact(float(stride)), "length": exact(float(length))}
         )
-
-
-def _whole(chain: Chain) -> Mapping[str, LessonFigure | str]:
-    found: dict[str, LessonFigure | str] = {
-        "kind": _kind(chain),
-        "index": exact(float(chain.offset)),
-        "bytes": exact(float(chain.result.element_count * ITEMSIZE_BYTES), SIZE),
-    }
-    values = chain.values
-    return found | ({"figure": exact(values[0])} if values else {})
-
-
-def _kind(chain: Chain) -> str:
-    """Return whether the result looks at the storage its chain began with."""
-    if chain.steps[-1].kind == "result":
-        return "result"
-    return "view" if chain.is_view else "copy"
 
 
 def activity(block: Any, devices: Sequence[Device]) -> Activity:
@@ -77,10 +65,16 @@ def measured_rows(block: Any, payload: Payload) -> Iterator[QuantityRow]:
             flags += found
             doubts |= WRONG.intersection(flag.name for flag in found)
             ends = _widened(reading["median_s"], reading["ci95_s"], doubts_of(found))
-            yield QuantityRow(_labels(block, way, source), _reading(reading, ends, frozenset(doubts)))
+            moved = reading["bytes_per_s"] * reading["median_s"]
+            rates = sorted(moved / end for end in ends)
+            figures = {
+                "time": _figure(reading["median_s"], ends, TIME, doubts=doubts),
+                "bandwidth": _figure(reading["bytes_per_s"], rates, BANDWIDTH, doubts=doubts),
+            }
+            yield QuantityRow(_labels(block, way, source), figures)
         ratio = payload["ratios"][way]
         ends = _widened(ratio["median"], ratio["ci95"], doubts_of_both(flags, flags))
-        factor = _figure(ratio["median"], ends, doubts=frozenset(doubts))
+        factor = _figure(ratio["median"], ends, doubts=doubts)
         yield QuantityRow(_labels(block, way, "factor"), {"figure": factor})
 
 
@@ -93,20 +87,9 @@ def _widened(value: float, ends: Any, doubts: Sequence[Doubt]) -> tuple[float, f
     return widened(tuple(ends or (value, value)), value, hypot(*(doubt.deviation for doubt in doubts)))
 
 
-def _reading(
-    reading: Mapping[str, Any], ends: tuple[float, float], doubts: frozenset[str]
-) -> Mapping[str, LessonFigure | str]:
-    moved = reading["bytes_per_s"] * reading["median_s"]
-    rates = sorted(moved / end for end in ends)
-    return {
-        "time": _figure(reading["median_s"], ends, TIME, doubts=doubts),
-        "bandwidth": _figure(reading["bytes_per_s"], rates, BANDWIDTH, doubts=doubts),
-    }
-
-
-def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: frozenset[str]) -> LessonFigure:
-    low, high = ends or (value, value)
-    return LessonFigure(value, low, high, dimension, sources=frozenset({Origin.LIVE.label}), doubts=doubts)
+def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: Iterable[str]) -> LessonFigure:
+    low, high = ends
+    return LessonFigure(value, low, high, dimension, sources=frozenset({Origin.LIVE.label}), doubts=frozenset(doubts))
 
 
 def rehearsed_rows(block: Any) -> Iterator[QuantityRow]:
@@ -114,5 +97,5 @@ def rehearsed_rows(block: Any) -> Iterator[QuantityRow]:
     for way in WAYS:
         for source in LAYOUTS:
             figures = {"time": exact(1.0, TIME), "bandwidth": exact(1.0, BANDWIDTH)}
-            yield QuantityRow({"of": block.id, "name": way, "source": source}, figures)
-        yield QuantityRow({"of": block.id, "name": way, "source": "factor"}, {"figure": exact(1.0)})
+            yield QuantityRow(_labels(block, way, source), figures)
+        yield QuantityRow(_labels(block, way, "factor"), {"figure": exact(1.0)})

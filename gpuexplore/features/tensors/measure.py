@@ -21,7 +21,8 @@ from gpuexplore.core.model import Accuracy, Case, Device, Measurement, Options, 
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import paired_ratio
 from gpuexplore.core.units import read_whole
-from gpuexplore.features.tensors.analysis.value import TensorView, row_order
+from gpuexplore.features.tensors.analysis import TensorView, row_order
+from gpuexplore.features.tensors.analysis.reading import ITEMSIZE_BYTES, LAYOUTS, WAYS
 from gpuexplore.hardware import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.hardware import read as read_telemetry
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
@@ -32,30 +33,22 @@ from gpuexplore.measure.conditions.environment import describe_environment, free
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
+from gpuexplore.shapes import whole_number
 
-# The ways to read a strided tensor that are timed together, each with what it has to give.
-#
-# The loop is our own kernel in row order, whose order is known; the copy is torch's, as in `contiguous`, which may go
-# through the tensor in another order and so hide a part of what the strides cost.
-
-
-DTYPE = "fp32"  # its bits, as integers
-ITEMSIZE_BYTES = 4
 LOOPS = {"cpu": "numba_cpu", "cuda": "numba_cuda"}  # by kind of device: the backend, and the module of the kernel
 COPY = "torch"
-WAYS = ("loop", "copy")
-LAYOUTS = ("contiguous", "strided")
 BUDGET_S = 0.5
+DTYPE = dtype_named("fp32")  # its bits, as integers
 Read = Callable[[], npt.NDArray[Any]]
 
 
-def elements_of(storage: npt.NDArray[np.uint32], layout: TensorView) -> npt.NDArray[np.uint32]:
+def _elements_of(storage: npt.NDArray[np.uint32], layout: TensorView) -> npt.NDArray[np.uint32]:
     """Return the elements of a storage that `layout` shows, without a copy."""
     strides = [stride * ITEMSIZE_BYTES for stride in layout.strides]
     return np.lib.stride_tricks.as_strided(storage, layout.shape, strides, writeable=False)
 
 
-def check_read(name: str, output: Read, expected: npt.NDArray[Any]) -> None:
+def _check_read(name: str, output: Read, expected: npt.NDArray[Any]) -> None:
     """Compare what a candidate has read with what it should have: integers, so that they have to be equal.
 
     Raises:
@@ -73,12 +66,17 @@ def readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[
     contiguous = replace(layout, strides=row_order(layout.shape))
     for way in WAYS:
         for name, shown in zip(LAYOUTS, (contiguous, layout), strict=True):
-            backend = LOOPS[device.kind] if way == "loop" else COPY
+            backend = load_backend(LOOPS[device.kind] if way == "loop" else COPY)
+            backend.set_threads(1)
             run, output, expected = build[way](shown, storage, device)
             shape = Shape.of(n=layout.element_count)
-            case = Case("strided_read", shape, DTYPE, f"{way} {name}", device.id, Options(threads=1, budget_s=BUDGET_S))
-            candidate = _candidate(case, backend, run, device=device, clock=clock)
-            yield candidate, partial(check_read, case.implementation, output, expected)
+            options = Options(threads=1, budget_s=BUDGET_S)
+            case = Case("strided_read", shape, DTYPE.name, f"{way} {name}", device.id, options)
+            found = device_for(backend, device)
+            flush = new_flush(cache_mode(case, found), found, backend)
+            timer = backend.timer(device.id, clock)
+            candidate = Candidate(case, found, backend, DTYPE, run, None, timer, flush)
+            yield candidate, partial(_check_read, case.implementation, output, expected)
 
 
 def _cell_count(layout: TensorView) -> int:
@@ -86,35 +84,24 @@ def _cell_count(layout: TensorView) -> int:
     return max(layout.span, layout.element_count)
 
 
-def _candidate(case: Case, library: str, run: Call, *, device: Device, clock: Clock) -> Candidate:
-    backend = load_backend(library)
-    found = device_for(backend, device)
-    flush = new_flush(cache_mode(case, found), found, backend)
-    return Candidate(case, found, backend, dtype_named(DTYPE), run, None, backend.timer(device.id, clock), flush)
-
-
 def _loop(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
     """Return a call of the kernel, what it sums to, and what it should sum to."""
-    library = LOOPS[device.kind]
-    load_backend(library).set_threads(1)
     missing = AXES - len(layout.shape)
     lengths = np.array((*[1] * missing, *layout.shape), np.uint64)
     strides = np.array((*[0] * missing, *layout.strides), np.uint64)
-    kernel = import_module(f"gpuexplore.kernels.strided_sum.{library}")
+    kernel = import_module(f"gpuexplore.kernels.strided_sum.{LOOPS[device.kind]}")
     run, output = kernel.build(storage, lengths, strides, device.id)
-    return run, output, elements_of(storage, layout).sum(dtype=np.uint64).reshape(1)
+    return run, output, _elements_of(storage, layout).sum(dtype=np.uint64).reshape(1)
 
 
 def _copy(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
     """Return torch's copy into a contiguous tensor, what it writes, and what it should write."""
     import torch
 
-    backend = load_backend(COPY)
-    backend.set_threads(1)
-    moved = backend.to_device(storage.view(np.float32), dtype_named(DTYPE), device.id).view(torch.int32)
+    moved = load_backend(COPY).to_device(storage.view(np.float32), DTYPE, device.id).view(torch.int32)
     source = moved.as_strided(layout.shape, layout.strides)
     out = torch.zeros(layout.shape, dtype=torch.int32, device=moved.device)
-    return lambda: out.copy_(source), lambda: out.cpu().numpy().view(np.uint32), elements_of(storage, layout)
+    return lambda: out.copy_(source), lambda: out.cpu().numpy().view(np.uint32), _elements_of(storage, layout)
 
 
 def perform(
@@ -137,43 +124,12 @@ def perform(
 
     Raises:
         InvalidInput: other arguments.
+        Unsupported: the device is no CPU and no NVIDIA GPU.
         TooLarge: the memory is not enough.
         Cancelled: the user asked to stop.
         IncorrectOutput: a candidate read something else.
     """
-    layout = layout_of(arguments)
-    progress.report(_measure_strided_read(layout, device, clock=clock, isolation=isolation, progress=progress))
-
-
-def layout_of(arguments: Mapping[str, str]) -> TensorView:
-    """Return the shape and strides that `arguments` ask for.
-
-    Raises:
-        InvalidInput: other names, values that are no whole numbers, or too many of them.
-    """
-    if set(arguments) == {"rows", "columns"}:
-        (rows, columns) = (_length(name, arguments[name]) for name in ("rows", "columns"))
-        layout = TensorView((columns, rows), (1, columns))
-    elif set(arguments) == {"shape", "strides"}:
-        layout = TensorView(_lengths("shape", arguments["shape"], least=1), _lengths("strides", arguments["strides"]))
-    else:
-        raise InvalidInput.of("arguments", ", ".join(arguments), "rows and columns, or shape and strides")
-    if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
-        raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {AXES}")
-    cells = _cell_count(layout)
-    if cells > MOST_CELLS:
-        raise InvalidInput.of("tensor of", f"{cells:,} elements", f"at most {MOST_CELLS:,}")
-    return layout
-
-
-def _measure_strided_read(
-    layout: TensorView, device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
-) -> dict[str, Any]:
-    """Return what reading `layout` takes on `device`, and the same elements contiguous.
-
-    Raises:
-        TooLarge, Cancelled, IncorrectOutput, Unsupported: as `perform`.
-    """
+    layout = _layout_of(arguments)
     check_measured_on(device.id, "a strided read")
     environment = describe_environment(device, (LOOPS[device.kind], COPY), threads=1)
     needed_bytes = ITEMSIZE_BYTES * 2 * (_cell_count(layout) + layout.element_count)  # with what they are checked with
@@ -187,33 +143,54 @@ def _measure_strided_read(
     for check, _ in ready:
         check()
     measured = {sampling.candidate.case.implementation: measurement_of(sampling) for sampling in samplings}
-    return {
-        "shape": list(layout.shape),
-        "strides": list(layout.strides),
-        "itemsize_bytes": ITEMSIZE_BYTES,
-        "read_bytes": layout.element_count * ITEMSIZE_BYTES,
-        "threads": 1,
-        "cache": "warm" if samplings[0].candidate.flush is None else "cold",
-        "readings": {
-            name: _reported(measurement, layout) | {"flags": encode(condition_flags(measurement, environment, loss))}
-            for name, measurement in measured.items()
-        },
-        "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},
-        "environment": encode(environment),
-    }
+    read_bytes = layout.element_count * ITEMSIZE_BYTES
+    progress.report(
+        {
+            "shape": list(layout.shape),
+            "strides": list(layout.strides),
+            "itemsize_bytes": ITEMSIZE_BYTES,
+            "read_bytes": read_bytes,
+            "threads": 1,
+            "cache": "warm" if samplings[0].candidate.flush is None else "cold",
+            "readings": {
+                name: {
+                    "median_s": measurement.median_s,
+                    "ci95_s": encode(measurement.ci95_s),
+                    "p20_s": measurement.p20_s,
+                    "p80_s": measurement.p80_s,
+                    "n": len(measurement.samples_s),
+                    "first_call_s": measurement.first_call_s,
+                    "bytes_per_s": read_bytes / measurement.median_s,
+                    "samples_s": list(measurement.samples_s),
+                    "flags": encode(condition_flags(measurement, environment, loss)),
+                }
+                for name, measurement in measured.items()
+            },
+            "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},
+            "environment": encode(environment),
+        }
+    )
 
 
-def _reported(measurement: Measurement, layout: TensorView) -> dict[str, Any]:
-    return {
-        "median_s": measurement.median_s,
-        "ci95_s": encode(measurement.ci95_s),
-        "p20_s": measurement.p20_s,
-        "p80_s": measurement.p80_s,
-        "n": len(measurement.samples_s),
-        "first_call_s": measurement.first_call_s,
-        "bytes_per_s": layout.element_count * ITEMSIZE_BYTES / measurement.median_s,
-        "samples_s": list(measurement.samples_s),
-    }
+def _layout_of(arguments: Mapping[str, str]) -> TensorView:
+    """Return the shape and strides that `arguments` ask for.
+
+    Raises:
+        InvalidInput: other names, values that are no whole numbers, or too many of them.
+    """
+    if set(arguments) == {"rows", "columns"}:
+        rows, columns = (whole_number(name, arguments[name]) for name in ("rows", "columns"))
+        layout = TensorView((columns, rows), (1, columns))
+    elif set(arguments) == {"shape", "strides"}:
+        layout = TensorView(_lengths("shape", arguments["shape"], least=1), _lengths("strides", arguments["strides"]))
+    else:
+        raise InvalidInput.of("arguments", ", ".join(arguments), "rows and columns, or shape and strides")
+    if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
+        raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {AXES}")
+    cells = _cell_count(layout)
+    if cells > MOST_CELLS:
+        raise InvalidInput.of("tensor of", f"{cells:,} elements", f"at most {MOST_CELLS:,}")
+    return layout
 
 
 def _ratio(strided: Measurement, contiguous: Measurement) -> dict[str, Any]:
@@ -222,13 +199,6 @@ def _ratio(strided: Measurement, contiguous: Measurement) -> dict[str, Any]:
     ratio, ends, by_round = paired_ratio(strided.samples_s, contiguous.samples_s, per_round)
     count = min(len(strided.samples_s), len(contiguous.samples_s))
     return {"median": ratio, "ci95": encode(ends), "n": count, "by_round": by_round}
-
-
-def _length(name: str, text: str) -> int:
-    value = read_whole(text)
-    if not value:
-        raise InvalidInput.of(name, text, "whole numbers from 1")
-    return value
 
 
 def _lengths(name: str, text: str, least: int = 0) -> tuple[int, ...]:

@@ -5,10 +5,9 @@ from typing import Any
 
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.features.tensors.analysis import Chain, evaluate
+from gpuexplore.features.tensors.analysis import Chain
+from gpuexplore.features.tensors.analysis.evaluate import evaluate
 from gpuexplore.features.tensors.analysis.explain import words, write_sentences
-
-HEADING = ("step", "is", "storage", "shape", "strides", "offset", "contiguous")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +20,21 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print each step with the tensor it gives, and what writes change."""
     chain = evaluate(arguments.expression)
     if arguments.json:
-        print_json(_json(chain))
+        values = chain.values_of(chain.result)
+        print_json(
+            {
+                "expression": chain.expression,
+                "steps": _steps(chain, list),
+                "is_view": chain.is_view,
+                "values": None if values is None else list(values),
+                "writes": [
+                    {"text": write.text, "changes": list(write_sentences(chain, write))} for write in chain.writes
+                ],
+            }
+        )
         return EXIT_OK
-    print_columns([HEADING, *(tuple(map(str, step.values())) for step in _steps(chain, words))])
+    heading = ("step", "is", "storage", "shape", "strides", "offset", "contiguous")
+    print_columns([heading, *(tuple(map(str, step.values())) for step in _steps(chain, words))])
     for write in chain.writes:
         print(f"\n{write.text}", *write_sentences(chain, write), sep="\n  ")
     return EXIT_OK
@@ -43,13 +54,3 @@ def _steps(chain: Chain, lengths: Any) -> list[dict[str, Any]]:
         }
         for step in chain.steps
     ]
-
-
-def _json(chain: Chain) -> dict[str, Any]:
-    return {
-        "expression": chain.expression,
-        "steps": _steps(chain, list),
-        "is_view": chain.is_view,
-        "values": None if chain.values is None else list(chain.values),
-        "writes": [{"text": write.text, "changes": list(write_sentences(chain, write))} for write in chain.writes],
-    }

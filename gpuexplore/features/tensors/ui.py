@@ -11,16 +11,21 @@ from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.figure import LessonFigure, format_with_interval
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes, format_interval, format_ratio
-from gpuexplore.features.tensors.analysis import Chain, ChainStep, StepRefused, Storage, TensorView, evaluate
+from gpuexplore.features.tensors.analysis import Chain, Storage, TensorView
+from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.explain import (
-    reading_sentences,
+    MODULES,
+    STORED,
+    UNTYPED_CLASS,
+    printed,
     repairs,
+    type_name,
     why_view_fails,
     words,
     write_sentences,
 )
-from gpuexplore.features.tensors.analysis.reading import activity_of, reading
-from gpuexplore.features.tensors.analysis.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, type_name
+from gpuexplore.features.tensors.analysis.operations import ViewRefused
+from gpuexplore.features.tensors.analysis.reading import activity_of, reading, reading_sentences
 from gpuexplore.features.tensors.chart import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.features.tensors.lesson_block import measured_rows
 from gpuexplore.ui import link
@@ -55,10 +60,8 @@ WAYS: Mapping[str, str] = {
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
 }
 DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
-LAST_STEP = "last step"
 KINDS = {"start": "start", "same": "the same tensor", "view": "view", "copy": "copy", "result": "new result"}
 READERS: Mapping[str, str] = {"loop": "a loop in row order", "copy": "torch's copy"}
-FEW_TENSORS = 2  # more pictures would hide what is said after them
 
 
 def show_examples() -> None:
@@ -84,23 +87,32 @@ def _show_measured(view: TensorView) -> None:
     if run is None:
         st.caption("Not measured yet.")
     else:
-        show_activity(run, _draw)
+        show_activity(run, _show_report)
     offer(asked, run, "Measure it", icon=":material/play_arrow:")
 
 
-def _draw(run: ActivityRun) -> None:
-    for report in run.payloads[-1:]:
-        _show_report(report)
-
-
-def _show_report(report: Mapping[str, Any]) -> None:
+def _show_report(run: ActivityRun) -> None:
+    if not run.payloads:
+        return
+    report = run.payloads[-1]
     device = report["environment"]["device"]["name"]
     for way, title in WAYS.items():
         found = report["ratios"][way]
         between = format_interval(found["ci95"], format_ratio)
         st.markdown(f"- {title}: **{format_ratio(found['median'])}** the time of the contiguous one ({between}, 95 %)")
+    rows = [
+        {
+            "Read": name,
+            "Median": found["median_s"],
+            "Low": found["ci95_s"] and found["ci95_s"][0],
+            "High": found["ci95_s"] and found["ci95_s"][1],
+            "Bandwidth": found["bytes_per_s"],
+            "Samples": found["n"],
+        }
+        for name, found in report["readings"].items()
+    ]
     show_table(
-        lambda: _rows(report["readings"]),
+        lambda: rows,
         repr(report["readings"]),
         {"Median": "s", "Low": "s", "High": "s", "Bandwidth": "B/s"},
         alt=f"Table of the times to read the tensor contiguous and strided on {device}",
@@ -117,20 +129,6 @@ def _flags(readings: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
         for flag in measured["flags"]:
             found.setdefault(f"{flag['name']}: {flag['evidence']}", []).append(name)
     return [f"{words} ({', '.join(names)})" for words, names in found.items()]
-
-
-def _rows(readings: Mapping[str, Mapping[str, Any]]) -> Sequence[dict[str, object]]:
-    return [
-        {
-            "Read": name,
-            "Median": found["median_s"],
-            "Low": found["ci95_s"] and found["ci95_s"][0],
-            "High": found["ci95_s"] and found["ci95_s"][1],
-            "Bandwidth": found["bytes_per_s"],
-            "Samples": found["n"],
-        }
-        for name, found in readings.items()
-    ]
 
 
 def _show_facts(view: TensorView, storage: Storage) -> None:
@@ -166,47 +164,42 @@ def _show_cost(view: TensorView, itemsize_bytes: int, kind: str) -> None:
 
 def show_chain(expression: str) -> None:
     """Show what became of an expression, up to the step that is refused if there is one."""
+    refused = None
     try:
-        chain, refused = evaluate(expression), None
+        chain = evaluate(expression)
     except StepRefused as error:
-        chain, refused = error.chain, error
+        refused = error
+        chain = error.chain
         show_problem(error)
     except InvalidInput as error:
         show_problem(error)
         st.caption("Nothing was evaluated. Correct the expression, or choose an example.")
         return
-    if refused and refused.view_refused:
-        _show_why(refused)
+    if refused and (cause := refused.view_refused):
+        _show_why(refused, cause)
     if not chain.steps:
         return
-    _show_writes(chain)
+    for write in chain.writes:
+        st.markdown(f"**What** `{write.text}` **changes**")
+        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in write_sentences(chain, write)))
     name, view = _shown(chain)
     _show_picture(chain, name, view)
     _show_steps(chain)
     _show_facts(view, chain.storages[view.storage])
 
 
-def _show_why(refused: StepRefused) -> None:
+def _show_why(refused: StepRefused, cause: ViewRefused) -> None:
     st.subheader("Why view fails", anchor="why")
-    cause = refused.view_refused
-    if cause is None:
-        return
     st.markdown("\n".join(f"- {plain(sentence)}" for sentence in why_view_fails(refused.chain.result, cause)))
     with st.container(horizontal=True, gap="small"):
         for call in repairs(cause):
             st.button(f"Use `{call}`", key=f"tensors.repair.{call}", on_click=_use, args=(refused.repaired(call),))
 
 
-def _show_writes(chain: Chain) -> None:
-    for write in chain.writes:
-        st.markdown(f"**What** `{write.text}` **changes**")
-        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in write_sentences(chain, write)))
-
-
 def _shown(chain: Chain) -> tuple[str, TensorView]:
     """Return the tensor that is drawn, with its name: the last step, or the last name that sees what was written."""
     choices = {name: (name, view) for name, view in chain.names.items()}
-    last = {LAST_STEP: (chain.steps[-1].text, chain.result)}
+    last = {"last step": (chain.steps[-1].text, chain.result)}
     written = chain.writes[-1].view.storage if chain.writes else None
     seeing = [name for name, (_, view) in choices.items() if view.storage == written]
     first = {name: choices[name] for name in seeing[-1:]} or last
@@ -235,26 +228,24 @@ def _show_picture(chain: Chain, name: str, view: TensorView) -> None:
 def _show_steps(chain: Chain) -> None:
     st.subheader("Steps", anchor="steps")
     show_table(
-        lambda: [_row(step) for step in chain.steps],
+        lambda: [
+            {
+                "Step": step.text,
+                "Is": KINDS[step.kind],
+                "Storage": step.view.storage,
+                "Shape": words(step.view.shape),
+                "Strides": words(step.view.strides),
+                "Offset": step.view.offset,
+                "Contiguous": step.view.is_contiguous,
+                "Why": step.why,
+            }
+            for step in chain.steps
+        ],
         repr(chain.steps),
         {},
         alt=f"Table of {len(chain.steps)} steps with shape, strides, offset, storage, and whether each is a view",
         config={"Step": st.column_config.TextColumn(width="medium"), "Why": st.column_config.TextColumn(width="large")},
     )
-
-
-def _row(step: ChainStep) -> dict[str, object]:
-    view = step.view
-    return {
-        "Step": step.text,
-        "Is": KINDS[step.kind],
-        "Storage": view.storage,
-        "Shape": words(view.shape),
-        "Strides": words(view.strides),
-        "Offset": view.offset,
-        "Contiguous": view.is_contiguous,
-        "Why": step.why,
-    }
 
 
 def show_lesson_block(block: Any, count: int) -> None:
@@ -273,7 +264,7 @@ def show_lesson_block(block: Any, count: int) -> None:
     if not can_draw(view, chain.storage):
         st.markdown(said)
         return
-    with st.expander(said, expanded=count <= FEW_TENSORS):
+    with st.expander(said, expanded=count <= 2):  # more pictures would hide what is said after them
         key = f"chart.tensor.{block.id or block.expression}"
         show_chart(lambda: tensor_picture(chain.steps[-1].text, view, chain.storage), (block.expression,), key=key)
 

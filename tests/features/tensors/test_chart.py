@@ -1,4 +1,4 @@
-from gpuexplore.features.tensors.analysis import evaluate
+from gpuexplore.features.tensors.analysis.evaluate import evaluate
 from gpuexplore.features.tensors.chart import COLORS, can_draw, tensor_picture
 from tests.charts.conftest import _checked_once
 

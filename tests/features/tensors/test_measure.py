@@ -7,8 +7,8 @@ import pytest
 from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge, Unsupported
 from gpuexplore.core.model import Device
 from gpuexplore.features.tensors import measure
-from gpuexplore.features.tensors.analysis.value import TensorView, row_order
-from gpuexplore.features.tensors.measure import check_read, elements_of, layout_of, perform, readers
+from gpuexplore.features.tensors.analysis import TensorView, row_order
+from gpuexplore.features.tensors.measure import _check_read, _elements_of, _layout_of, perform, readers
 from gpuexplore.hardware import CpuLoss
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate, run_with
@@ -20,7 +20,7 @@ def made(clock, **seconds):
     """Return readers whose calls take as long, by their names; 1 ms where nothing is said."""
     works = {name: FakeWork(clock, [seconds.get(name.replace(" ", "_"), 1e-3)]) for name in NAMES}
     return [
-        (candidate(work, name=name), partial(check_read, name, lambda: np.ones(1), np.ones(1)))
+        (candidate(work, name=name), partial(_check_read, name, lambda: np.ones(1), np.ones(1)))
         for name, work in works.items()
     ]
 
@@ -85,7 +85,7 @@ def test_a_reader_that_is_wrong_is_never_timed(reported):
 
     def wrong(clock):
         works.append(FakeWork(clock, [1e-3]))
-        return [(candidate(works[0]), partial(check_read, "loop strided", lambda: np.zeros(1), np.ones(1)))]
+        return [(candidate(works[0]), partial(_check_read, "loop strided", lambda: np.zeros(1), np.ones(1)))]
 
     with pytest.raises(IncorrectOutput, match="loop strided read other elements"):
         reported(readers_of=wrong)
@@ -103,8 +103,8 @@ def test_a_call_that_fails_ends_it(reported):
 
 
 def test_rows_and_columns_are_read_transposed():
-    assert layout_of({"rows": "3", "columns": "5"}) == TensorView((5, 3), (1, 5))
-    assert layout_of({"shape": "5,3", "strides": "1,5"}) == TensorView((5, 3), (1, 5))
+    assert _layout_of({"rows": "3", "columns": "5"}) == TensorView((5, 3), (1, 5))
+    assert _layout_of({"shape": "5,3", "strides": "1,5"}) == TensorView((5, 3), (1, 5))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_rows_and_columns_are_read_transposed():
 )
 def test_other_arguments_are_refused_by_name(arguments, named):
     with pytest.raises(InvalidInput) as caught:
-        layout_of(arguments)
+        _layout_of(arguments)
 
     assert named in str(caught.value)
 
@@ -170,7 +170,7 @@ def test_each_reader_reads_the_elements_of_its_layout(layout):
 def test_what_a_layout_shows_is_what_numpy_shows():
     storage = np.arange(15, dtype=np.uint32)
 
-    assert elements_of(storage, TensorView((5, 3), (1, 5))).tolist() == storage.reshape(3, 5).T.tolist()
+    assert _elements_of(storage, TensorView((5, 3), (1, 5))).tolist() == storage.reshape(3, 5).T.tolist()
     assert TensorView((5, 3), (1, 5)).span == 15
     assert row_order((5, 3)) == (3, 1)
     assert measure.LOOPS.keys() == {"cpu", "cuda"}

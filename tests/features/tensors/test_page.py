@@ -2,7 +2,7 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
-from gpuexplore.features.tensors.analysis import evaluate
+from gpuexplore.features.tensors.analysis.evaluate import evaluate
 from gpuexplore.features.tensors.analysis.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.features.tensors.ui import DEFAULT, EXAMPLES
 from tests.analysis.made import device

@@ -1,85 +1,33 @@
 """From an expression to a chain and its storages: steps are arithmetic on strides, and typed text is never executed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import prod
 from string import ascii_uppercase
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.chain import MOST_LISTED, Chain, ChainStep
-from gpuexplore.features.tensors.analysis.expression import NAME, Index, Statement, TensorCall, read_expression
-from gpuexplore.features.tensors.analysis.indexing import indexed
-from gpuexplore.features.tensors.analysis.layout import has_overlap
-from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused
-from gpuexplore.features.tensors.analysis.value import Storage, TensorView, row_order
+import numpy as np
+import numpy.typing as npt
 
-Values = list[float] | None
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.tensors.analysis import MOST_LISTED, Chain, ChainStep, Storage, TensorView, row_order
+from gpuexplore.features.tensors.analysis.expression import NAME, Index, Statement, TensorCall, read_expression
+from gpuexplore.features.tensors.analysis.layout import has_overlap
+from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, indexed
+
+Cells = npt.NDArray[np.object_]  # numbers as they were typed: whole ones stay whole
 MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what fits a laptop
 MOST_AXES = 8
 MOST_STEPS = 64
-Start = tuple[tuple[int, ...], Callable[[int], float]]  # the shape, and the value of each cell
-
-
-class _Memory:
-    """Cells by the name of their storage: A is the first that was made."""
-
-    def __init__(self) -> None:
-        self._sizes: dict[str, int] = {}
-        self._values: dict[str, Values] = {}
-
-    def new(self, view: TensorView, value_of: Callable[[int], float] | Sequence[float]) -> TensorView:
-        """Return `view` over new storage, whose cell i is ``value_of(i)``, or the i-th of a sequence."""
-        look_up = value_of if callable(value_of) else value_of.__getitem__
-        size = view.element_count
-        return self._allocated(view, [look_up(cell) for cell in range(size)] if size <= MOST_LISTED else None)
-
-    def copy(self, source: TensorView, target: TensorView) -> TensorView:
-        """Return `target` over new storage, its elements those of `source` in row order."""
-        source_values = self._values[source.storage]
-        if source_values is None or target.element_count > MOST_LISTED:
-            return self._allocated(target, None)
-        values = [0.0] * target.element_count
-        for cell, other in zip(target.cells(), source.cells(), strict=True):
-            values[cell] = source_values[other]
-        return self._allocated(target, values)
-
-    def product(self, left: TensorView, right: TensorView, target: TensorView) -> TensorView:
-        """Return `target` over new storage, its elements the matrix product of two tensors, where they are few."""
-        rows, columns, inner = *target.shape, left.shape[1]
-        first, second = self._values[left.storage], self._values[right.storage]
-        if first is None or second is None or rows * columns * inner > MOST_LISTED:
-            return self._allocated(target, None)
-        pairs = ((row, column) for row in range(rows) for column in range(columns))
-        sums = (
-            sum(first[left.cell((row, k))] * second[right.cell((k, column))] for k in range(inner))
-            for row, column in pairs
-        )
-        return self._allocated(target, list(sums))
-
-    def write(self, view: TensorView, value: float) -> None:
-        """Set every cell that `view` shows to `value`; none of them is shown twice."""
-        values = self._values[view.storage]
-        if values is None:
-            return
-        for cell in view.cells():
-            values[cell] = value
-
-    def storages(self) -> dict[str, Storage]:
-        """Return every storage as it is now."""
-        return {name: Storage(name, size, _frozen(self._values[name])) for name, size in self._sizes.items()}
-
-    def _allocated(self, view: TensorView, values: Values) -> TensorView:
-        count = len(self._sizes)
-        cycle, letter = divmod(count, len(ascii_uppercase))
-        name = ascii_uppercase[letter] + (str(cycle) if cycle else "")
-        self._sizes[name], self._values[name] = view.element_count, values
-        return replace(view, storage=name, offset=0)
-
-
-def _frozen(values: Values) -> tuple[float, ...] | None:
-    return None if values is None else tuple(values)
+# what makes the first tensor of a chain: the value of each cell, from what `arange` counts from, and its number
+_STARTS: Mapping[str, Callable[[int, int], float]] = {
+    "arange": lambda first, cell: first + cell,
+    "shape": lambda _, cell: float(cell),
+    "zeros": lambda *_: 0.0,
+    "ones": lambda *_: 1.0,
+    "tensor": lambda *_: 0.0,  # it has values of its own
+}
 
 
 class StepRefused(InvalidInput):
@@ -101,8 +49,8 @@ class StepRefused(InvalidInput):
 
     def repaired(self, call: str) -> str:
         """Return the expression with `call` instead of the step that was refused."""
-        expression, start = self.chain.expression, self.position - 1
-        return expression[:start] + call + expression[start + len(self.refused) :]
+        start = self.position - 1
+        return self.chain.expression[:start] + call + self.chain.expression[start + len(self.refused) :]
 
 
 def evaluate(expression: str) -> Chain:
@@ -119,18 +67,22 @@ def evaluate(expression: str) -> Chain:
 
 
 class _ChainBuilder:
-    """The tensors and the memory while statements are carried out."""
+    """The tensors and their cells while statements are carried out."""
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
-        self._memory = _Memory()
+        self._sizes: dict[str, int] = {}  # of storages by name: A is the first that was made
+        self._cells: dict[str, Cells | None] = {}
         self._steps: list[ChainStep] = []
         self._names: dict[str, TensorView] = {}
         self._writes: list[ChainStep] = []
 
     def chain(self) -> Chain:
         """Return what became of the statements so far."""
-        storages = self._memory.storages()
+        storages = {
+            name: Storage(name, self._sizes[name], None if cells is None else tuple(cells))
+            for name, cells in self._cells.items()
+        }
         return Chain(self._expression, tuple(self._steps), dict(self._names), storages, tuple(self._writes))
 
     def carry_out(self, statement: Statement) -> None:
@@ -157,37 +109,38 @@ class _ChainBuilder:
         view = self._steps[-1].view
         if has_overlap(view):
             raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements are cells of their own")
-        self._memory.write(view, statement.written or 0.0)
+        cells = self._cells[view.storage]
+        if cells is not None:
+            cells[view.cells] = statement.written or 0.0
         self._writes.append(ChainStep(view, "write", text=statement.text))
 
     def _take(self, step: TensorCall | Index) -> None:
         if len(self._steps) == MOST_STEPS:
             raise InvalidInput.of("expression of", f"more than {MOST_STEPS} steps", f"at most {MOST_STEPS}")
         if isinstance(step, TensorCall) and step.name == NAME:
-            self._begin(step.text, self._named(step.text))
-        elif isinstance(step, TensorCall) and step.name in STARTS:
-            self._begin(step.text, self._made(step))
+            self._steps.append(ChainStep(self._named(step.text), "start", text=step.text))
+        elif isinstance(step, TensorCall) and step.name in _STARTS:
+            self._steps.append(ChainStep(self._made(step), "start", text=step.text))
         else:
             self._append(step)
 
-    def _begin(self, text: str, view: TensorView) -> None:
-        self._steps.append(ChainStep(view, "start", text=text))
-
     def _append(self, step: TensorCall | Index) -> None:
         before = self._steps[-1]
-        arguments = () if isinstance(step, Index) else self._resolved(step)
-        taken = _step(before.view, step, arguments)
+        arguments: tuple[Any, ...] = ()
+        if isinstance(step, Index):
+            taken = ChainStep(indexed(before.view, step.items))
+        else:
+            arguments = tuple(self._named(value) if isinstance(value, str) else value for value in step.arguments)
+            method = METHODS[step.name]
+            method.check(arguments)
+            taken = method.apply(before.view, *arguments)
+        _check_size(taken.view.shape)
         view = taken.view
-        _check_size(view.shape)
         if taken.kind == "copy":
-            view = self._memory.copy(before.view, view)
+            view = self._copied(before.view, view)
         elif taken.kind == "result":
-            view = self._memory.product(before.view, arguments[0], view)
+            view = self._product(before.view, arguments[0], view)
         self._steps.append(replace(taken, view=view, text=before.text + step.text))
-
-    def _resolved(self, call: TensorCall) -> tuple[Any, ...]:
-        """Return the arguments of a call, a tensor for each name."""
-        return tuple(self._named(value) if isinstance(value, str) else value for value in call.arguments)
 
     def _named(self, name: str) -> TensorView:
         if name not in self._names:
@@ -195,25 +148,48 @@ class _ChainBuilder:
         return self._names[name]
 
     def _made(self, start: TensorCall) -> TensorView:
-        shape, value_of = STARTS[start.name](_lengths(start))
+        shape = tuple(value for value in start.arguments if isinstance(value, int) and value >= 0)
+        if len(shape) != len(start.arguments):
+            raise InvalidInput.of("lengths", ", ".join(map(str, start.arguments)), "whole numbers from 0")
+        first = 0
+        if start.name == "arange":
+            if len(shape) not in (1, 2) or shape[-1] < (0, *shape)[-2]:
+                accepted = "arange(end) or arange(start, end), the start not above the end"
+                raise InvalidInput.of("arange of", shape, accepted)
+            first = (0, *shape)[-2]
+            shape = (shape[-1] - first,)
         _check_size(shape)
-        values = value_of if start.values is None else start.values
-        return self._memory.new(TensorView(shape, row_order(shape)), values)
+        count = prod(shape)
+        cells = None
+        if count <= MOST_LISTED:
+            values = [_STARTS[start.name](first, cell) for cell in range(count)]
+            cells = np.array(values if start.values is None else start.values, object)
+        return self._stored(TensorView(shape, row_order(shape)), cells)
 
+    def _copied(self, source: TensorView, target: TensorView) -> TensorView:
+        """Return `target` over new storage, its elements those of `source` in row order."""
+        kept = self._cells[source.storage]
+        if kept is None or target.element_count > MOST_LISTED:
+            return self._stored(target, None)
+        cells = np.full(target.element_count, 0.0, object)
+        cells[target.cells.ravel()] = kept[source.cells.ravel()]
+        return self._stored(target, cells)
 
-def _step(view: TensorView, step: TensorCall | Index, arguments: tuple[Any, ...]) -> ChainStep:
-    if isinstance(step, Index):
-        return ChainStep(indexed(view, step.items))
-    method = METHODS[step.name]
-    method.check(arguments)
-    return method.apply(view, *arguments)
+    def _product(self, left: TensorView, right: TensorView, target: TensorView) -> TensorView:
+        """Return `target` over new storage, its elements the matrix product of two tensors, where they are few."""
+        first = self._cells[left.storage]
+        second = self._cells[right.storage]
+        sizes = (left.element_count, right.element_count, target.element_count, target.element_count * left.shape[1])
+        if first is None or second is None or max(sizes) > MOST_LISTED:
+            return self._stored(target, None)
+        return self._stored(target, (first[left.cells] @ second[right.cells]).ravel())
 
-
-def _lengths(start: TensorCall) -> tuple[int, ...]:
-    lengths = tuple(value for value in start.arguments if isinstance(value, int) and value >= 0)
-    if len(lengths) != len(start.arguments):
-        raise InvalidInput.of("lengths", ", ".join(map(str, start.arguments)), "whole numbers from 0")
-    return lengths
+    def _stored(self, view: TensorView, cells: Cells | None) -> TensorView:
+        cycle, letter = divmod(len(self._sizes), len(ascii_uppercase))
+        name = ascii_uppercase[letter] + (str(cycle) if cycle else "")
+        self._sizes[name] = view.element_count
+        self._cells[name] = cells
+        return replace(view, storage=name, offset=0)
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -221,20 +197,3 @@ def _check_size(shape: tuple[int, ...]) -> None:
         raise InvalidInput.of("tensor of", f"{len(shape)} axes", f"at most {MOST_AXES}")
     if prod(shape) > MOST_ELEMENTS:
         raise InvalidInput.of("tensor of", f"{prod(shape):,} elements", f"at most {MOST_ELEMENTS:,}")
-
-
-def _counted(lengths: tuple[int, ...]) -> Start:
-    if len(lengths) not in (1, 2) or lengths[-1] < (0, *lengths)[-2]:
-        raise InvalidInput.of("arange of", lengths, "arange(end) or arange(start, end), the start not above the end")
-    first, end = (0, *lengths)[-2:]
-    return (end - first,), lambda cell: first + cell
-
-
-# what makes the first tensor of a chain: from its numbers, the shape and the value of each cell
-STARTS: Mapping[str, Callable[[tuple[int, ...]], Start]] = {
-    "arange": _counted,
-    "shape": lambda lengths: (lengths, float),
-    "tensor": lambda lengths: (lengths, float),
-    "zeros": lambda lengths: (lengths, lambda _: 0.0),
-    "ones": lambda lengths: (lengths, lambda _: 1.0),
-}

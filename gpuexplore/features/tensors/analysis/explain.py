@@ -1,27 +1,39 @@
-"""Sentences: why `view` fails and what repairs it, what a write changes, and what reading costs."""
+"""Sentences about a chain: why `view` fails and what repairs it, what a write changes; and what torch prints.
 
-from collections.abc import Sequence
+``x.type()`` and ``x.storage().type()`` name dtype and device in one word; ``torch.cuda`` is the CUDA form. Since torch
+2 the storage behind every tensor is one class, ``torch.UntypedStorage``: bytes, and a device. ``x.storage()`` still
+wraps it in a ``torch.storage.TypedStorage``, and warns: https://docs.pytorch.org/docs/stable/storage.html
+"""
+
+from collections.abc import Mapping, Sequence
 from itertools import starmap
+from types import MappingProxyType
+from typing import Literal
 
-from gpuexplore.core.units import format_bytes, format_multiple
-from gpuexplore.features.tensors.analysis.chain import Chain, ChainStep
+from gpuexplore.core.dtypes import DTYPES, DType
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.tensors.analysis import Chain, ChainStep, Indices, Storage, TensorView
 from gpuexplore.features.tensors.analysis.operations import ViewRefused
-from gpuexplore.features.tensors.analysis.reading import FETCHING, ReadTraffic
-from gpuexplore.features.tensors.analysis.value import Indices, TensorView
 
 MOST_ELEMENTS_NAMED = 8
-NOTICEABLE = 0.1  # rows that end within a line cost a little more, and that is not called strided
+UNTYPED_CLASS = "torch.storage.UntypedStorage"
+MODULES: Mapping[str, str] = MappingProxyType({"cpu": "torch", "cuda": "torch.cuda"})  # by kind of device
+_WORDS: Mapping[str, str] = MappingProxyType(
+    {"float64": "Double", "float32": "Float", "bfloat16": "BFloat16", "float16": "Half"}
+)
+# TF32 is no type of torch: it is computed inside matrix units from fp32
+STORED: Mapping[str, DType] = MappingProxyType({name: dtype for name, dtype in DTYPES.items() if not dtype.matrix_only})
 
 
 def why_view_fails(view: TensorView, refused: ViewRefused) -> tuple[str, ...]:
     """Return why `view` in that shape fails on a tensor, in sentences."""
     barrier = refused.barrier
-    outer, inner, shape = barrier.outer, barrier.inner, words(view.shape)
     return (
-        f"The shape {words(refused.shape)} needs an axis that runs through axes {outer} and {inner} of {shape} as one.",
-        f"From axis {inner} on there are {barrier.run_length} elements, {barrier.run_stride} cells apart. To go on "
-        f"where they end, axis {outer} would need a stride of {barrier.run_length} × {barrier.run_stride} = "
-        f"{barrier.needed_stride}; it has {barrier.stride}.",
+        f"The shape {words(refused.shape)} needs an axis that runs through axes {barrier.outer} and {barrier.inner} of "
+        f"{words(view.shape)} as one.",
+        f"From axis {barrier.inner} on there are {barrier.run_length} elements, {barrier.run_stride} cells apart. To "
+        f"go on where they end, axis {barrier.outer} would need a stride of "
+        f"{barrier.run_length} × {barrier.run_stride} = {barrier.needed_stride}; it has {barrier.stride}.",
         "One axis has one stride, and view never copies: it refuses.",
     )
 
@@ -37,7 +49,7 @@ def write_sentences(chain: Chain, write: ChainStep) -> tuple[str, ...]:
     seen = chain.seen_of(write)
     if seen is None:
         return (f"It changes {write.view.element_count:,} cells of storage {write.view.storage}.",)
-    cells = sorted(set(write.view.cells()))
+    cells = sorted(set(write.view.cells.flat))
     listed = _listed([str(cell) for cell in cells])
     changed = f"cell {listed}" if len(cells) == 1 else f"{len(cells)} cells: {listed}"
     names = {view.storage for view in chain.names.values()}
@@ -54,23 +66,6 @@ def _sight(name: str, seen: Sequence[Indices] | None) -> str:
     return f"{name} sees it at {elements}."
 
 
-def reading_sentences(reading: ReadTraffic, kind: str) -> tuple[str, ...]:
-    """Return what reading in row order fetches, and whether a cache can help."""
-    line = FETCHING[kind].line
-    if reading.ratio < 1 + NOTICEABLE:
-        return (f"As many {line} are fetched as if it were contiguous.",)
-    about = "" if reading.is_counted else "about "
-    fetched = f"{format_bytes(reading.fetched_bytes)} in {line} are fetched for {format_bytes(reading.used_bytes)} used"
-    times = f"{about}{format_multiple(reading.ratio)} times as much as if it were contiguous"
-    if reading.fetched_bytes < reading.least_bytes * (1 + NOTICEABLE):
-        return (f"{fetched}: {times}.", "The rest of each line is not read later: no cache helps.")
-    kept, least = format_bytes(reading.kept_bytes), format_bytes(reading.least_bytes)
-    return (
-        f"{fetched}: {times}.",
-        f"A cache that keeps {kept} until the rest of each line is read lowers it to {least}.",
-    )
-
-
 def words(lengths: Sequence[int]) -> str:
     """Return a shape or strides as Python writes them: ``(4, 4)``, ``(4,)``."""
     return f"({', '.join(map(str, lengths))}{',' if len(lengths) == 1 else ''})"
@@ -79,3 +74,49 @@ def words(lengths: Sequence[int]) -> str:
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - MOST_ELEMENTS_NAMED
     return ", ".join(names[:MOST_ELEMENTS_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def type_name(of: Literal["Tensor", "Storage"], dtype: str, kind: str) -> str:
+    """Return the type of a tensor of `dtype` on a device of that kind, or of its storage.
+
+    Args:
+        of: for ``x.type()``, or for ``x.storage().type()``, such as the notebooks' ``torch.FloatStorage``.
+        dtype: a key of STORED.
+        kind: a key of MODULES.
+
+    Raises:
+        InvalidInput: no such dtype or kind.
+    """
+    if dtype not in STORED:
+        raise InvalidInput.of("dtype", dtype, STORED)
+    if kind not in MODULES:
+        raise InvalidInput.of("device", kind, MODULES)
+    return f"{MODULES[kind]}.{_WORDS[STORED[dtype].array_name]}{of}"
+
+
+def printed(view: TensorView, storage: Storage, dtype: str, kind: str) -> tuple[tuple[str, str], ...]:
+    """Return calls on a tensor called x, and what each prints where x is on a device of that kind.
+
+    Args:
+        storage: the one that `view` looks at.
+        dtype: a key of STORED.
+        kind: a key of MODULES.
+
+    Raises:
+        InvalidInput: no such dtype or kind.
+    """
+    tensor_type = type_name("Tensor", dtype, kind)
+    stored = STORED[dtype]
+    return (
+        ("x.shape", f"torch.Size([{', '.join(map(str, view.shape))}])"),
+        ("x.stride()", str(view.strides)),
+        ("x.storage_offset()", str(view.offset)),
+        ("x.is_contiguous()", str(view.is_contiguous)),
+        ("x.dtype", f"torch.{stored.array_name}"),
+        ("x.device", {"cpu": "device(type='cpu')", "cuda": "device(type='cuda', index=0)"}[kind]),
+        ("x.type()", f"'{tensor_type}'"),
+        ("x.storage().type()", f"'{type_name('Storage', dtype, kind)}'"),
+        ("type(x.untyped_storage())", f"<class '{UNTYPED_CLASS}'>"),
+        ("x.untyped_storage().nbytes()", str(storage.size * stored.itemsize_bytes)),
+        ("x.requires_grad, x.is_leaf", "(False, True)"),
+    )

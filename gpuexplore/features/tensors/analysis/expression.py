@@ -69,7 +69,6 @@ class Statement:
 SEPARATOR = ";"
 MOST_STATEMENTS = 12
 LARGEST_NUMBER = 1_000_000_000
-SIGNS = "[ ] ( ) , : . ... = - ;"
 _WORD = re.compile(
     r"(?P<space>\s+)|(?P<shape>\d+(?:x\d+)+(?!\w))|(?P<number>\d\w*(?:\.\d+(?!\w))?)|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<sign>\.\.\.|[][(),:.=;-])",
@@ -79,7 +78,7 @@ Kind = Literal["shape", "number", "name", "sign", "end"]
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class _Token:
     """A word, its kind, and the position of its first character, counted from 1."""
 
     kind: Kind
@@ -87,35 +86,37 @@ class Token:
     position: int
 
 
-def refused(position: int, value: object, accepted: str) -> InvalidInput:
+def _refused(position: int, value: object, accepted: str) -> InvalidInput:
     """Return the error for what stands at `position`, which counts characters from 1."""
     return InvalidInput.of(f"expression, character {position}:", value, accepted)
 
 
-def _tokens_of(expression: str) -> list[Token]:
+def _tokens_of(expression: str) -> list[_Token]:
     """Return the words of `expression` and an end.
 
     Raises:
         InvalidInput: too long, too many statements, or a character that belongs to no word.
     """
     check_text("expression", expression, SEPARATOR, most=MOST_STATEMENTS)
-    found, offset = [], 0
+    found = []
+    offset = 0
     while offset < len(expression):
         match = _WORD.match(expression, offset)
         if match is None:
-            raise refused(offset + 1, expression[offset], f"names, whole numbers, shapes like 4x4, and {SIGNS}")
+            raise _refused(
+                offset + 1, expression[offset], "names, whole numbers, shapes like 4x4, and [ ] ( ) , : . ... = - ;"
+            )
         kind: Kind = match.lastgroup  # type: ignore[assignment]
         if match.group().startswith("_"):
-            raise refused(offset + 1, match.group(), "names that begin with a letter")
+            raise _refused(offset + 1, match.group(), "names that begin with a letter")
         if match.lastgroup != "space":
-            found.append(Token(kind, match.group(), offset + 1))
+            found.append(_Token(kind, match.group(), offset + 1))
         offset = match.end()
-    return [*found, Token("end", "the end", len(expression) + 1)]
+    return [*found, _Token("end", "the end", len(expression) + 1)]
 
 
 FUNCTIONS = ("arange", "zeros", "ones", "tensor")
 NAME = "name"
-ATTRIBUTES = ("T",)  # methods that are written without brackets
 MODULE = "torch"
 T = TypeVar("T")
 STARTS = f"a name, a shape like 4x4, {', '.join(f'{name}(...)' for name in FUNCTIONS)}"
@@ -150,14 +151,17 @@ class _ExpressionReader:
         self._next = 0
 
     @property
-    def next(self) -> Token:
+    def next(self) -> _Token:
         return self._tokens[self._next]
 
     def statement(self) -> Statement:
         first = self.next
         target = None
         if first.kind == "name" and self._tokens[self._next + 1].text == "=":
-            target = self._new_name()
+            target = first.text
+            if target in (*FUNCTIONS, MODULE, "None"):
+                self.refuse("names that mean nothing else here")
+            self._next += 2
         start = self._start()
         steps = self._steps()
         written = None
@@ -175,26 +179,15 @@ class _ExpressionReader:
         return True
 
     def refuse(self, accepted: str) -> NoReturn:
-        raise refused(self.next.position, self.next.text, accepted)
+        raise _refused(self.next.position, self.next.text, accepted)
 
     def _expect(self, sign: str, context: str = "") -> None:
         if not self.took(sign):
             self.refuse(f"{sign!r}{context}")
 
-    def _text_from(self, first: Token) -> str:
-        return self._expression[first.position - 1 : self._end()]
-
-    def _end(self) -> int:
-        """Return where the token that was taken last ends."""
+    def _text_from(self, first: _Token) -> str:
         last = self._tokens[self._next - 1]
-        return last.position - 1 + len(last.text)
-
-    def _new_name(self) -> str:
-        name = self.next.text
-        if name in (*FUNCTIONS, MODULE, "None"):
-            self.refuse("names that mean nothing else here")
-        self._next += 2
-        return name
+        return self._expression[first.position - 1 : last.position - 1 + len(last.text)]
 
     def _start(self) -> TensorCall:
         first = self.next
@@ -213,7 +206,7 @@ class _ExpressionReader:
         self._next += 1
         return TensorCall(NAME, (first.text,), first.text, first.position)
 
-    def _function(self, first: Token) -> TensorCall:
+    def _function(self, first: _Token) -> TensorCall:
         name = self.next.text
         if name not in FUNCTIONS:
             self.refuse(STARTS)
@@ -242,18 +235,18 @@ class _ExpressionReader:
             found.append(self._index(first) if first.text == "[" else self._method(first))
         return tuple(found)
 
-    def _index(self, first: Token) -> Index:
+    def _index(self, first: _Token) -> Index:
         items = tuple(self._listed(self._item, "]"))
         if not items or items.count(...) > 1:
-            raise refused(first.position, self._text_from(first), "at least one index, and one ... at most")
+            raise _refused(first.position, self._text_from(first), "at least one index, and one ... at most")
         return Index(items, self._text_from(first), first.position)
 
-    def _method(self, dot: Token) -> TensorCall:
+    def _method(self, dot: _Token) -> TensorCall:
         name = self.next.text
         if name not in self._methods:
             self.refuse(", ".join(self._methods))
         self._next += 1
-        if name in ATTRIBUTES:
+        if name == "T":  # an attribute: without brackets
             return TensorCall(name, (), f".{name}", dot.position)
         self._expect("(")
         return TensorCall(name, self._arguments(), self._text_from(dot), dot.position)
@@ -295,10 +288,10 @@ class _ExpressionReader:
         self._next += 1
         return sign * self._checked(self._tokens[self._next - 1])
 
-    def _checked(self, token: Token, text: str | None = None) -> int:
+    def _checked(self, token: _Token, text: str | None = None) -> int:
         value = read_whole(token.text if text is None else text)
         if value is None or value > LARGEST_NUMBER:
-            raise refused(token.position, token.text, f"whole numbers up to {LARGEST_NUMBER:,}")
+            raise _refused(token.position, token.text, f"whole numbers up to {LARGEST_NUMBER:,}")
         return value
 
     def _written(self) -> float:

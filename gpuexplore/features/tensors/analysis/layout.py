@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.value import TensorView, row_order
+from gpuexplore.features.tensors.analysis import TensorView, row_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,14 @@ def filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:
         InvalidInput: another number of elements, more than one -1, or a length that cannot be.
     """
     asked = list(shape)
+    words = f"({', '.join(map(str, asked))})"
     if any(length < -1 for length in asked) or asked.count(-1) > 1:
-        raise InvalidInput.of("shape", _words(asked), "lengths from 0, one of them may be -1")
+        raise InvalidInput.of("shape", words, "lengths from 0, one of them may be -1")
     known = prod(length for length in asked if length != -1)
     if -1 in asked and known and element_count % known == 0:
         asked[asked.index(-1)] = element_count // known
     elif -1 in asked or known != element_count:
-        raise InvalidInput.of("shape", _words(asked), f"shapes of {element_count:,} elements")
+        raise InvalidInput.of("shape", words, f"shapes of {element_count:,} elements")
     return tuple(asked)
 
 
@@ -52,8 +53,10 @@ def merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...] | 
     Neighbouring axes whose strides continue each other form a run. The new axes must divide each run among them: one
     that would reach across two runs would need two strides.
     """
-    if not view.axes or not view.element_count:
-        return _strides_of_few(view, shape)
+    if not view.axes:
+        return (1,) * len(shape)
+    if not view.element_count:
+        return view.strides if tuple(shape) == view.shape else row_order(shape)
     strides: list[int] = []  # of the new axes, from the last one
     left = list(shape)
     for first, length, stride in _runs(view):
@@ -68,20 +71,14 @@ def merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...] | 
 
 def _runs(view: TensorView) -> Iterator[tuple[int, int, int]]:
     """Yield runs of axes, the last one first: where each begins, how many elements it has, and how far apart."""
-    length, stride = 1, view.strides[-1]
+    length = 1
+    stride = view.strides[-1]
     for axis in reversed(range(view.axes)):
         length *= view.shape[axis]
-        ends = axis == 0 or (view.shape[axis - 1] != 1 and view.strides[axis - 1] != length * stride)
-        if ends:
+        if axis == 0 or (view.shape[axis - 1] != 1 and view.strides[axis - 1] != length * stride):
             yield axis, length, stride
-            length, stride = 1, view.strides[axis - 1]
-
-
-def _strides_of_few(view: TensorView, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return strides for a scalar or an empty tensor, where they move nothing."""
-    if not view.axes:
-        return (1,) * len(shape)
-    return view.strides if tuple(shape) == view.shape else row_order(shape)
+            length = 1
+            stride = view.strides[axis - 1]
 
 
 def kept_strides(view: TensorView) -> tuple[int, ...]:
@@ -91,9 +88,9 @@ def kept_strides(view: TensorView) -> tuple[int, ...]:
     """
     if _is_dense(view):
         return view.strides
-    order = _sorted(view)
-    strides, step = [0] * view.axes, 1
-    for axis in order:
+    strides = [0] * view.axes
+    step = 1
+    for axis in _sorted(view):
         strides[axis] = step
         step *= max(view.shape[axis], 1)
     return tuple(strides)
@@ -134,13 +131,8 @@ def _sorted(view: TensorView) -> list[int]:
 
 
 def _compare(view: TensorView, axis: int, other: int) -> int:
-    stride, others = view.strides[axis], view.strides[other]
+    stride = view.strides[axis]
+    others = view.strides[other]
     if 0 in (stride, others):
         return 0
-    if stride != others:
-        return 1 if stride > others else -1
-    return int(view.shape[axis] > view.shape[other])
-
-
-def _words(shape: Sequence[int]) -> str:
-    return f"({', '.join(map(str, shape))})"
+    return stride - others or int(view.shape[axis] > view.shape[other])

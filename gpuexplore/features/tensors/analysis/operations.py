@@ -1,4 +1,4 @@
-"""The methods of a chain, one row each: what they make of shape, strides and offset, as torch defines it."""
+"""The methods of a chain and its indexing: what each makes of shape, strides and offset, as torch defines it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.chain import ChainStep
-from gpuexplore.features.tensors.analysis.indexing import narrowed, selected, with_axis
+from gpuexplore.features.tensors.analysis import ChainStep, TensorView, row_order
+from gpuexplore.features.tensors.analysis.expression import Item
 from gpuexplore.features.tensors.analysis.layout import Barrier, filled_in, kept_strides, merged_strides
-from gpuexplore.features.tensors.analysis.value import TensorView, row_order
 
 ANY_NUMBER = 8  # of arguments: as many as axes
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class _Method:
     """A method of a chain.
 
     Attributes:
@@ -54,7 +53,7 @@ class ViewRefused(InvalidInput):
         self.shape = shape
 
 
-def copied(shape: Sequence[int], why: str, strides: Sequence[int] | None = None) -> ChainStep:
+def _copied(shape: Sequence[int], why: str, strides: Sequence[int] | None = None) -> ChainStep:
     """Return a copy of that shape: in row order, unless `strides` say otherwise."""
     return ChainStep(TensorView(tuple(shape), tuple(strides or row_order(shape))), "copy", why)
 
@@ -87,12 +86,13 @@ def _reshape(view: TensorView, *lengths: int) -> ChainStep:
     shape = filled_in(lengths, view.element_count)
     strides = merged_strides(view, shape)
     if isinstance(strides, Barrier):
-        return copied(shape, f"axes {strides.outer} and {strides.inner} cannot become one: reshape has to copy")
+        return _copied(shape, f"axes {strides.outer} and {strides.inner} cannot become one: reshape has to copy")
     return ChainStep(view.seen(shape, strides), why="the strides allow it: nothing is copied")
 
 
 def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
-    start, end = _axis_of(view, first), _axis_of(view, last)
+    start = _axis_of(view, first)
+    end = _axis_of(view, last)
     if start > end:
         raise InvalidInput.of("flatten from axis", first, f"axes up to the last one, {last}")
     if not view.axes:
@@ -106,35 +106,28 @@ def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
 def _contiguous(view: TensorView) -> ChainStep:
     if view.is_contiguous:
         return ChainStep(view, "same", "it is contiguous already: nothing is copied")
-    return copied(view.shape, "its elements are written one after the other into new storage")
-
-
-def _clone(view: TensorView) -> ChainStep:
-    return copied(view.shape, "clone always copies, and keeps the order of the strides", kept_strides(view))
+    return _copied(view.shape, "its elements are written one after the other into new storage")
 
 
 def _t(view: TensorView) -> ChainStep:
     if view.axes > 2:
         raise InvalidInput.of("t of", f"{view.axes} axes", "at most 2; transpose and permute take more")
-    return _permute(view, *reversed(range(view.axes)))
-
-
-def _reversed_axes(view: TensorView) -> ChainStep:
-    return _permute(view, *reversed(range(view.axes)))
+    return _of_axes(view, range(view.axes)[::-1])
 
 
 def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
-    one_axis, other = _axis_of(view, first), _axis_of(view, second)
-    order = list(range(view.axes))
-    if order:
-        order[one_axis], order[other] = order[other], order[one_axis]
-    return _permute(view, *order)
+    swapped = {_axis_of(view, first): second, _axis_of(view, second): first}
+    return _permute(view, *(swapped.get(axis, axis) for axis in range(view.axes)))
 
 
 def _permute(view: TensorView, *order: int) -> ChainStep:
     axes = [_axis_of(view, axis) for axis in order]
     if sorted(axes) != list(range(view.axes)):
         raise InvalidInput.of("order", order, f"each of the {view.axes} axes once")
+    return _of_axes(view, axes)
+
+
+def _of_axes(view: TensorView, axes: Sequence[int]) -> ChainStep:
     return ChainStep(view.seen([view.shape[axis] for axis in axes], [view.strides[axis] for axis in axes]))
 
 
@@ -143,28 +136,22 @@ def _expand(view: TensorView, *lengths: int) -> ChainStep:
     new = len(lengths) - view.axes
     if new < 0:
         raise InvalidInput.of("expand to", f"{len(lengths)} axes", f"at least {view.axes}")
-    shape, strides = list(view.shape), list(view.strides)
+    shape = list(view.shape)
+    strides = list(view.strides)
     for axis in reversed(range(len(lengths))):
         asked = lengths[axis]
         if axis < new:
-            shape.insert(0, _checked_length(asked, axis, "whole numbers from 0"))
+            if asked < 0:
+                raise InvalidInput.of(f"length of axis {axis}", asked, "whole numbers from 0")
+            shape.insert(0, asked)
             strides.insert(0, strides[0] * shape[1] if asked == 1 and strides else 0)
         elif asked not in (-1, shape[axis - new]):
-            accepted = f"{shape[axis - new]}, its length, or -1; only an axis of length 1 can be expanded"
-            if shape[axis - new] != 1:
+            if shape[axis - new] != 1 or asked < 0:
+                accepted = f"{shape[axis - new]}, its length, or -1; only an axis of length 1 can be expanded"
                 raise InvalidInput.of(f"length of axis {axis}", asked, accepted)
-            shape[axis - new], strides[axis - new] = _checked_length(asked, axis, accepted), 0
+            shape[axis - new] = asked
+            strides[axis - new] = 0
     return ChainStep(view.seen(shape, strides if view.axes else [0] * len(lengths)))
-
-
-def _checked_length(length: int, axis: int, accepted: str) -> int:
-    if length < 0:
-        raise InvalidInput.of(f"length of axis {axis}", length, accepted)
-    return length
-
-
-def _unsqueeze(view: TensorView, axis: int) -> ChainStep:
-    return ChainStep(with_axis(view, _axis_of(view, axis, more=1)))
 
 
 def _squeeze(view: TensorView, *axes: int) -> ChainStep:
@@ -173,13 +160,13 @@ def _squeeze(view: TensorView, *axes: int) -> ChainStep:
     if len(dropped) < len(named):
         raise InvalidInput.of("axes to squeeze", axes, "each axis once")
     kept = [axis for axis in range(view.axes) if axis not in dropped or view.shape[axis] != 1]
-    return ChainStep(view.seen([view.shape[axis] for axis in kept], [view.strides[axis] for axis in kept]))
+    return _of_axes(view, kept)
 
 
 def _select(view: TensorView, axis: int, index: int) -> ChainStep:
     if not view.axes:
         raise InvalidInput.of("select of", "a scalar", "tensors with an axis")
-    return ChainStep(selected(view, _axis_of(view, axis), index))
+    return ChainStep(_selected(view, _axis_of(view, axis), index))
 
 
 def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
@@ -192,7 +179,7 @@ def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
     first = start + available if start < 0 else start
     if not 0 <= length <= available - first:
         raise InvalidInput.of("length", length, f"0 to {available - first}")
-    return ChainStep(narrowed(view, dim, first, count=length))
+    return ChainStep(_narrowed(view, dim, first, count=length))
 
 
 def _matmul(view: TensorView, other: TensorView) -> ChainStep:
@@ -202,23 +189,93 @@ def _matmul(view: TensorView, other: TensorView) -> ChainStep:
     return ChainStep(TensorView(shape, row_order(shape)), "result", "a product is computed into new storage")
 
 
-METHODS: Mapping[str, Method] = MappingProxyType(
+METHODS: Mapping[str, _Method] = MappingProxyType(
     {
-        "view": Method(_view, ".view(4, 4) with lengths, one of which may be -1", 0, ANY_NUMBER),
-        "reshape": Method(_reshape, ".reshape(4, 4) with lengths, one of which may be -1", 0, ANY_NUMBER),
-        "flatten": Method(_flatten, ".flatten() or .flatten(first axis, last axis)", 0, 2),
-        "contiguous": Method(_contiguous, ".contiguous()"),
-        "clone": Method(_clone, ".clone()"),
-        "t": Method(_t, ".t()"),
-        "T": Method(_reversed_axes, ".T"),
-        "transpose": Method(_transpose, ".transpose(axis, axis)", 2, 2),
-        "permute": Method(_permute, ".permute(1, 0) with every axis once", 0, ANY_NUMBER),
-        "expand": Method(_expand, ".expand(4, -1) with lengths", 0, ANY_NUMBER),
-        "broadcast_to": Method(_expand, ".broadcast_to(4, 4) with lengths", 0, ANY_NUMBER),
-        "unsqueeze": Method(_unsqueeze, ".unsqueeze(axis)", 1, 1),
-        "squeeze": Method(_squeeze, ".squeeze() or .squeeze(axis)", 0, ANY_NUMBER),
-        "select": Method(_select, ".select(axis, index)", 2, 2),
-        "narrow": Method(_narrow, ".narrow(axis, start, length)", 3, 3),
-        "matmul": Method(_matmul, ".matmul(name of a tensor)", 1, 1, takes_tensor=True),
+        "view": _Method(_view, ".view(4, 4) with lengths, one of which may be -1", 0, ANY_NUMBER),
+        "reshape": _Method(_reshape, ".reshape(4, 4) with lengths, one of which may be -1", 0, ANY_NUMBER),
+        "flatten": _Method(_flatten, ".flatten() or .flatten(first axis, last axis)", 0, 2),
+        "contiguous": _Method(_contiguous, ".contiguous()"),
+        "clone": _Method(
+            lambda view: _copied(
+                view.shape, "clone always copies, and keeps the order of the strides", kept_strides(view)
+            ),
+            ".clone()",
+        ),
+        "t": _Method(_t, ".t()"),
+        "T": _Method(lambda view: _of_axes(view, range(view.axes)[::-1]), ".T"),
+        "transpose": _Method(_transpose, ".transpose(axis, axis)", 2, 2),
+        "permute": _Method(_permute, ".permute(1, 0) with every axis once", 0, ANY_NUMBER),
+        "expand": _Method(_expand, ".expand(4, -1) with lengths", 0, ANY_NUMBER),
+        "broadcast_to": _Method(_expand, ".broadcast_to(4, 4) with lengths", 0, ANY_NUMBER),
+        "unsqueeze": _Method(
+            lambda view, axis: ChainStep(_with_axis(view, _axis_of(view, axis, more=1))), ".unsqueeze(axis)", 1, 1
+        ),
+        "squeeze": _Method(_squeeze, ".squeeze() or .squeeze(axis)", 0, ANY_NUMBER),
+        "select": _Method(_select, ".select(axis, index)", 2, 2),
+        "narrow": _Method(_narrow, ".narrow(axis, start, length)", 3, 3),
+        "matmul": _Method(_matmul, ".matmul(name of a tensor)", 1, 1, takes_tensor=True),
     }
 )
+
+
+def indexed(view: TensorView, items: Sequence[Item]) -> TensorView:
+    """Return the view that `items` in square brackets show of `view`, as torch's basic indexing does.
+
+    Each item takes an axis, shortens it, or adds one; nothing is ever copied.
+
+    Raises:
+        InvalidInput: more items than axes, an index outside its axis, or a step below 1.
+    """
+    named = sum(isinstance(item, int | slice) for item in items)
+    if named > view.axes:
+        raise InvalidInput.of("index of", f"{named} items", f"at most {view.axes}: the tensor has {view.axes} axes")
+    left_out = view.axes - named
+    axis = 0
+    for item in items:
+        if isinstance(item, int):
+            view = _selected(view, axis, item)
+        elif isinstance(item, slice):
+            view = _sliced(view, axis, item)
+            axis += 1
+        elif item is None:
+            view = _with_axis(view, axis)
+            axis += 1
+        else:
+            axis += left_out
+    return view
+
+
+def _selected(view: TensorView, axis: int, index: int) -> TensorView:
+    """Return `view` without `axis`, at `index` of it."""
+    length = view.shape[axis]
+    if not -length <= index < length:
+        accepted = f"{-length} to {length - 1}" if length else "none: the axis has no elements"
+        raise InvalidInput.of(f"index of axis {axis}", index, accepted)
+    shape = view.shape[:axis] + view.shape[axis + 1 :]
+    strides = view.strides[:axis] + view.strides[axis + 1 :]
+    return view.seen(shape, strides, index % length * view.strides[axis])
+
+
+def _sliced(view: TensorView, axis: int, part: slice) -> TensorView:
+    """Return `view` with `axis` cut to a slice; ends beyond the axis are moved to its ends, as in Python."""
+    step = 1 if part.step is None else part.step
+    if step < 1:
+        raise InvalidInput.of("step", step, "whole numbers from 1; torch has no negative strides")
+    taken = range(view.shape[axis])[part]
+    return _narrowed(view, axis, taken.start, count=len(taken), step=step)
+
+
+def _narrowed(view: TensorView, axis: int, start: int, *, count: int, step: int = 1) -> TensorView:
+    """Return `count` elements of `axis` from `start` on, `step` apart."""
+    shape = list(view.shape)
+    shape[axis] = count
+    strides = list(view.strides)
+    strides[axis] *= step
+    return view.seen(shape, strides, start * view.strides[axis])
+
+
+def _with_axis(view: TensorView, axis: int) -> TensorView:
+    """Return `view` with an axis of length 1 before `axis`; its stride is the one that would step over what follows."""
+    stride = 1 if axis == view.axes else view.shape[axis] * view.strides[axis]
+    shape = (*view.shape[:axis], 1, *view.shape[axis:])
+    return view.seen(shape, (*view.strides[:axis], stride, *view.strides[axis:]))

@@ -9,33 +9,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
+
 from gpuexplore.activity import Activity, of_kind
-from gpuexplore.features.tensors.analysis.value import TensorView
+from gpuexplore.core.units import format_bytes, format_multiple
+from gpuexplore.features.tensors.analysis import TensorView
 from gpuexplore.kernels.geometry import WARP
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 
 KIND = "strided-read"  # the activity that measures it
 EXPECTED_S = 2.0
+ITEMSIZE_BYTES = 4  # of the elements that are read
+WAYS = ("loop", "copy")  # a loop of ours in row order, and torch's copy as in `contiguous`
+LAYOUTS = ("contiguous", "strided")
 MOST_GROUPS = 128  # beyond, that many are looked at, evenly spread
+NOTICEABLE = 0.1  # rows that end within a line cost a little more, and that is not called strided
 
 
-@dataclass(frozen=True, slots=True)
-class Fetching:
-    """What a kind of device fetches at once.
-
-    Attributes:
-        line_bytes: bytes that are moved together, at an address that is a multiple of them.
-        line: what these are called.
-        group: elements that are read together; None: as many as fill a line.
-    """
-
-    line_bytes: int
-    line: str
-    group: int | None = None
-
-
-FETCHING: Mapping[str, Fetching] = MappingProxyType(
-    {"cpu": Fetching(64, "cache lines of 64 bytes"), "cuda": Fetching(32, "sectors of 32 bytes", WARP)}
+# by kind of device: bytes that are moved together, at an address that is a multiple of them, and what they are called
+_LINES: Mapping[str, tuple[int, str]] = MappingProxyType(
+    {"cpu": (64, "cache lines of 64 bytes"), "cuda": (32, "sectors of 32 bytes")}
 )
 
 
@@ -69,19 +62,24 @@ def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | N
     """Return what reading `view` in row order fetches; None where it is empty.
 
     Args:
-        kind: of the device, a key of FETCHING.
+        kind: of the device, cpu or cuda.
     """
-    count, fetching = view.element_count, FETCHING[kind]
+    count = view.element_count
+    line, _ = _LINES[kind]
     if not count:
         return None
-    line = fetching.line_bytes
-    size = fetching.group or max(1, line // itemsize_bytes)
+    size = WARP if kind == "cuda" else max(1, line // itemsize_bytes)  # of elements that are read together
     groups = -(-count // size)
     looked_at = min(groups, MOST_GROUPS)
     first = (groups * number // looked_at * size for number in range(looked_at))
-    lines = sum(_lines(view, range(start, min(start + size, count)), itemsize_bytes, line) for start in first)
+    lines = 0
+    for start in first:
+        numbers = np.arange(start, min(start + size, count))
+        cells = np.dot(view.strides, np.unravel_index(numbers, view.shape)) if view.axes else numbers
+        lines += np.unique((view.offset + cells) * itemsize_bytes // line).size
     contiguous = -(-count * itemsize_bytes // line) * line
-    axes = _axes(view, itemsize_bytes)
+    pairs = zip(view.shape, view.strides, strict=True)
+    axes = [(length, stride * itemsize_bytes) for length, stride in pairs if length > 1]
     reused = [at for at, (_, stride) in enumerate(axes) if stride < line]
     return ReadTraffic(
         count * itemsize_bytes,
@@ -93,34 +91,34 @@ def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | N
     )
 
 
-def _lines(view: TensorView, numbers: range, itemsize_bytes: int, line: int) -> int:
-    """Return how many lines the elements touch that have these numbers in row order."""
-    return len({_cell(view, number) * itemsize_bytes // line for number in numbers})
-
-
-def _cell(view: TensorView, number: int) -> int:
-    cell = view.offset
-    for length, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
-        number, index = divmod(number, length)
-        cell += index * stride
-    return cell
-
-
-def _axes(view: TensorView, itemsize_bytes: int) -> list[tuple[int, int]]:
-    """Return length and stride in bytes of the axes that are longer than 1."""
-    pairs = zip(view.shape, view.strides, strict=True)
-    return [(length, stride * itemsize_bytes) for length, stride in pairs if length > 1]
-
-
 def _least_lines(axes: Sequence[tuple[int, int]], itemsize_bytes: int, line: int) -> int:
     """Return how many lines elements lie on that these axes reach, the first at the begin of a line."""
-    extent, stretches = itemsize_bytes, 1
+    extent = itemsize_bytes
+    stretches = 1
     for length, stride in sorted(axes, key=lambda axis: axis[1]):
         if stride <= max(extent, line):  # the next one begins on a line of this one, or on the next
             extent = max(extent, (length - 1) * stride + extent)
         else:
             stretches *= length
     return stretches * -(-extent // line)
+
+
+def reading_sentences(reading: ReadTraffic, kind: str) -> tuple[str, ...]:
+    """Return what reading in row order fetches, and whether a cache can help."""
+    _, line = _LINES[kind]
+    if reading.ratio < 1 + NOTICEABLE:
+        return (f"As many {line} are fetched as if it were contiguous.",)
+    about = "" if reading.is_counted else "about "
+    fetched = f"{format_bytes(reading.fetched_bytes)} in {line} are fetched for {format_bytes(reading.used_bytes)} used"
+    times = f"{about}{format_multiple(reading.ratio)} times as much as if it were contiguous"
+    if reading.fetched_bytes < reading.least_bytes * (1 + NOTICEABLE):
+        return (f"{fetched}: {times}.", "The rest of each line is not read later: no cache helps.")
+    kept = format_bytes(reading.kept_bytes)
+    least = format_bytes(reading.least_bytes)
+    return (
+        f"{fetched}: {times}.",
+        f"A cache that keeps {kept} until the rest of each line is read lowers it to {least}.",
+    )
 
 
 def activity_of(view: TensorView, device_id: str) -> Activity | None:

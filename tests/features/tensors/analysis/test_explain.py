@@ -1,8 +1,19 @@
-import pytest
+import warnings
 
-from gpuexplore.features.tensors.analysis import StepRefused, evaluate
-from gpuexplore.features.tensors.analysis.explain import reading_sentences, repairs, why_view_fails, write_sentences
-from gpuexplore.features.tensors.analysis.reading import reading
+import pytest
+import torch
+
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
+from gpuexplore.features.tensors.analysis.explain import (
+    STORED,
+    printed,
+    repairs,
+    type_name,
+    why_view_fails,
+    write_sentences,
+)
+from gpuexplore.features.tensors.analysis.reading import reading, reading_sentences
 
 
 def refused(expression):
@@ -34,7 +45,7 @@ def test_only_the_axes_in_the_way_are_blamed():
 
 @pytest.mark.parametrize("call", repairs(refused("x = 2x3; x.t().view(2, 3)").view_refused))
 def test_a_repair_works(call):
-    assert evaluate(f"x = 2x3; x.t(){call}").shape == (2, 3)
+    assert evaluate(f"x = 2x3; x.t(){call}").result.shape == (2, 3)
 
 
 def test_a_write_names_cells_and_who_sees_it():
@@ -90,3 +101,36 @@ def test_a_broadcast_row_is_fetched_once_by_a_cache_that_holds_it():
 
 def test_an_empty_tensor_has_no_cost():
     assert cost("x = 4x4; x[2:2]") is None
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_torch_prints_the_same(dtype):
+    chain = evaluate("x = 2x3; x.t()[1:]")
+    told = dict(printed(chain.result, chain.storage, dtype, "cpu"))
+    x = torch.arange(6).view(2, 3).to(getattr(torch, STORED[dtype].array_name)).t()[1:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # x.storage() is deprecated, as the notebooks are
+        said = {call: repr(eval(call, {"x": x})) for call in told}
+
+    assert told == said
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_the_cuda_form_is_what_torch_has_a_class_for(dtype):
+    """The oracle needs no GPU: torch keeps its legacy types under these names."""
+    tensor, storage = type_name("Tensor", dtype, "cuda"), type_name("Storage", dtype, "cuda")
+
+    assert isinstance(getattr(torch.cuda, tensor.removeprefix("torch.cuda.")), type)
+    assert isinstance(getattr(torch.cuda, storage.removeprefix("torch.cuda.")), type)
+
+
+def test_the_notebooks_types_are_those_of_fp32():
+    assert type_name("Storage", "fp32", "cuda") == "torch.cuda.FloatStorage"
+    assert type_name("Storage", "fp32", "cpu") == "torch.FloatStorage"
+
+
+def test_tf32_is_stored_by_no_tensor():
+    with pytest.raises(InvalidInput, match="tf32"):
+        type_name("Tensor", "tf32", "cuda")
+    with pytest.raises(InvalidInput, match="tpu"):
+        type_name("Tensor", "fp32", "tpu")

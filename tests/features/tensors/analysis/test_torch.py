@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 import torch
 
-from gpuexplore.features.tensors.analysis import StepRefused, evaluate
-from gpuexplore.features.tensors.analysis.chain import MOST_LISTED
+from gpuexplore.features.tensors.analysis import MOST_LISTED
+from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
 from tests.features.tensors.analysis.chains import facts, random_chain, run_step
 
 CHAINS = 10_000
