@@ -14,13 +14,7 @@ from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
 
 MOST_MOMENTS = 240  # more would be narrower than a pixel
-STEP_SHARE = 1 / 25  # of the width, for the optimizer's step
 IN_SIGHT = (0.25, 2.0)  # times the peak: a memory beyond that would flatten the chart, one below is lost in the bars
-HEADROOM = 1.3  # above the peak: its label, and above that the names of the phases
-OVERLAP = 1 / 2000  # of the width, so that no seams show between neighbours
-NARROW_PHASE = 0.12  # of the width: no space for its name
-DRAWN_AS = {"recomputation": "backward"}  # it comes before the backward of each segment
-SERVING_KINDS = tuple("KV cache" if kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY)
 
 
 def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> alt.LayerChart:
@@ -30,25 +24,29 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
         memory: of a training step, or of serving.
         capacities: bytes by label, drawn as lines where they are near the peak.
     """
-    points = condensed(memory.timeline)
+    points = _condensed(memory.timeline)
     edges = _edges(points)
     bars = pd.DataFrame(list(_bars(points, edges)), columns=["x", "x2", "y", "y2", "kind", "moment", "size", "total"])
     least, most = (share * memory.total_bytes for share in IN_SIGHT)
     near = {label: size for label, size in capacities.items() if least <= size <= most}
-    top = HEADROOM * max(memory.total_bytes, *near.values(), 1)
+    top = 1.3 * max(memory.total_bytes, *near.values(), 1)  # above the peak: its label, and the names of the phases
+    serves = memory.most("KV cache") > 0
+    kinds = ["KV cache" if serves and kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY]
+    present = [kind for kind in kinds if kind in set(bars["kind"])]
+    legend = alt.Legend(title=None, orient="top", values=present, columns=3, symbolType="square")
     x_scale = alt.Scale(domain=[0, edges[-1]], nice=False)
     y_axis = alt.Axis(labelExpr=si_label("B"), tickCount=6)
     base = alt.Chart(bars).encode(
         x=alt.X(
             "x:Q",
-            title="Tokens of each sequence" if memory.cache_bytes else "Moments of a step, layer by layer",
+            title="Tokens of each sequence" if serves else "Moments of a step, layer by layer",
             scale=x_scale,
             axis=alt.Axis(labels=False, ticks=False, grid=False),
         ),
         x2=alt.X2("x2:Q"),
         y=alt.Y("y:Q", title="Memory", scale=alt.Scale(domain=[0, top], nice=False), axis=y_axis),
         y2=alt.Y2("y2:Q"),
-        color=alt.Color("kind:N", scale=alt.Scale(domain=_kinds(memory)), legend=_legend(bars, memory)),
+        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
         tooltip=[
             alt.Tooltip("moment:N", title="Moment"),
             alt.Tooltip("kind:N", title="Kind"),
@@ -59,7 +57,7 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
     layers = [
         base.mark_rect(strokeWidth=0),
         *_phases(points, edges),
-        *_capacity_lines(near),
+        *(layer for label, size in near.items() for layer in labelled_rule(size, label)),
         *_peak(memory, points, edges),
     ]
     description = _describe_memory(memory, capacities)
@@ -77,27 +75,25 @@ def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> s
     )
 
 
-def condensed(points: Sequence[TimelinePoint]) -> list[TimelinePoint]:
+def _condensed(points: Sequence[TimelinePoint]) -> list[TimelinePoint]:
     """Return at most about MOST_MOMENTS points: of several neighbours in one phase the one that needs most."""
     size = -(-len(points) // MOST_MOMENTS)
     kept = []
     for _, phase in groupby(points, key=_drawn_phase):
         own = list(phase)
-        kept += [max(own[start : start + size], key=_total) for start in range(0, len(own), size)]
+        kept += [
+            max(own[start : start + size], key=lambda point: point.total_bytes) for start in range(0, len(own), size)
+        ]
     return kept
 
 
 def _drawn_phase(point: TimelinePoint) -> str:
-    return DRAWN_AS.get(point.phase, point.phase)
-
-
-def _total(point: TimelinePoint) -> int:
-    return point.total_bytes
+    return "backward" if point.phase == "recomputation" else point.phase  # it comes before that of each segment
 
 
 def _edges(points: Sequence[TimelinePoint]) -> list[float]:
     """Return where each moment begins, and the end: layers are equally wide, the optimizer's step is wider."""
-    wide = max(1.0, STEP_SHARE * len(points))
+    wide = max(1.0, len(points) / 25)
     edges = [0.0]
     for point in points:
         edges.append(edges[-1] + (1.0 if point.layer else wide))
@@ -106,24 +102,16 @@ def _edges(points: Sequence[TimelinePoint]) -> list[float]:
 
 def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
-    overlap = OVERLAP * edges[-1]
+    overlap = edges[-1] / 2000  # so that no seams show between neighbours
     for point, (start, end) in zip(points, pairwise(edges), strict=True):
-        below, total = 0, format_gigabytes(point.total_bytes)
+        below = 0
+        total = format_gigabytes(point.total_bytes)
         for kind, size in point.bytes_by_kind.items():
             if size:
                 shown = (point.moment, format_gigabytes(size), total)
                 rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *shown))
             below += size
     return rows
-
-
-def _kinds(memory: MemoryTimeline) -> list[str]:
-    return list(SERVING_KINDS if memory.cache_bytes else KINDS_OF_MEMORY)
-
-
-def _legend(bars: pd.DataFrame, memory: MemoryTimeline) -> alt.Legend:
-    present = [kind for kind in _kinds(memory) if kind in set(bars["kind"])]
-    return alt.Legend(title=None, orient="top", values=present, columns=3, symbolType="square")
 
 
 def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
@@ -135,19 +123,12 @@ def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt
         {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": names[start]}
         for start, end in zip(starts, ends, strict=True)
     ]
-    named = [row for row, start, end in zip(rows, starts, ends, strict=True) if _is_wide(edges, start, end)]
+    enough = 0.12 * edges[-1]  # for its name
+    named = [row for row, start, end in zip(rows, starts, ends, strict=True) if edges[end] - edges[start] >= enough]
     lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
     words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
     texts = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
     return [lines.encode(x=alt.X("x:Q")), *with_halo(texts)]
-
-
-def _is_wide(edges: Sequence[float], start: int, end: int) -> bool:
-    return edges[end] - edges[start] >= NARROW_PHASE * edges[-1]
-
-
-def _capacity_lines(near: Mapping[str, int]) -> list[alt.Chart]:
-    return [layer for label, size in near.items() for layer in labelled_rule(size, label)]
 
 
 def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:

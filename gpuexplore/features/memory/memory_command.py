@@ -11,7 +11,7 @@ from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import UNKNOWN, format_gigabytes
-from gpuexplore.features.memory.analysis import own_module
+from gpuexplore.features.memory.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training, own_module
 from gpuexplore.features.memory.analysis.fits import (
     WELL_KNOWN,
     Fit,
@@ -23,10 +23,14 @@ from gpuexplore.features.memory.analysis.fits import (
     reserve_words,
 )
 from gpuexplore.features.memory.analysis.layer_kinds import KINDS
-from gpuexplore.features.memory.analysis.layer_text import read_layers_file
-from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, model_reading, models
-from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
-from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
+from gpuexplore.features.memory.analysis.models import (
+    LayeredModel,
+    model_named,
+    model_reading,
+    models,
+    read_layers_file,
+)
+from gpuexplore.features.memory.analysis.training import MemoryTimeline
 from gpuexplore.hardware import readings
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.operations.of_users import module_of, split_source
@@ -34,19 +38,6 @@ from gpuexplore.shapes import split
 
 FORM = "FILE.py[:FUNCTION]"
 OF_A_MODULE = "--optimizer, --gpu and --json"
-NOT_OF_A_MODULE = (
-    "model",
-    "layers",
-    "batch",
-    "dtype",
-    "mixed",
-    "checkpoint",
-    "accumulate",
-    "tokens",
-    "serve",
-    "cache_dtype",
-    "reserve",
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +83,9 @@ def execute(arguments: argparse.Namespace) -> int:
         reserve=arguments.reserve,
         serves=arguments.serve,
     )
-    model, setup, reserve = _model(arguments), question.setup(), question.reserve_of()
+    model = _model(arguments)
+    setup = question.setup()
+    reserve = question.reserve_of()
     gpus = gpus_named(split(arguments.gpu))
     memory = memory_of(model, question.batch_of(model), setup)
     fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
@@ -118,7 +111,8 @@ def _model(arguments: argparse.Namespace) -> LayeredModel:
 
 def _of_own_module(arguments: argparse.Namespace) -> int:
     """Print what torch tracks of a step of a module of one's own, compared with arithmetic."""
-    for name in NOT_OF_A_MODULE:
+    others = "model layers batch dtype mixed checkpoint accumulate tokens serve cache_dtype reserve"
+    for name in others.split():
         if value := getattr(arguments, name):
             option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
             said = option if value is True else f"{option} {value!r}"
@@ -174,17 +168,20 @@ def _print(memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit
     rows = [(kind, format_gigabytes(memory.most(kind)), format_gigabytes(size)) for kind, size in peak.items()]
     print_columns([("", "at most", "at the peak"), *(row for row in rows if memory.most(row[0]))], one_unit=False)
     print()
-    print_columns([("gpu", "memory", "fits", "largest batch"), *map(_columns, fits)])
+    table = [("gpu", "memory", "fits", "largest batch")]
+    for fit in fits:
+        largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
+        word = {True: "yes", False: "no", None: UNKNOWN}[fit.fits]
+        table.append((fit.gpu.name, format_gigabytes(fit.gpu.memory_bytes), word, largest))
+    print_columns(table)
 
 
 def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
     """Return what the figures are valid for, and the options that change it."""
     tokens = setup.tokens or memory.model.tokens
     if isinstance(setup, Serving):
-        how, options = (
-            f"Serving: weights in {setup.dtype}, cache in {setup.cache_dtype or setup.dtype}",
-            "--cache-dtype",
-        )
+        how = f"Serving: weights in {setup.dtype}, cache in {setup.cache_dtype or setup.dtype}"
+        options = "--cache-dtype"
     else:
         mixed = "" if setup.mixed == "none" else f", autocast to {setup.mixed}"
         how = f"Training in {setup.dtype}{mixed} with {OPTIMIZERS[setup.optimizer].title}"
@@ -193,53 +190,39 @@ def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
     return f"{how}{sequences} (--dtype, {options}, --batch{', --tokens' if tokens else ''} change it)"
 
 
-def _columns(fit: Fit) -> tuple[str, ...]:
-    largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
-    return (
-        fit.gpu.name,
-        format_gigabytes(fit.gpu.memory_bytes),
-        {True: "yes", False: "no", None: UNKNOWN}[fit.fits],
-        largest,
-    )
-
-
-# The memory of a model as `gpuexplore memory --json` prints it.
-
-
 def _memory_json(
     memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit], reserve: Reserve
 ) -> dict[str, Any]:
     """Return one object: the most of each kind at any moment, the peak of all together, and what fits where."""
+    timeline = []
+    for point in memory.timeline:
+        by_kind = {f"{kind.replace(' ', '_').lower()}_bytes": size for kind, size in point.bytes_by_kind.items()}
+        total = {"total_bytes": point.total_bytes}
+        timeline.append({"moment": point.moment, "phase": point.phase, **by_kind, **total})
     return {
         "model": memory.model.name,
         "parameter_count": memory.parameter_count,
         "batch": memory.batch,
         "mode": "training" if isinstance(setup, Training) else "serving",
         "setup": asdict(setup),
-        "parameters_bytes": memory.parameters_bytes,
-        "gradients_bytes": memory.gradients_bytes,
-        "optimizer_bytes": memory.optimizer_bytes,
-        "activations_bytes": memory.activations_bytes,
-        "kv_cache_bytes": memory.cache_bytes,
+        "parameters_bytes": memory.most("parameters"),
+        "gradients_bytes": memory.most("gradients"),
+        "optimizer_bytes": memory.most("optimizer state"),
+        "activations_bytes": memory.most("activations"),
+        "kv_cache_bytes": memory.most("KV cache"),
         "total_bytes": memory.total_bytes,
         "peak_moment": memory.peak_moment,
-        "timeline": [_point_json(point) for point in memory.timeline],
+        "timeline": timeline,
         "reserve": {"context_bytes": reserve.context_bytes, "share": reserve.share},
-        "fits": [_fit_json(fit) for fit in fits],
-    }
-
-
-def _point_json(point: TimelinePoint) -> dict[str, Any]:
-    by_kind = {f"{kind.replace(' ', '_').lower()}_bytes": size for kind, size in point.bytes_by_kind.items()}
-    return {"moment": point.moment, "phase": point.phase, **by_kind, "total_bytes": point.total_bytes}
-
-
-def _fit_json(fit: Fit) -> dict[str, Any]:
-    return {
-        "gpu": fit.gpu.key,
-        "name": fit.gpu.name,
-        "memory_bytes": fit.gpu.memory_bytes,
-        "usable_bytes": fit.usable_bytes,
-        "fits": fit.fits,
-        "largest_batch": fit.largest_batch,
+        "fits": [
+            {
+                "gpu": fit.gpu.key,
+                "name": fit.gpu.name,
+                "memory_bytes": fit.gpu.memory_bytes,
+                "usable_bytes": fit.usable_bytes,
+                "fits": fit.fits,
+                "largest_batch": fit.largest_batch,
+            }
+            for fit in fits
+        ],
     }

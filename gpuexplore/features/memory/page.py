@@ -3,8 +3,8 @@
 import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.memory.ui import show_countings, show_kinds, show_memory
 from gpuexplore.features.memory.ui.choice import choose, reset
-from gpuexplore.features.memory.ui.view import show_countings, show_kinds, show_memory
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.url_widgets import show_problem
@@ -16,12 +16,13 @@ st.caption(
     help=page_help("memory"),
 )
 open_page("memory")
-asked, answer = st.container(border=True), st.container()
+asked = st.container(border=True)
+answer = st.container()
 try:
     with asked:
-        question = choose()
+        model, batch, setup, gpu, reserve = choose()
     with answer:
-        show_memory(question)
+        show_memory(model, batch, setup, gpu=gpu, reserve=reserve)
 except InvalidInput as error:
     with answer:
         show_problem(error)

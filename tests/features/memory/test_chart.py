@@ -1,7 +1,8 @@
 import pytest
 
-from gpuexplore.features.memory.analysis import Serving, Training, serving_memory, training_memory
-from gpuexplore.features.memory.chart import MOST_MOMENTS, condensed, memory_timeline
+from gpuexplore.features.memory.analysis import Serving, Training
+from gpuexplore.features.memory.analysis.training import serving_memory, training_memory
+from gpuexplore.features.memory.chart import MOST_MOMENTS, _condensed, memory_timeline
 from tests.charts.conftest import _checked_once
 
 
@@ -49,7 +50,7 @@ def test_the_memory_of_a_gpu_is_a_line_where_it_is_near_the_peak(capacity, is_dr
 
 def test_a_long_model_is_drawn_with_few_moments_and_its_peak():
     memory = training_memory("llama-3-70b", 1, Training(mixed="bf16"))
-    points = condensed(memory.timeline)
+    points = _condensed(memory.timeline)
 
     assert len(memory.timeline) > MOST_MOMENTS >= 0.9 * len(points)
     assert max(point.total_bytes for point in points) == memory.total_bytes

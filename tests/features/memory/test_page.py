@@ -1,7 +1,8 @@
 import pytest
 
 from gpuexplore.core.units import format_gigabytes
-from gpuexplore.features.memory.analysis import Training, training_memory
+from gpuexplore.features.memory.analysis import Training
+from gpuexplore.features.memory.analysis.training import training_memory
 from tests.pages.conftest import compiler, home, page, texts
 
 PEAK, MOMENT, FITS, LARGEST = range(4)
@@ -96,10 +97,10 @@ def test_an_unknown_model_is_named_and_the_default_is_shown(page):
     assert figures(app)[PEAK] == "10.5 GB"
 
 
-def test_countings_are_shown_and_none_is_claimed_to_be_the_notebook_s(page):
+def test_countings_are_shown_as_candidates(page):
     app = page("memory")
 
-    assert "none of these is claimed to be its way" in texts(app.markdown)
+    assert "does not say what it counted: these are candidates" in texts(app.markdown)
     table = next(frame.value for frame in app.dataframe if "Counted" in frame.value)
     assert table["VGG-16"].round(1).tolist() == [10.5, 11.1, 11.6, 7.7, 8.8, 12.1, 15.8, 16.6, 14.0]
 

@@ -1,19 +1,127 @@
-"""The memory that training or serving a model needs: arithmetic on layers, without torch.
+"""Memory that training or serving a model needs, by arithmetic on its layers: here how it is trained or served.
 
-What is counted is what PyTorch allocates: tests compare the peaks with its own MemTracker.
+Torch is not needed. What is counted is what PyTorch allocates: tests compare the peaks with its own MemTracker.
 """
 
-from gpuexplore.features.memory.analysis.fits import Reserve, largest_batch
-from gpuexplore.features.memory.analysis.models import model_named
-from gpuexplore.features.memory.analysis.setup import Serving, Training
-from gpuexplore.features.memory.analysis.training import serving_memory, training_memory
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
-__all__ = [
-    "Reserve",
-    "Serving",
-    "Training",
-    "largest_batch",
-    "model_named",
-    "serving_memory",
-    "training_memory",
-]
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import read_length
+
+ITEMSIZES: Mapping[str, int] = MappingProxyType({"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8})
+MIXED = ("none", "bf16", "fp16")
+LARGEST_BATCH = 1_000_000_000
+LARGEST_TOKENS = 10_000_000
+MOST_CHECKPOINTS = 1000
+MOST_ACCUMULATED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """What an optimizer stores and needs for a moment, in copies of all parameters.
+
+    Attributes:
+        title: as PyTorch calls it.
+        state_count: tensors of the parameters' size that stay between steps.
+        scratch_count: those that exist during the step only; with `foreach`, which PyTorch takes on a GPU by default.
+    """
+
+    title: str
+    state_count: int
+    scratch_count: int
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
+    {
+        "sgd": Optimizer("SGD", 0, 0),
+        "momentum": Optimizer("SGD with momentum", 1, 0),
+        "adamw": Optimizer("AdamW", 2, 1),
+        "adam": Optimizer("Adam", 2, 1),
+        "rmsprop": Optimizer("RMSprop", 1, 1),
+        "adagrad": Optimizer("Adagrad", 1, 2),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training step.
+
+    Attributes:
+        dtype: of parameters, gradients and optimizer state, and without `mixed` of everything.
+        optimizer: a key of OPTIMIZERS.
+        mixed: the dtype autocast computes products in, over fp32 parameters; ``none`` without it.
+        checkpoints: segments as `torch.utils.checkpoint.checkpoint_sequential` makes them; 0 keeps all activations.
+        accumulation: micro-batches a step.
+        tokens: of a sequence; 0 for the model's own.
+    """
+
+    dtype: str = "fp32"
+    optimizer: str = "sgd"
+    mixed: str = "none"
+    checkpoints: int = 0
+    accumulation: int = 1
+    tokens: int = 0
+
+    def __post_init__(self) -> None:
+        _check_choice("dtype", self.dtype, ITEMSIZES)
+        _check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        _check_choice("mixed", self.mixed, MIXED)
+        check_count("checkpoints", self.checkpoints, 0, MOST_CHECKPOINTS)
+        check_count("accumulation", self.accumulation, 1, MOST_ACCUMULATED)
+        check_count("tokens", self.tokens, 0, LARGEST_TOKENS)
+        if self.mixed != "none" and self.dtype != "fp32":
+            raise InvalidInput.of("dtype", self.dtype, "fp32 with mixed precision: autocast needs fp32 parameters")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A language model that answers: weights, and keys and values of all tokens of each sequence.
+
+    Attributes:
+        dtype: of the weights.
+        cache_dtype: of keys and values; empty for that of the weights.
+        tokens: of a sequence, prompt and answer; 0 for the model's own.
+    """
+
+    dtype: str = "bf16"
+    cache_dtype: str = ""
+    tokens: int = 0
+
+    def __post_init__(self) -> None:
+        _check_choice("dtype", self.dtype, SERVED)
+        _check_choice("cache dtype", self.cache_dtype or self.dtype, SERVED)
+        check_count("tokens", self.tokens, 0, LARGEST_TOKENS)
+
+
+SERVED: Mapping[str, int] = MappingProxyType({"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "int8": 1})
+
+
+def _check_choice(what: str, value: str, accepted: Mapping[str, object] | tuple[str, ...]) -> None:
+    if value not in accepted:
+        raise InvalidInput.of(what, value, accepted)
+
+
+def check_count(what: str, value: int, least: int, most: int) -> int:
+    """Return `value`.
+
+    Raises:
+        InvalidInput: it is below `least` or above `most`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput.of(what, value, f"whole numbers from {least} to {most:,}")
+    return value
+
+
+def read_count(what: str, text: str, least: int, most: int) -> int:
+    """Return the whole number that was typed.
+
+    Raises:
+        InvalidInput: it is none, below `least` or above `most`.
+    """
+    number = read_length(text)
+    if number is None or not least <= number <= most:
+        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
+    return number

@@ -1,16 +1,14 @@
-"""The largest batch that fits a device's memory, less what a training process cannot have of it."""
+"""The largest batch that fits a device's memory, less what a process cannot have of it; and the question as typed."""
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import read_number
-from gpuexplore.features.memory.analysis.memory_model import Moment
-from gpuexplore.features.memory.analysis.models import LayeredModel, model_named
-from gpuexplore.features.memory.analysis.setup import (
+from gpuexplore.features.memory.analysis import (
     LARGEST_BATCH,
     LARGEST_TOKENS,
     MOST_ACCUMULATED,
@@ -20,6 +18,8 @@ from gpuexplore.features.memory.analysis.setup import (
     Training,
     read_count,
 )
+from gpuexplore.features.memory.analysis.memory_model import Moment
+from gpuexplore.features.memory.analysis.models import LayeredModel
 from gpuexplore.features.memory.analysis.tape import Size
 from gpuexplore.features.memory.analysis.training import (
     MemoryTimeline,
@@ -30,9 +30,7 @@ from gpuexplore.features.memory.analysis.training import (
 )
 from gpuexplore.hardware import ACCELERATORS, gpu_named
 
-CONTEXT_BYTES = 1_300_000_000
 CONTEXT_SOURCE = "https://huggingface.co/docs/transformers/model_memory_anatomy"
-FIRMWARE_SHARE = 0.07  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
 WELL_KNOWN = (
     "t4",
     "gtx-1080-ti",
@@ -52,6 +50,7 @@ WELL_KNOWN = (
 CAPACITY = re.compile(r"([0-9][0-9.e+]{0,15})\s*(GB|GiB)", re.IGNORECASE)
 UNITS = {"gb": 10**9, "gib": 2**30}
 LARGEST_CAPACITY = 10**15
+GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,8 @@ class Reserve:
         share: of the memory, for ECC, firmware and what the allocator cannot use; from 0 to below 1.
     """
 
-    context_bytes: int = CONTEXT_BYTES
-    share: float = FIRMWARE_SHARE
+    context_bytes: int = 1_300_000_000
+    share: float = 0.07  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
 
     def __post_init__(self) -> None:
         if not (0 <= self.context_bytes <= LARGEST_CAPACITY and 0 <= self.share < 1):
@@ -75,7 +74,6 @@ class Reserve:
         return max(0, int(memory_bytes * (1 - self.share)) - self.context_bytes)
 
 
-NO_RESERVE = Reserve(0, 0.0)
 DEFAULT_RESERVE = Reserve()
 
 
@@ -120,7 +118,8 @@ def capacity_named(text: str) -> Gpu | None:
     size = CAPACITY.fullmatch(text.strip())
     if size is None:
         return None
-    number, unit = read_number(size[1]), size[2].lower()
+    number = read_number(size[1])
+    unit = size[2].lower()
     if number is None or not 0 < number * UNITS[unit] <= LARGEST_CAPACITY:
         return None
     label = f"{number:g} {'GB' if unit == 'gb' else 'GiB'}"
@@ -137,23 +136,6 @@ def _gpu_named(name: str) -> Gpu:
     return Gpu(row.key, row.name, row.memory_bytes)
 
 
-def largest_batch(
-    model: LayeredModel | str, capacity_bytes: int, setup: Training | Serving, *, reserve: Reserve = NO_RESERVE
-) -> int:
-    """Return the largest batch whose peak is within `capacity_bytes`, 0 where not even one sample is.
-
-    It is exact: memory is a straight line over the batch at each moment, so the smallest of their limits counts.
-
-    Args:
-        model: or its name.
-        capacity_bytes: of the device.
-        setup: how it is trained or served; the batch of a step is a multiple of its micro-batches.
-        reserve: what of the capacity tensors cannot have; by default all of it counts.
-    """
-    asked = model_named(model) if isinstance(model, str) else model
-    return _largest(_deciding(moments_for(asked, setup)), reserve.usable_bytes(capacity_bytes)) * _micro_batches(setup)
-
-
 def fits_of(
     model: LayeredModel,
     batch: int,
@@ -163,7 +145,8 @@ def fits_of(
     reserve: Reserve = DEFAULT_RESERVE,
 ) -> tuple[Fit, ...]:
     """Return for each device whether `batch` fits, and the largest batch that does."""
-    sizes, times = _deciding(moments_for(model, setup)), _micro_batches(setup)
+    sizes = _deciding(_moments_for(model, setup))
+    times = setup.accumulation if isinstance(setup, Training) else 1
 
     def fit(gpu: Gpu) -> Fit:
         if gpu.memory_bytes is None:
@@ -175,13 +158,9 @@ def fits_of(
     return tuple(map(fit, gpus))
 
 
-def moments_for(model: LayeredModel, setup: Training | Serving) -> tuple[Moment, ...]:
+def _moments_for(model: LayeredModel, setup: Training | Serving) -> tuple[Moment, ...]:
     """Return the moments of a training step, or of serving."""
     return step_moments(model, setup) if isinstance(setup, Training) else tuple(serving_moments(model, setup))
-
-
-def _micro_batches(setup: Training | Serving) -> int:
-    return setup.accumulation if isinstance(setup, Training) else 1
 
 
 def _deciding(moments: Sequence[Moment]) -> tuple[Size, ...]:
@@ -201,15 +180,9 @@ def _largest(sizes: Sequence[Size], capacity_bytes: int) -> int:
     return min(limit for limit in limits if limit is not None)
 
 
-# What people type about memory, from a page or the command line, as a model and a setup.
-
-
-GB = 1e9
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryQuestion:
-    """Everything but the model, as text; empty is the default.
+    """What people type on a page or a command line, everything but the model, as text; empty is the default.
 
     Attributes:
         reserve: GB of a device's memory that tensors cannot have, instead of the assumed ones.
@@ -255,10 +228,10 @@ class MemoryQuestion:
         )
 
     def _refuse(self, only: str, names: tuple[str, ...]) -> None:
-        given = [field.name for field in fields(self) if field.name in names and getattr(self, field.name)]
-        if given:
-            name, value = given[0].replace("_", " "), getattr(self, given[0])
-            raise InvalidInput(f"{name} {value[:60]!r} has a meaning with {only} only: leave it out")
+        for name in names:
+            if value := getattr(self, name):
+                said = name.replace("_", " ")
+                raise InvalidInput(f"{said} {value[:60]!r} has a meaning with {only} only: leave it out")
 
     def reserve_of(self) -> Reserve:
         """Return what of a device's memory is reserved.

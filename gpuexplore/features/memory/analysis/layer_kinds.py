@@ -1,4 +1,4 @@
-"""The kinds of layers: how each is typed, what it computes, and what PyTorch keeps of it for the backward pass.
+"""Kinds of layers: how each is typed, what it computes, and what PyTorch keeps of it for the backward pass.
 
 A closed set: each has a row in KINDS, whose `build` records its steps on a tape.
 """
@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import Any
 
 from gpuexplore.features.memory.analysis.tape import FULL_BYTES, How, Size, Tape, Value
 
 INDEX_BYTES = 8  # PyTorch's indices are int64
-MASK_BYTES = 1  # a dropout mask on a GPU is bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,8 @@ def _shown(value: Value) -> str:
 
 def _window(layer: ModelLayer, value: Value, kernel: int) -> tuple[int, int]:
     _, height, width = _map_of(value)
-    stride, padding = layer.settings["stride"] or kernel, layer.settings["padding"]
+    stride = layer.settings["stride"] or kernel
+    padding = layer.settings["padding"]
     if min(height, width) + 2 * padding < kernel or kernel < 1:
         raise WrongShape(f"a kernel from 1 to the size of the map; here the map is {_shown(value)}")
     return (height + 2 * padding - kernel) // stride + 1, (width + 2 * padding - kernel) // stride + 1
@@ -84,7 +83,9 @@ def _window(layer: ModelLayer, value: Value, kernel: int) -> tuple[int, int]:
 
 def _conv(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
-    (out,), kernel, groups = layer.sizes, layer.settings["kernel"], layer.settings["groups"]
+    (out,) = layer.sizes
+    kernel = layer.settings["kernel"]
+    groups = layer.settings["groups"]
     if not layer.settings["stride"]:
         raise WrongShape("a stride from 1")
     height, width = _window(layer, value, kernel)
@@ -125,25 +126,14 @@ def _avg_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     return tape.record([value], shape, How(keeps="nothing" if layer.sizes[0] == 1 else "inputs"))
 
 
-def _keep_output(tape: Tape, _: ModelLayer, value: Value) -> Value:
-    return tape.record([value], value.shape, How(keeps="output", in_place=True))
-
-
-def _keep_input(tape: Tape, _: ModelLayer, value: Value) -> Value:
-    return tape.record([value], value.shape, How(keeps="inputs"))
-
-
-def _softmax(tape: Tape, _: ModelLayer, value: Value) -> Value:
-    return tape.record([tape.cast(value, "full")], value.shape, How(keeps="output"))
+def _same_shape(how: How) -> Build:
+    """Return what records a step from each element to one of the result."""
+    return lambda tape, _, value: tape.record([value], value.shape, how)
 
 
 def _dropout(tape: Tape, _: ModelLayer, value: Value) -> Value:
-    mask = tape.extra(Size(0, value.element_count * MASK_BYTES))
+    mask = tape.extra(Size(0, value.element_count))  # on a GPU it is bool: a byte each
     return tape.record([value], value.shape, How(extras=[mask]))
-
-
-def _flatten(_: Tape, __: ModelLayer, value: Value) -> Value:
-    return Value(value.buffer, (value.element_count,), value.itemsize)
 
 
 def _batch_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
@@ -162,16 +152,9 @@ def _normed(tape: Tape, value: Value, *, weight_count: int) -> Value:
     return tape.record([full], value.shape, How(keeps="inputs", extras=[statistics], weights=weights))
 
 
-def _layer_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
-    return _normed(tape, value, weight_count=2)
-
-
-def _rms_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
-    return _normed(tape, value, weight_count=1)
-
-
 def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
-    (width,), positions = layer.sizes, layer.settings["positions"]
+    (width,) = layer.sizes
+    positions = layer.settings["positions"]
     if len(value.shape) != 1 or value.itemsize != INDEX_BYTES:
         raise WrongShape("tokens, from a first line like `input tokens=1024`")
     tokens = value.shape[0]
@@ -188,8 +171,10 @@ def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
 def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if len(value.shape) != 2:
         raise WrongShape(f"an input of tokens x width; here it is {_shown(value)}")
-    (tokens, width), heads = value.shape, layer.settings["heads"]
-    groups, has_bias = layer.settings["kv"] or heads, bool(layer.settings["bias"])
+    tokens, width = value.shape
+    heads = layer.settings["heads"]
+    groups = layer.settings["kv"] or heads
+    has_bias = bool(layer.settings["bias"])
     head = layer.settings["head"] or width // max(1, heads)
     if not heads or heads % groups or (not layer.settings["head"] and width % heads):
         raise WrongShape(f"heads that divide the width {width}, and kv heads that divide the heads")
@@ -232,7 +217,8 @@ def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, toke
 
 def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     """The SwiGLU block of Llama: silu(gate) x up, then back to the width."""
-    (features,), has_bias = layer.sizes, bool(layer.settings["bias"])
+    (features,) = layer.sizes
+    has_bias = bool(layer.settings["bias"])
     gate = _linear_to(tape, value, features, bias=has_bias)
     active = tape.record([gate], gate.shape, How(keeps="inputs"))
     up = _linear_to(tape, value, features, bias=has_bias)
@@ -240,12 +226,14 @@ def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     return _linear_to(tape, product, value.shape[-1], bias=has_bias)
 
 
+_OUTPUT = _same_shape(How(keeps="output", in_place=True))
+_INPUT = _same_shape(How(keeps="inputs"))
+
+
 def _passed_on(_: Tape, __: ModelLayer, value: Value) -> Value:
     return value
 
 
-_ATTENTION: Mapping[str, Any] = {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "rotary": 0, "fused": 1}
-_WINDOW = {"stride": 0, "padding": 0}
 KINDS: Mapping[str, LayerKind] = MappingProxyType(
     {
         "input": LayerKind("input 3x224x224, or input tokens=1024", "itself", _passed_on, (0, 1, 3), {"tokens": 0}),
@@ -257,23 +245,39 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             {"kernel": None, "stride": 1, "padding": 0, "groups": 1, "bias": 1},
         ),
         "linear": LayerKind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
-        "relu": LayerKind("relu", "its output", _keep_output),
-        "sigmoid": LayerKind("sigmoid", "its output", _keep_output),
-        "tanh": LayerKind("tanh", "its output", _keep_output),
-        "gelu": LayerKind("gelu", "its input", _keep_input),
-        "silu": LayerKind("silu", "its input", _keep_input),
-        "softmax": LayerKind("softmax", "its output", _softmax),
+        "relu": LayerKind("relu", "its output", _OUTPUT),
+        "sigmoid": LayerKind("sigmoid", "its output", _OUTPUT),
+        "tanh": LayerKind("tanh", "its output", _OUTPUT),
+        "gelu": LayerKind("gelu", "its input", _INPUT),
+        "silu": LayerKind("silu", "its input", _INPUT),
+        "softmax": LayerKind(
+            "softmax",
+            "its output",
+            lambda tape, _, value: tape.record([tape.cast(value, "full")], value.shape, How(keeps="output")),
+        ),
         "dropout": LayerKind("dropout", "a mask of one byte an element", _dropout),
         "max_pool": LayerKind(
-            "max_pool 3 stride=2 padding=0", "its input and the place of each maximum", _max_pool, (1,), _WINDOW
+            "max_pool 3 stride=2 padding=0",
+            "its input and the place of each maximum",
+            _max_pool,
+            (1,),
+            {"stride": 0, "padding": 0},
         ),
         "avg_pool": LayerKind(
             "avg_pool 1 (the size of the result)", "its input; nothing for a result of size 1: a mean", _avg_pool, (1,)
         ),
-        "flatten": LayerKind("flatten", "nothing", _flatten),
+        "flatten": LayerKind(
+            "flatten", "nothing", lambda _, __, value: Value(value.buffer, (value.element_count,), value.itemsize)
+        ),
         "batch_norm": LayerKind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
-        "layer_norm": LayerKind("layer_norm", "its input, a mean and a deviation a row", _layer_norm),
-        "rms_norm": LayerKind("rms_norm", "its input and a deviation a row", _rms_norm),
+        "layer_norm": LayerKind(
+            "layer_norm",
+            "its input, a mean and a deviation a row",
+            lambda tape, _, value: _normed(tape, value, weight_count=2),
+        ),
+        "rms_norm": LayerKind(
+            "rms_norm", "its input and a deviation a row", lambda tape, _, value: _normed(tape, value, weight_count=1)
+        ),
         "embedding": LayerKind(
             "embedding 768 vocabulary=50257 positions=1024",
             "the tokens",
@@ -286,7 +290,7 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             "its input, queries, keys, values and result; with fused=no also the scores",
             _attention,
             (0,),
-            _ATTENTION,
+            {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "rotary": 0, "fused": 1},
         ),
         "gated": LayerKind(
             "gated 14336 bias=no", "its input, and four maps between its products", _gated, (1,), {"bias": 0}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.memory.analysis.setup import Optimizer, Training
+from gpuexplore.features.memory.analysis import Optimizer, Training
 from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size, Tape, TapeStep
 
 KINDS_OF_MEMORY = (
@@ -22,7 +22,6 @@ KINDS_OF_MEMORY = (
     "weight copies",
     "temporary",
 )
-LABEL_BYTES = 8  # int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,8 @@ def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Mo
     weights = Size(sum(tape.weights) * tape.itemsize)
     running = Size(tape.running_count * max(FULL_BYTES, tape.itemsize))
     step.take("parameters", weights + running)
-    step.take("optimizer state", _times(weights, optimizer.state_count))
-    step.take("batch", tape.buffers[0].size + Size(0, tape.label_count * LABEL_BYTES))
+    step.take("optimizer state", Size(weights.fixed * optimizer.state_count))
+    step.take("batch", tape.buffers[0] + Size(0, tape.label_count * 8))  # labels are int64
     if setup.accumulation > 1:  # of the micro-batches before
         step.take("gradients", weights)
     segments = _segments(tape, setup.checkpoints)
@@ -60,22 +59,19 @@ def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Mo
         if is_checkpointed:
             yield from step.recompute(start, stop)
         yield from step.backward(start, stop)
-    yield from step.optimize(_times(weights, optimizer.scratch_count))
-
-
-def _times(size: Size, count: int) -> Size:
-    return Size(size.fixed * count, size.per_sample * count)
+    # what the optimizer's step needs for a moment comes on top of its state
+    yield step.moment("optimizer step", -1, Size(weights.fixed * optimizer.scratch_count))
 
 
 def _segments(tape: Tape, count: int) -> list[tuple[int, int, bool]]:
     """Cut the steps as `checkpoint_sequential` does: all segments but the last are recomputed."""
-    steps, items = len(tape.steps), tape.items
+    steps = len(tape.steps)
     if not count:
         return [(0, steps, False)]
-    if count > len(items):
-        raise InvalidInput.of("checkpoints", count, f"whole numbers from 0 to {len(items)}, the layers to cut between")
-    length = len(items) // count
-    cuts = [items[layer_index * length] for layer_index in range(count)]
+    most = len(tape.items)
+    if count > most:
+        raise InvalidInput.of("checkpoints", count, f"whole numbers from 0 to {most}, the layers to cut between")
+    cuts = [tape.items[segment * (most // count)] for segment in range(count)]
     return [(start, stop, stop != steps) for start, stop in zip(cuts, [*cuts[1:], steps], strict=True)]
 
 
@@ -99,7 +95,7 @@ class _TrainingStep:
     def _drop(self, kind: str, size: Size) -> None:
         self._sizes[kind] -= size
 
-    def _moment(self, phase: str, layer_index: int, further: Size = NOTHING) -> Moment:
+    def moment(self, phase: str, layer_index: int, further: Size = NOTHING) -> Moment:
         sizes = {**self._sizes, "temporary": self._sizes["temporary"] + further}
         layer = self._tape.layers[layer_index] if layer_index >= 0 else ""
         return Moment(phase, layer_index, layer, sizes, sum(sizes.values(), NOTHING))
@@ -108,7 +104,7 @@ class _TrainingStep:
         """Run every step; of a checkpointed segment only the input stays."""
         for start, stop, is_checkpointed in segments:
             if is_checkpointed:
-                self._retain(self._segment_input(start))
+                self._references[self._tape.steps[start].inputs[0]] += 1
             yield from self._run("forward", start, stop, keeps=not is_checkpointed)
         self._forget_copies()  # autocast ends with the forward pass
 
@@ -117,13 +113,11 @@ class _TrainingStep:
 
         PyTorch stops as soon as all is there: `set_checkpoint_early_stop` of torch.utils.checkpoint.
         """
-        last = max(
-            (layer_index for layer_index in range(start, stop) if self._tape.steps[layer_index].kept), default=start - 1
-        )
+        last = max((index for index in range(start, stop) if self._tape.steps[index].kept), default=start - 1)
         if last >= start:
             yield from self._run_again(start, last)
         self._forget_copies()
-        self._release(self._segment_input(start))
+        self._release(self._tape.steps[start].inputs[0])
 
     def _run_again(self, start: int, last: int) -> Iterator[Moment]:
         """Run the steps before `last`, and that one too where what it keeps is a result of its own."""
@@ -138,9 +132,6 @@ class _TrainingStep:
             self._copy(step.weights)
             self._references.update(_kept_copies(step))
 
-    def _segment_input(self, start: int) -> int:
-        return self._tape.steps[start].inputs[0]
-
     def _run(self, phase: str, start: int, stop: int, *, keeps: bool) -> Iterator[Moment]:
         for step in self._tape.steps[start:stop]:
             yield self._forward_step(phase, step, keeps=keeps)
@@ -148,23 +139,21 @@ class _TrainingStep:
     def _forward_step(self, phase: str, step: TapeStep, *, keeps: bool) -> Moment:
         if step.copies_weights:
             self._copy(step.weights)
-        takes_over = step.in_place and self._is_last_reader(step.inputs[0])
+        source = step.inputs[0]
+        takes_over = step.in_place and self._readers[source] + self._references[source] == 1  # its last reader
         if takes_over:
             self._read(step)
         self._allocate(step, keeps=keeps)
-        moment = self._moment(phase, step.layer, step.scratch + self._let_go(step, keeps=keeps))
+        moment = self.moment(phase, step.layer, step.scratch + self._let_go(step, keeps=keeps))
         if not takes_over:
             self._read(step)
         self._free_if_unused(step.outputs[0])
         return moment
 
-    def _is_last_reader(self, buffer: int) -> bool:
-        return self._readers[buffer] + self._references[buffer] == 1
-
     def _allocate(self, step: TapeStep, *, keeps: bool) -> None:
         result, *extras = step.outputs
         for buffer in (result, *(extra for extra in extras if keeps and extra in step.kept)):
-            self.take("activations", self._tape.buffers[buffer].size)
+            self.take("activations", self._tape.buffers[buffer])
         if keeps:
             self._references.update(step.kept)
             self._references.update(_kept_copies(step))
@@ -173,15 +162,12 @@ class _TrainingStep:
         """Return masks and statistics that a step makes although nothing needs them: they go when it is done."""
         _, *extras = step.outputs
         unneeded = (extra for extra in extras if not (keeps and extra in step.kept))
-        return sum((self._tape.buffers[extra].size for extra in unneeded), NOTHING)
+        return sum((self._tape.buffers[extra] for extra in unneeded), NOTHING)
 
     def _read(self, step: TapeStep) -> None:
         for buffer in step.inputs:
             self._readers[buffer] -= 1
             self._free_if_unused(buffer)
-
-    def _retain(self, buffer: int) -> None:
-        self._references[buffer] += 1
 
     def _release(self, buffer: int) -> None:
         self._references[buffer] -= 1
@@ -189,18 +175,17 @@ class _TrainingStep:
 
     def _free_if_unused(self, buffer: int) -> None:
         if self._readers[buffer] <= 0 and self._references[buffer] <= 0 and buffer:  # the batch stays
-            self._drop("activations", self._tape.buffers[buffer].size)
+            self._drop("activations", self._tape.buffers[buffer])
 
     def _copy(self, weights: Sequence[int]) -> None:
         """Copy weights into the narrow dtype, once in each forward pass: autocast remembers the copies."""
-        for weight in weights:
-            if _copy_of(weight) not in self._copies:
-                self._copies.add(_copy_of(weight))
-                self._retain(_copy_of(weight))
-                self.take("weight copies", self._narrow(weight))
+        for copy in {_copy_of(weight) for weight in weights} - self._copies:
+            self._copies.add(copy)
+            self._references[copy] += 1
+            self.take("weight copies", self._narrow(copy))
 
-    def _narrow(self, weight: int) -> Size:
-        return Size(self._tape.weights[weight] * (self._tape.narrow_itemsize or 0))
+    def _narrow(self, copy: int) -> Size:
+        return Size(self._tape.weights[-1 - copy] * (self._tape.narrow_itemsize or 0))
 
     def _forget_copies(self) -> None:
         for copy in self._copies:
@@ -210,32 +195,37 @@ class _TrainingStep:
     def _release_copy(self, copy: int) -> None:
         self._references[copy] -= 1
         if self._references[copy] == 0:
-            self._drop("weight copies", self._narrow(-1 - copy))
+            self._drop("weight copies", self._narrow(copy))
 
     def backward(self, start: int, stop: int) -> Iterator[Moment]:
         """Run the steps backward, the last one first."""
         for step in reversed(self._tape.steps[start:stop]):
-            if self._tape.buffers[step.outputs[0]].needs_gradient:
+            if step.outputs[0] in self._tape.differentiable:
                 yield from self._backward_step(step)
 
     def _backward_step(self, step: TapeStep) -> Iterator[Moment]:
         got = self._gradients.pop(step.outputs[0], _Gradient(NOTHING))
         added = self._input_gradients(step, got)
-        narrow = sum((self._narrow(-1 - copy) for copy in _copies_of(step)), NOTHING)
+        narrow = sum((self._narrow(copy) for copy in _copies_of(step)), NOTHING)
         fresh = NOTHING if step.copies_weights else self._weight_gradients(step)
-        yield self._moment("backward", step.layer, step.scratch + narrow + fresh)
+        yield self.moment("backward", step.layer, step.scratch + narrow + fresh)
         for gradient in (*added, got):
-            self._leave(gradient)
-        self._forget_kept(step)
+            gradient.references -= 1
+            if gradient.references == 0:
+                self._drop("temporary", gradient.size)
+        for buffer in step.kept:
+            self._release(buffer)
+        for copy in _kept_copies(step):
+            self._release_copy(copy)
         if step.copies_weights:
-            yield self._moment("backward", step.layer, narrow + self._weight_gradients(step))
+            yield self.moment("backward", step.layer, narrow + self._weight_gradients(step))
 
     def _input_gradients(self, step: TapeStep, got: _Gradient) -> list[_Gradient]:
         """Make the gradients of a step's inputs, and return those that are only added to what came before."""
         added = []
         for buffer in step.inputs:
-            size = self._tape.buffers[buffer].size
-            if not self._tape.buffers[buffer].needs_gradient:
+            size = self._tape.buffers[buffer]
+            if buffer not in self._tape.differentiable:
                 continue
             if step.passes_gradient and got.size == size:
                 got.references += 1
@@ -281,21 +271,6 @@ class _TrainingStep:
         if not self._uses_left[weight]:
             self._drop("temporary", size)
         return added
-
-    def _forget_kept(self, step: TapeStep) -> None:
-        for buffer in step.kept:
-            self._release(buffer)
-        for copy in _kept_copies(step):
-            self._release_copy(copy)
-
-    def _leave(self, gradient: _Gradient) -> None:
-        gradient.references -= 1
-        if gradient.references == 0:
-            self._drop("temporary", gradient.size)
-
-    def optimize(self, scratch: Size) -> Iterator[Moment]:
-        """Run the optimizer's step: what it needs for a moment comes on top of its state."""
-        yield self._moment("optimizer step", -1, scratch)
 
 
 def _copy_of(weight: int) -> int:

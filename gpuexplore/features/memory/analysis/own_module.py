@@ -10,17 +10,14 @@ from gpuexplore.backends import load_backend
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import UNKNOWN, format_gigabytes
+from gpuexplore.features.memory.analysis import OPTIMIZERS, Optimizer
 from gpuexplore.features.memory.analysis.fits import DEFAULT_RESERVE, gpus_named
-from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Optimizer
 from gpuexplore.hardware import readings
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
 
 if TYPE_CHECKING:
     import torch
-
-TRACKER = "gpuexplore.features.training.measure.tracker"  # loads torch
-FITS = {True: "fits", False: "does not fit", None: UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,9 +54,11 @@ class ModuleMemory:
         lines = [title, f"Peak: {format_gigabytes(self.peak_bytes)}, in: {self.phase}", ""]
         lines.append(f"{'':20} {'tracked at the peak':>20} {'by arithmetic':>20}")
         for kind in dict.fromkeys((*self.tracked, *self.arithmetic)):
-            size, most = self.tracked.get(kind, 0), self.arithmetic.get(kind)
+            size = self.tracked.get(kind, 0)
+            most = self.arithmetic.get(kind)
             lines.append(f"{kind:20} {format_gigabytes(size):>20} {'' if most is None else format_gigabytes(most):>20}")
-        lines += ["", *(f"{gpu}: {FITS[fits]}" for gpu, fits in self.fits.items())] if self.fits else []
+        words = {True: "fits", False: "does not fit", None: UNKNOWN}
+        lines += ["", *(f"{gpu}: {words[fits]}" for gpu, fits in self.fits.items())] if self.fits else []
         return "\n".join(lines)
 
 
@@ -88,7 +87,7 @@ def memory_of(
         raise GpuExploreError(
             "memory_of tracks a module of torch, which is not installed: pip install 'gpuexplore[torch]'"
         )
-    tracker = import_module(TRACKER)
+    tracker = import_module("gpuexplore.features.memory.measure")  # loads torch
     _check(module, inputs, loss, tracker)
     wanted = gpus_named(_names(gpus)) if gpus else ()
     for reading in readings(_names(gpus) if gpus else ()):
@@ -129,7 +128,7 @@ def _check(module: Any, inputs: object, loss: object, tracker: Any) -> None:
     Raises:
         InvalidInput: naming it, and what is accepted.
     """
-    if not tracker.is_module(module):
+    if not isinstance(module, tracker.torch.nn.Module):
         raise InvalidInput.of("module", module, "a torch.nn.Module")
     if all(not weight.requires_grad for weight in module.parameters()):
         raise InvalidInput.of("module", type(module).__name__, "a module with parameters that are trained")

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
-# Bytes as a straight line over the batch: what is there anyway, and what each sample adds.
-#
-# Everything a training step allocates is one or the other, so a peak is the largest of some lines, and the largest
-# batch that fits follows without trying batches.
-
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Bytes: `fixed` ones, and `per_sample` ones for each sample of the batch."""
+    """Bytes as a straight line over the batch: `fixed` ones, and `per_sample` ones for each sample of it.
+
+    Everything a training step allocates is one or the other, so a peak is the largest of some lines, and the largest
+    batch that fits follows without trying batches.
+    """
 
     fixed: int = 0
     per_sample: int = 0
@@ -40,18 +39,7 @@ class Size:
 
 
 NOTHING = Size()
-
-
-Precision = Literal["narrow", "full", "same"]
 FULL_BYTES = 4  # of fp32
-
-
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """Memory of one tensor; only what depends on weights needs a gradient."""
-
-    size: Size
-    needs_gradient: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +121,10 @@ class Tape:
     Attributes:
         itemsize: bytes of a parameter, and of whatever no layer converts.
         narrow_itemsize: bytes of the dtype that autocast uses; None without autocast.
+        buffers: the memory of each tensor.
+        differentiable: buffers that need a gradient: those that depend on weights.
         weights: how many numbers each trained tensor has.
-        layers: the label of each layer.
+        layers: the label of each layer; what is recorded is of the last one.
         items: the first step of each layer that a checkpoint can stand before.
         running_count: numbers that are no parameters: running means and variances.
         label_count: labels of a sample.
@@ -142,7 +132,8 @@ class Tape:
 
     itemsize: int
     narrow_itemsize: int | None = None
-    buffers: list[Buffer] = field(default_factory=list)
+    buffers: list[Size] = field(default_factory=list)
+    differentiable: set[int] = field(default_factory=set)
     weights: list[int] = field(default_factory=list)
     steps: list[TapeStep] = field(default_factory=list)
     layers: list[str] = field(default_factory=list)
@@ -150,17 +141,9 @@ class Tape:
     running_count: int = 0
     label_count: int = 1
 
-    def begin(self, layer: str) -> None:
-        """Begin a layer: the next steps are its."""
-        self.layers.append(layer)
-
-    def begin_item(self) -> None:
-        """Note that a checkpoint can stand here."""
-        self.items.append(len(self.steps))
-
-    def source(self, shape: Sequence[int], itemsize: int | None = None) -> Value:
+    def source(self, shape: tuple[int, ...], itemsize: int) -> Value:
         """Return the data of a batch, which nothing computes."""
-        return self._value(tuple(shape), itemsize or self.itemsize, needs_gradient=False)
+        return self._value(shape, itemsize, needs_gradient=False)
 
     def weight(self, element_count: int) -> int:
         """Add a trained tensor and return its index."""
@@ -169,14 +152,15 @@ class Tape:
 
     def extra(self, size: Size) -> int:
         """Return a buffer for a mask or statistics: it has no gradient."""
-        return self._buffer(size, needs_gradient=False)
+        self.buffers.append(size)
+        return len(self.buffers) - 1
 
-    def cast(self, value: Value, precision: Precision) -> Value:
+    def cast(self, value: Value, precision: Literal["narrow", "full"]) -> Value:
         """Return `value` in the dtype that autocast uses for such a step: a copy where it has another."""
-        wanted = {"narrow": self.narrow_itemsize, "full": FULL_BYTES, "same": value.itemsize}[precision]
-        if self.narrow_itemsize is None or wanted is None or wanted == value.itemsize:
+        wanted = self.narrow_itemsize and {"narrow": self.narrow_itemsize, "full": FULL_BYTES}[precision]
+        if wanted is None or wanted == value.itemsize:
             return value
-        copy = self._value(value.shape, wanted, needs_gradient=self.buffers[value.buffer].needs_gradient)
+        copy = self._value(value.shape, wanted, needs_gradient=value.buffer in self.differentiable)
         self.steps.append(TapeStep(len(self.layers) - 1, (value.buffer,), (copy.buffer,)))
         return copy
 
@@ -188,7 +172,7 @@ class Tape:
             shape: of the result, without the batch.
             how: what it keeps, its weights, and whether it works in place.
         """
-        input_needs = any(self.buffers[value.buffer].needs_gradient for value in inputs)
+        input_needs = any(value.buffer in self.differentiable for value in inputs)
         needs = bool(how.weights) or input_needs
         itemsize = how.itemsize or max(value.itemsize for value in inputs)
         result = self._value(tuple(shape), itemsize, needs_gradient=needs)
@@ -211,8 +195,7 @@ class Tape:
         return result
 
     def _value(self, shape: tuple[int, ...], itemsize: int, *, needs_gradient: bool) -> Value:
-        return Value(self._buffer(Size(0, prod(shape) * itemsize), needs_gradient=needs_gradient), shape, itemsize)
-
-    def _buffer(self, size: Size, *, needs_gradient: bool) -> int:
-        self.buffers.append(Buffer(size, needs_gradient))
-        return len(self.buffers) - 1
+        buffer = self.extra(Size(0, prod(shape) * itemsize))
+        if needs_gradient:
+            self.differentiable.add(buffer)
+        return Value(buffer, shape, itemsize)

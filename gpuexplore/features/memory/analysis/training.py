@@ -11,16 +11,15 @@ from itertools import groupby
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_gigabytes
-from gpuexplore.features.memory.analysis.layer_kinds import ModelLayer
+from gpuexplore.features.memory.analysis import LARGEST_BATCH, OPTIMIZERS, SERVED, Serving, Training, check_count
 from gpuexplore.features.memory.analysis.memory_model import Moment, moments_of
 from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, tape_of
-from gpuexplore.features.memory.analysis.setup import LARGEST_BATCH, OPTIMIZERS, SERVED, Serving, Training, check_count
 from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size
 
 QUARTERS = 4  # of a sequence, in the timeline
-
-DEFAULT = Training()
 MOST_BYTES = 10**17  # beyond that no table or chart counts
+TRAINED_AS_USUAL = Training()
+SERVED_AS_USUAL = Serving()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,33 +76,8 @@ class MemoryTimeline:
         """Return the most bytes of a kind at any moment."""
         return max(point.bytes_by_kind.get(kind, 0) for point in self.timeline)
 
-    @property
-    def parameters_bytes(self) -> int:
-        """Of the parameters."""
-        return self.most("parameters")
 
-    @property
-    def gradients_bytes(self) -> int:
-        """Of the gradients of all parameters."""
-        return self.most("gradients")
-
-    @property
-    def optimizer_bytes(self) -> int:
-        """Of the optimizer's state."""
-        return self.most("optimizer state")
-
-    @property
-    def cache_bytes(self) -> int:
-        """Of keys and values of all tokens, when a language model is served."""
-        return self.most("KV cache")
-
-    @property
-    def activations_bytes(self) -> int:
-        """Of activations, at the moment that has most of them."""
-        return self.most("activations")
-
-
-def training_memory(model: LayeredModel | str, batch: int, setup: Training = DEFAULT) -> MemoryTimeline:
+def training_memory(model: LayeredModel | str, batch: int, setup: Training = TRAINED_AS_USUAL) -> MemoryTimeline:
     """Return what a training step of `model` needs.
 
     Args:
@@ -136,8 +110,7 @@ def micro_batch_of(batch: int, setup: Training) -> int:
 @lru_cache(maxsize=64)
 def step_moments(model: LayeredModel, setup: Training) -> tuple[Moment, ...]:
     """Return every moment of a training step, for whatever batch."""
-    tape, optimizer = tape_of(model, setup), OPTIMIZERS[setup.optimizer]
-    return tuple(moments_of(tape, setup, optimizer))
+    return tuple(moments_of(tape_of(model, setup), setup, OPTIMIZERS[setup.optimizer]))
 
 
 def _timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelinePoint, ...]:
@@ -147,9 +120,8 @@ def _timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelineP
         InvalidInput: together they take more than MOST_BYTES.
     """
     points = []
-    for (phase, _, layer), group in groupby(
-        moments, key=lambda moment: (moment.phase, moment.layer_index, moment.layer)
-    ):
+    by_layer = groupby(moments, key=lambda moment: (moment.phase, moment.layer_index, moment.layer))
+    for (phase, _, layer), group in by_layer:
         largest = max(group, key=lambda moment: moment.total.at(micro_batch))
         by_kind = {kind: size.at(micro_batch) for kind, size in largest.sizes.items()}
         points.append(TimelinePoint(phase, layer, by_kind))
@@ -157,12 +129,6 @@ def _timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[TimelineP
         accepted = f"samples and layers that take {format_gigabytes(MOST_BYTES)} at most in all"
         raise InvalidInput.of("batch", micro_batch, accepted)
     return tuple(points)
-
-
-# What serving a language model needs: its weights, and the keys and values of every token of every sequence.
-
-
-SERVED_AS_USUAL = Serving()
 
 
 def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = SERVED_AS_USUAL) -> MemoryTimeline:
@@ -191,7 +157,7 @@ def cache_bytes_per_token(model: LayeredModel, setup: Serving = SERVED_AS_USUAL)
     attention = [layer.settings for layer in model.layers if layer.kind == "attention"]
     if not attention or not model.tokens:
         raise InvalidInput.of("model", model.name, "models that read tokens and have attention, when served")
-    width = _width(model)
+    *_, (width, *_) = (layer.sizes for layer in model.layers if layer.kind in ("embedding", "input") and layer.sizes)
     itemsize = SERVED[setup.cache_dtype or setup.dtype]
     heads = ((found["kv"] or found["heads"]) * (found["head"] or width // found["heads"]) for found in attention)
     return 2 * sum(heads) * itemsize
@@ -199,9 +165,11 @@ def cache_bytes_per_token(model: LayeredModel, setup: Serving = SERVED_AS_USUAL)
 
 def serving_moments(model: LayeredModel, setup: Serving) -> Iterator[Moment]:
     """Yield the moments of a sequence: the weights alone, then each quarter of its tokens."""
-    per_token, tokens = cache_bytes_per_token(model, setup), setup.tokens or model.tokens
+    per_token = cache_bytes_per_token(model, setup)
+    tokens = setup.tokens or model.tokens
     weights = Size(_parameter_count(model, setup) * SERVED[setup.dtype])
-    logits = Size(0, _last_width(model) * FULL_BYTES)
+    entries = next(layer.sizes[-1] for layer in reversed(model.layers) if layer.sizes)
+    logits = Size(0, entries * FULL_BYTES)
     loaded = {"parameters": weights, "KV cache": NOTHING, "activations": NOTHING}
     yield Moment("weights loaded", 0, "", loaded, weights)
     for quarter in range(1, QUARTERS + 1):
@@ -212,13 +180,3 @@ def serving_moments(model: LayeredModel, setup: Serving) -> Iterator[Moment]:
 
 def _parameter_count(model: LayeredModel, setup: Serving) -> int:
     return sum(tape_of(model, Training(tokens=setup.tokens)).weights)
-
-
-def _width(model: LayeredModel) -> int:
-    sizes = [layer.sizes for layer in model.layers if layer.kind in ("embedding", "input") and layer.sizes]
-    return sizes[-1][0]
-
-
-def _last_width(model: LayeredModel) -> int:
-    last: ModelLayer = next(layer for layer in reversed(model.layers) if layer.sizes)
-    return last.sizes[-1]

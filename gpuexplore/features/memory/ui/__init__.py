@@ -1,15 +1,251 @@
-"""The page Memory, its choices and its view; and the block `memory` of a lesson."""
+"""Memory on a page: the peak and what fits, the timeline, every GPU and layer, and what row C4 may have counted.
 
+And the block `memory` of a lesson. What is chosen on the page is in `gpuexplore.features.memory.ui.choice`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
 
 from gpuexplore.analysis.figure import LessonFigure, format_figure
-from gpuexplore.features.memory.analysis.fits import gpus_named
-from gpuexplore.features.memory.analysis.models import model_named, models
+from gpuexplore.core.units import UNKNOWN, format_bytes, format_gigabytes
+from gpuexplore.features.memory.analysis import OPTIMIZERS, Serving, Training
+from gpuexplore.features.memory.analysis.fits import (
+    CONTEXT_SOURCE,
+    DEFAULT_RESERVE,
+    Fit,
+    Gpu,
+    Reserve,
+    all_gpus,
+    fits_of,
+    gpus_named,
+    memory_of,
+    reserve_words,
+)
+from gpuexplore.features.memory.analysis.layer_kinds import KINDS
+from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, models, tape_of
+from gpuexplore.features.memory.analysis.training import (
+    MemoryTimeline,
+    cache_bytes_per_token,
+    micro_batch_of,
+    training_memory,
+)
+from gpuexplore.features.memory.chart import memory_timeline
 from gpuexplore.features.memory.lesson_block import options_of, rows
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+
+# Row C4 of the notebooks says AlexNet needs 1.1 GB at batch 128 and VGG-16 about 14: what one may have counted. The
+# notebook does not say what it counted, so no row here is said to be its way.
+BATCH = 128
+SAID_BYTES = {"alexnet-2012": 1.1e9, "alexnet": 1.1e9, "vgg-16": 14e9}
+
+
+def _countings() -> dict[str, dict[str, int]]:
+    """Return the bytes of each model at batch 128 in fp32 by what is counted, a training step's peak first."""
+    peaks = {
+        f"peak of a training step with {OPTIMIZERS[optimizer].title}, as PyTorch allocates": {
+            name: training_memory(name, BATCH, Training(optimizer=optimizer)).total_bytes for name in SAID_BYTES
+        }
+        for optimizer in ("sgd", "momentum", "adamw")
+    }
+    terms = {name: _terms(model_named(name)) for name in SAID_BYTES}
+    return peaks | {words: {name: rule(*found) for name, found in terms.items()} for words, rule in RULES.items()}
+
+
+def _terms(model: LayeredModel) -> tuple[int, int, int, int]:
+    """Return the bytes of parameters, of outputs with ReLU in place, of ReLU's outputs, and of the largest output."""
+    tape = tape_of(model, Training())
+    made = [(step, tape.buffers[step.outputs[0]].at(BATCH)) for step in tape.steps]
+    # products and pools make maps of their own, ReLU works in place
+    sizes = [size for step, size in made if step.weights or tape.layers[step.layer].startswith("max pool")]
+    relu = sum(size for step, size in made if step.in_place)
+    return sum(tape.weights) * tape.itemsize, sum(sizes), relu, max(sizes)
+
+
+Rule = Callable[[int, int, int, int], int]  # of what `_terms` returns
+RULES: Mapping[str, Rule] = {
+    "outputs of convolutions, pools and dense layers, once": lambda _, outputs, __, ___: outputs,
+    "the same, with parameters and gradients": lambda parameters, outputs, _, __: outputs + 2 * parameters,
+    "the same, with two gradient maps of the largest output": (
+        lambda parameters, outputs, _, largest: outputs + 2 * parameters + 2 * largest
+    ),
+    "outputs and separate ReLU outputs, parameters, gradients": (
+        lambda parameters, outputs, relu_outputs, _: outputs + relu_outputs + 2 * parameters
+    ),
+    "every map and parameter twice: value and gradient": (
+        lambda parameters, outputs, _, __: 2 * outputs + 2 * parameters
+    ),
+}
+
+
+def _layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[dict[str, Any]]:
+    """Return a row of the table for each layer of a training step, the loss last.
+
+    Parameters that are tied count where they are first, and bytes that an earlier layer keeps are not kept twice.
+    """
+    tape = tape_of(model, setup)
+    parameters: Counter[int] = Counter()
+    kept: Counter[int] = Counter()
+    outputs: dict[int, int] = {}
+    seen: set[int] = {0}  # the batch is there anyway
+    seen_weights: set[int] = set()
+    for step in tape.steps:
+        outputs[step.layer] = tape.buffers[step.outputs[0]].at(micro_batch)
+        kept[step.layer] += sum(tape.buffers[buffer].at(micro_batch) for buffer in {*step.kept} - seen)
+        seen |= {*step.kept}
+        parameters[step.layer] += sum(tape.weights[weight] for weight in {*step.weights} - seen_weights)
+        seen_weights |= {*step.weights}
+    words = [KINDS[layer.kind].keeps for layer in model.layers] + ["its output"]
+    return [
+        {
+            "Layer": label,
+            "Parameters": parameters[index],
+            "Output": outputs[index],
+            "Kept for backward": kept[index],
+            "What is kept": words[index],
+        }
+        for index, label in enumerate(tape.layers)
+        if index in outputs
+    ]
+
+
+FITS = {True: "yes", False: "no"}
+
+
+def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, gpu: Gpu, reserve: Reserve) -> None:
+    """Compute and show what was asked.
+
+    Raises:
+        InvalidInput: a layer or the batch cannot be; says what is accepted.
+    """
+    memory = memory_of(model, batch, setup)
+    (fit,) = fits_of(model, batch, setup, [gpu], reserve=reserve)
+    _summary(memory, fit, reserve)
+    capacities = {f"for tensors on {gpu.name}": fit.usable_bytes} if fit.usable_bytes else {}
+    asked = (model, batch, setup, reserve)
+    show_chart(lambda: memory_timeline(memory, capacities), (*asked, gpu), key="chart.memory.timeline")
+    if isinstance(setup, Training):
+        st.caption(
+            "Counted is what PyTorch allocates for tensors, in a step after the first, with an optimizer that works on "
+            "all parameters at once (`foreach`). Workspaces of cuDNN and cuBLAS and what the allocator cannot use are "
+            "in the reserve."
+        )
+    else:
+        per_token = format_gigabytes(cache_bytes_per_token(model, setup))
+        st.caption(
+            f"KV cache: {per_token} a token = 2 × layers × KV heads × head dimension × bytes of a number. Weights "
+            "once, for all sequences; what the first pass over a prompt needs for a moment is not counted."
+        )
+    _kinds(memory)
+    _fits(*asked)
+    if isinstance(setup, Training):
+        _layers(model, batch, setup)
+
+
+def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:
+    gpu = fit.gpu
+    columns = st.columns(4, gap="medium")
+    columns[0].metric("Peak", format_gigabytes(memory.total_bytes))
+    columns[1].metric("Peak moment", memory.peak.phase, memory.peak.layer or None, delta_color="off", delta_arrow="off")
+    columns[2].metric(f"Fits {gpu.name}", FITS[fit.fits] if fit.fits is not None else UNKNOWN)
+    columns[3].metric("Largest batch", UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}")
+    usable = f"The memory of {gpu.name} is unknown."
+    if gpu.memory_bytes is not None and fit.usable_bytes is not None:
+        source = f" ([source of the 1.3 GB]({CONTEXT_SOURCE}))" if reserve == DEFAULT_RESERVE else ""
+        usable = (
+            f"{gpu.name} has {format_bytes(gpu.memory_bytes)}; reserved, as an assumption: {reserve_words(reserve)}"
+            f"{source}. For tensors: {format_gigabytes(fit.usable_bytes)}."
+        )
+    st.markdown(  # no caption: a link in one is too faint to read
+        f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}. {usable}"
+    )
+
+
+def _kinds(memory: MemoryTimeline) -> None:
+    grows = memory.most("KV cache") > 0  # and nothing goes before the end
+    st.subheader("What it is made of" if grows else "A peak is not the sum of its parts", anchor="kinds")
+    kinds = [(kind, memory.most(kind), size) for kind, size in memory.peak.bytes_by_kind.items() if memory.most(kind)]
+    total = ("sum", sum(most for _, most, _ in kinds), memory.total_bytes)
+    lines = [
+        f"| {kind} | {format_gigabytes(most)} | {format_gigabytes(size)} |" for kind, most, size in (*kinds, total)
+    ]
+    st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines)))
+    if not grows:
+        st.caption("Kinds are largest at different moments: activations go while gradients come.")
+
+
+def _fits(model: LayeredModel, batch: int, setup: Training | Serving, reserve: Reserve) -> None:
+    st.subheader("What fits where", anchor="fits")
+    known = [gpu for gpu in all_gpus() if gpu.memory_bytes is not None]
+
+    show_table(
+        lambda: [
+            {
+                "GPU": fit.gpu.name,
+                "Memory": fit.gpu.memory_bytes,
+                "For tensors": fit.usable_bytes,
+                "Fits": FITS.get(fit.fits or False),
+                "Largest batch": fit.largest_batch,
+            }
+            for fit in fits_of(model, batch, setup, known, reserve=reserve)
+        ],
+        (model, batch, setup, reserve),
+        {"Memory": "B", "For tensors": "GB", "Largest batch": "count"},
+        alt=f"Table of {len(known)} GPUs: whether batch {batch:,} fits, and the largest batch that does",
+    )
+
+
+def _layers(model: LayeredModel, batch: int, setup: Training) -> None:
+    st.subheader("Layers", anchor="layers")
+    show_table(
+        lambda: _layer_rows(model, setup, micro_batch_of(batch, setup)),
+        (model, batch, setup),
+        {"Parameters": "count", "Output": "MB", "Kept for backward": "MB"},
+        alt="Table of the layers with their parameters, outputs and what is kept of each",
+        config={"What is kept": st.column_config.TextColumn(width="large")},
+    )
+    st.caption("Kept without checkpoints; what an earlier layer keeps anyway is not counted twice.")
+
+
+def show_countings() -> None:
+    """Show what 1.1 GB for AlexNet and 14 GB for VGG-16 may have counted."""
+    st.subheader("What may the notebook have counted?", anchor="countings")
+    st.markdown(
+        "Row C4 of the [fact check](fact-check): AlexNet at batch 128 takes 1.1 GB, VGG-16 about 14 GB, a Titan X has "
+        "12 GB. The notebook does not say what it counted: these are candidates."
+    )
+    names = {name: models()[name].title for name in SAID_BYTES}
+    rows_by_rule = {**_countings(), "said by the notebook": SAID_BYTES}
+    show_table(
+        lambda: [
+            {"Counted": rule} | {title: sizes[name] for name, title in names.items()}
+            for rule, sizes in rows_by_rule.items()
+        ],
+        "countings",
+        dict.fromkeys(names.values(), "GB"),
+        alt="Table of ways to count the memory of AlexNet and VGG-16 at batch 128 in fp32, with what the notebook says",
+        config={"Counted": st.column_config.TextColumn(width="large")},
+    )
+    st.caption(
+        "Batch 128, fp32. vDNN (arXiv 1602.08124) has 28 GB for VGG-16 at batch 256: half of that is 14 GB at 128, if "
+        "all of it went with the batch."
+    )
+
+
+def show_kinds() -> None:
+    """Show every kind of layer with how it is typed and what is kept of it."""
+    with st.expander("Kinds of layers"):
+        lines = [f"| `{kind.syntax}` | {kind.keeps} |" for kind in KINDS.values()]
+        st.markdown("\n".join(("| Line | Kept for its backward |", "| --- | --- |", *lines)))
+        st.caption(
+            "`repeat N` ... `end` repeats what stands between. `split` ... `shortcut` ... `add` is a residual block; "
+            "without `shortcut` its input is added as it is. `#` begins a comment."
+        )
 
 
 def show_lesson_block(block: Any, _count: int) -> None:

@@ -1,9 +1,8 @@
 """The choices of the page Memory, each in the URL: what is trained or served, how and where."""
 
-from dataclasses import dataclass
-
 import streamlit as st
 
+from gpuexplore.features.memory.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.features.memory.analysis.fits import Gpu, MemoryQuestion, Reserve, capacity_named, gpus_named
 from gpuexplore.features.memory.analysis.models import (
     MLP_BATCH,
@@ -14,36 +13,21 @@ from gpuexplore.features.memory.analysis.models import (
     models,
     usual_model,
 )
-from gpuexplore.features.memory.analysis.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
 
-WIDTHS, LAYERS = "widths", "layers"
+WIDTHS = "widths"
+LAYERS = "layers"
 TITLES = {WIDTHS: "MLP by its widths", LAYERS: "Pasted layers"}
-USUAL_BATCHES = {WIDTHS: MLP_BATCH, LAYERS: PASTED_BATCH}
 DEFAULT_LAYERS = "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10"
 DEFAULT_MODEL = "vgg-16"
 DEFAULT_GPU = "h100-sxm5-80gb"
-CHECKPOINTS_HELP = (
-    "Activation checkpointing as `checkpoint_sequential` does it; of all but the last only the input is kept."
-)
 PURPOSES = {"train": "Training", "serve": "Serving"}
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryChoice:
-    """What the page computes."""
-
-    model: LayeredModel
-    batch: int
-    setup: Training | Serving
-    gpu: Gpu
-    reserve: Reserve
-
-
-def choose() -> MemoryChoice:
-    """Draw the choices and return them.
+def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
+    """Draw the choices and return them: the model, the batch, how it is trained or served, where, and the reserve.
 
     Raises:
         InvalidInput: one of them cannot be; says what is accepted.
@@ -56,23 +40,31 @@ def choose() -> MemoryChoice:
                 link.write("model", own)
         if said not in _model_names() and (meant := usual_model(said)):
             url_widgets.read_as("model", meant.name, f"{said} read as {meant.title}")
-        name = url_widgets.select("Model", "model", _model_names(), shown=_title)
+        name = url_widgets.select(
+            "Model", "model", _model_names(), shown=lambda name: TITLES.get(name) or models()[name].title
+        )
     with top[1]:
         batch = url_widgets.text(
             "Batch",
             "batch",
             "",
             help="Samples of a training step, or sequences served at once.",
-            placeholder=str(models()[name].batch if name in models() else USUAL_BATCHES[name]),
+            placeholder=str(
+                models()[name].batch if name in models() else MLP_BATCH if name == WIDTHS else PASTED_BATCH
+            ),
         )
     with top[2]:
-        gpu = url_widgets.select("GPU", "gpu", _gpu_keys(), shown=_gpu_title)
+        names = {row.key: row.name for row in ACCELERATORS}
+        others = [key for key in names if key != DEFAULT_GPU]
+        asked = link.parameters().get("gpu", "")
+        keys = [DEFAULT_GPU, *others, *([asked] if capacity_named(asked) else [])]  # 12GB, where the link names it
+        gpu = url_widgets.select("GPU", "gpu", keys, shown=lambda key: names.get(key) or gpus_named([key])[0].name)
     model = _model(name)
     if model.about:
         st.caption(model.about)
     serves = _serves(model)
     question = _serving(batch, model) if serves else _training(batch, model)
-    return MemoryChoice(model, question.batch_of(model), question.setup(), gpus_named([gpu])[0], question.reserve_of())
+    return model, question.batch_of(model), question.setup(), gpus_named([gpu])[0], question.reserve_of()
 
 
 def reset() -> None:
@@ -83,24 +75,6 @@ def reset() -> None:
 def _model_names() -> list[str]:
     others = [name for name in models() if name != DEFAULT_MODEL]
     return [DEFAULT_MODEL, *others, WIDTHS, LAYERS]
-
-
-def _title(name: str) -> str:
-    return TITLES.get(name) or models()[name].title
-
-
-_GPU_NAMES = {row.key: row.name for row in ACCELERATORS}
-
-
-def _gpu_keys() -> list[str]:
-    """Return the GPUs of the table, and the bare capacity that the link names, like 12GB, if it does."""
-    others = [row.key for row in ACCELERATORS if row.key != DEFAULT_GPU]
-    asked = link.parameters().get("gpu", "")
-    return [DEFAULT_GPU, *others, *([asked] if capacity_named(asked) else [])]
-
-
-def _gpu_title(key: str) -> str:
-    return _GPU_NAMES.get(key) or gpus_named([key])[0].name
 
 
 def _model(name: str) -> LayeredModel:
@@ -130,11 +104,22 @@ def _training(batch: str, model: LayeredModel) -> MemoryQuestion:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         dtype = url_widgets.select("Dtype of parameters", "dtype", list(ITEMSIZES))
-        checkpoints = _number("Checkpointed segments", "checkpoints", "0", CHECKPOINTS_HELP)
+        checkpoints = url_widgets.text(
+            "Checkpointed segments",
+            "checkpoints",
+            "0",
+            help="Activation checkpointing as `checkpoint_sequential` does it; of all but the last only the input is "
+            "kept. A whole number.",
+        )
     with columns[1]:
-        optimizer = url_widgets.select("Optimizer", "optimizer", list(OPTIMIZERS), shown=_optimizer_title)
-        accumulation = _number(
-            "Gradient accumulation steps", "accumulate", "1", "Micro-batches a step, which divide the batch."
+        optimizer = url_widgets.select(
+            "Optimizer", "optimizer", list(OPTIMIZERS), shown=lambda name: OPTIMIZERS[name].title
+        )
+        accumulation = url_widgets.text(
+            "Gradient accumulation steps",
+            "accumulate",
+            "1",
+            help="Micro-batches a step, which divide the batch. A whole number.",
         )
     with columns[2]:
         mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
@@ -162,14 +147,6 @@ def _serving(batch: str, model: LayeredModel) -> MemoryQuestion:
     with columns[2]:
         tokens = _tokens(model)
     return MemoryQuestion(batch=batch, dtype=dtype, cache_dtype=cache, tokens=tokens, reserve=_reserve(), serves=True)
-
-
-def _number(label: str, name: str, default: str, meaning: str) -> str:
-    return url_widgets.text(label, name, default, help=f"{meaning} A whole number.")
-
-
-def _optimizer_title(name: str) -> str:
-    return OPTIMIZERS[name].title
 
 
 def _tokens(model: LayeredModel) -> str:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpuexplore.features.memory.analysis import Training, training_memory
+from gpuexplore.features.memory.analysis import OPTIMIZERS, Training
 from gpuexplore.features.memory.analysis.models import model_named, model_of_text
-from gpuexplore.features.memory.analysis.setup import OPTIMIZERS
+from gpuexplore.features.memory.analysis.training import training_memory
 from tests.features.memory.analysis.torch_models import allocated_peak, tracked_peak
 
 TOLERANCE = 0.1

@@ -1,25 +1,21 @@
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.memory.analysis import (
-    Reserve,
-    Serving,
-    Training,
-    largest_batch,
-    serving_memory,
-    training_memory,
-)
+from gpuexplore.features.memory.analysis import Serving, Training
 from gpuexplore.features.memory.analysis.fits import (
     DEFAULT_RESERVE,
     WELL_KNOWN,
+    Gpu,
+    Reserve,
     _deciding,
     _largest,
+    _moments_for,
     all_gpus,
     fits_of,
     gpus_named,
-    moments_for,
 )
 from gpuexplore.features.memory.analysis.models import model_named, models
+from gpuexplore.features.memory.analysis.training import serving_memory, training_memory
 
 SETUPS = (
     Training(),
@@ -27,6 +23,14 @@ SETUPS = (
     Training(checkpoints=3, accumulation=4),
     Training(dtype="bf16", optimizer="adagrad"),
 )
+
+
+NOTHING = Reserve(0, 0.0)
+
+
+def largest_batch(name, capacity_bytes, setup, *, reserve=NOTHING):
+    (fit,) = fits_of(model_named(name), 1, setup, [Gpu("", "", capacity_bytes)], reserve=reserve)
+    return fit.largest_batch
 
 
 @pytest.mark.parametrize("setup", SETUPS, ids=str)
@@ -120,7 +124,7 @@ def test_a_reserve_that_cannot_be_is_named(reserve):
 
 @pytest.mark.parametrize("name", ["alexnet", "resnet-50", "transformer"])
 def test_few_moments_decide_and_allow_what_all_of_them_do(name):
-    moments = moments_for(model_named(name), Training())
+    moments = _moments_for(model_named(name), Training())
     deciding = _deciding(moments)
 
     assert len(deciding) < len(moments) / 4

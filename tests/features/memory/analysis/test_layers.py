@@ -3,10 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.memory.analysis import Training, training_memory
+from gpuexplore.features.memory.analysis import Training
 from gpuexplore.features.memory.analysis.layer_kinds import KINDS
-from gpuexplore.features.memory.analysis.layer_text import parse_layers, read_layers_file
-from gpuexplore.features.memory.analysis.models import model_of_text
+from gpuexplore.features.memory.analysis.models import model_of_text, parse_layers, read_layers_file
+from gpuexplore.features.memory.analysis.training import training_memory
 
 FIRST_LINES = ("input 3x8x8", "input 8", "input tokens=8\nembedding 8 vocabulary=9")
 LINES = (
@@ -102,26 +102,22 @@ def test_a_layer_that_cannot_follow_is_named_with_its_line(text, message):
     assert message in str(caught.value)
 
 
-def test_a_file_is_named_with_its_line(tmp_path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"input 8\nnonsense", r"net\.txt, line 2: 'nonsense'"),
+        (b"\xff\xfe\x00", "accepted are files of layers"),
+        (b"relu\n" * 2_000_000, "accepted are at most 12,800"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path, content, message):
     path = tmp_path / "net.txt"
-    path.write_text("input 8\nnonsense", encoding="utf-8")
+    if content is not None:
+        path.write_bytes(content)
 
-    with pytest.raises(InvalidInput, match=r"net\.txt, line 2: 'nonsense'"):
+    with pytest.raises(InvalidInput, match=message):
         read_layers_file(str(path))
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"relu\n" * 2_000_000])
-def test_a_file_that_is_no_short_text_is_refused(tmp_path, content):
-    path = tmp_path / "net.txt"
-    path.write_bytes(content)
-
-    with pytest.raises(InvalidInput, match=r"accepted are (files of layers|at most 12,800)"):
-        read_layers_file(str(path))
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InvalidInput, match="No such file"):
-        read_layers_file(str(tmp_path / "none"))
 
 
 @settings(max_examples=60, deadline=None)

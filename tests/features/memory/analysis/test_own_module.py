@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy
 import gpuexplore as gx
 from gpuexplore.cli import EXIT_OK, main
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.features.memory.analysis import OPTIMIZERS, Training
 from gpuexplore.features.memory.analysis.models import model_named
-from gpuexplore.features.memory.analysis.setup import OPTIMIZERS, Training
 from gpuexplore.features.memory.analysis.training import training_memory
 from tests.features.memory.analysis.torch_models import OPTIMIZERS as IN_TORCH
 

@@ -1,8 +1,9 @@
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.memory.analysis import Training, training_memory
-from gpuexplore.features.memory.analysis.models import model_of_text, models
+from gpuexplore.features.memory.analysis import Serving, Training
+from gpuexplore.features.memory.analysis.models import model_named, model_of_text, models
+from gpuexplore.features.memory.analysis.training import cache_bytes_per_token, serving_memory, training_memory
 
 # torch's MemTracker under FakeTensorMode, batch 128, fp32, GB
 TRACKED = {
@@ -27,6 +28,16 @@ PARAMETERS = {
     "llama-3-70b": 70_553_706_496,
 }
 
+# 2 x layers x KV heads x head dimension x 2 bytes
+PER_TOKEN = {
+    "gpt2": 2 * 12 * 12 * 64 * 2,
+    "llama-2-7b": 2 * 32 * 32 * 128 * 2,
+    "llama-3-8b": 2 * 32 * 8 * 128 * 2,
+    "llama-3-70b": 2 * 80 * 8 * 128 * 2,
+    "llama-3.2-1b": 2 * 16 * 8 * 64 * 2,
+    "qwen2.5-7b": 2 * 28 * 4 * 128 * 2,
+}
+
 
 @pytest.mark.parametrize(("name", "optimizer"), [(name, kind) for name, row in TRACKED.items() for kind in row])
 def test_a_peak_is_what_the_tracker_found(name, optimizer):
@@ -48,7 +59,7 @@ def test_every_model_can_be_trained_at_its_usual_batch():
 def test_vgg_with_adamw_takes_16_bytes_a_parameter_before_activations():
     found = training_memory("vgg-16", 128, Training(optimizer="adamw"))
 
-    assert found.parameters_bytes + found.gradients_bytes + found.optimizer_bytes == 16 * 138_357_544
+    assert found.most("parameters") + found.most("gradients") + found.most("optimizer state") == 16 * 138_357_544
 
 
 def test_a_peak_is_less_than_the_bars_on_top_of_each_other():
@@ -70,19 +81,19 @@ def test_gradients_exist_from_the_start_when_they_are_accumulated():
     alone, accumulated = (training_memory("mlp", 128, Training(accumulation=steps)) for steps in (1, 4))
 
     assert alone.timeline[0].bytes_by_kind["gradients"] == 0
-    assert accumulated.timeline[0].bytes_by_kind["gradients"] == accumulated.gradients_bytes
+    assert accumulated.timeline[0].bytes_by_kind["gradients"] == accumulated.most("gradients")
 
 
 def test_accumulation_has_the_activations_of_a_micro_batch():
     whole, quarter = training_memory("vgg-16", 32), training_memory("vgg-16", 128, Training(accumulation=4))
 
-    assert quarter.activations_bytes == whole.activations_bytes
+    assert quarter.most("activations") == whole.most("activations")
 
 
 def test_checkpoints_recompute_what_they_did_not_keep():
     kept, recomputed = (training_memory("gpt2", 4, Training(checkpoints=count)) for count in (0, 27))
 
-    assert recomputed.activations_bytes < 0.6 * kept.activations_bytes
+    assert recomputed.most("activations") < 0.6 * kept.most("activations")
     assert {"recomputation"} == {point.phase for point in recomputed.timeline} - {
         point.phase for point in kept.timeline
     }
@@ -92,8 +103,8 @@ def test_mixed_precision_keeps_narrow_activations_and_copies_of_weights():
     full, mixed = (training_memory("vgg-16", 128, Training(mixed=dtype)) for dtype in ("none", "bf16"))
 
     assert mixed.most("weight copies") == 2 * 138_357_544
-    assert mixed.parameters_bytes == full.parameters_bytes
-    assert mixed.activations_bytes < 0.7 * full.activations_bytes
+    assert mixed.most("parameters") == full.most("parameters")
+    assert mixed.most("activations") < 0.7 * full.most("activations")
 
 
 def test_everything_is_let_go_by_the_optimizer_step():
@@ -117,11 +128,6 @@ def test_a_batch_that_cannot_be_is_named(batch):
         training_memory("mlp", batch)
 
 
-def test_a_batch_that_the_micro_batches_do_not_divide_is_named():
-    with pytest.raises(InvalidInput, match="batch '128': accepted are multiples of the 3"):
-        training_memory("mlp", 128, Training(accumulation=3))
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -139,31 +145,57 @@ def test_a_setting_that_cannot_be_is_named(settings, message):
         Training(**settings)
 
 
-def test_more_checkpoints_than_layers_are_refused():
-    with pytest.raises(InvalidInput, match="checkpoints '9': accepted are whole numbers from 0 to 3"):
-        training_memory("mlp", 8, Training(checkpoints=9))
+@pytest.mark.parametrize(
+    ("name", "batch", "setup", "message"),
+    [
+        ("mlp", 128, Training(accumulation=3), "batch '128': accepted are multiples of the 3"),
+        ("mlp", 8, Training(checkpoints=9), "checkpoints '9': accepted are whole numbers from 0 to 3"),
+        ("__import__", 8, Training(), r"model '__import__': accepted are alexnet-2012, .*784-512-10"),
+        ("vgg-16", 10**9, Training(dtype="fp64"), r"batch '1000000000': accepted are .* 100 PB at most"),
+        ("1000000-1000000-10", 1, Training(), r"1000000-1000000-10, line 2: 'linear 1000000': .* parameters"),
+        ("vgg-16", 1, Training(tokens=64), "tokens '64': accepted are none"),
+        ("gpt2", 1, Training(tokens=2048), r"gpt2, line 2: .* at most 1,024 tokens"),
+    ],
+)
+def test_a_training_that_cannot_be_is_named_with_what_is_accepted(name, batch, setup, message):
+    with pytest.raises(InvalidInput, match=message):
+        training_memory(name, batch, setup)
 
 
-def test_an_unknown_model_is_named_with_those_there_are():
-    with pytest.raises(InvalidInput, match=r"model '__import__': accepted are alexnet-2012, .*784-512-10"):
-        training_memory("__import__", 8)
+@pytest.mark.parametrize("name", PER_TOKEN)
+def test_a_token_takes_keys_and_values_of_every_layer(name):
+    assert cache_bytes_per_token(model_named(name)) == PER_TOKEN[name]
 
 
-def test_more_bytes_than_a_table_counts_are_refused():
-    with pytest.raises(InvalidInput, match=r"batch '1000000000': accepted are .* 100 PB at most"):
-        training_memory("vgg-16", 10**9, Training(dtype="fp64"))
+def test_the_cache_grows_with_tokens_and_batch_and_the_weights_do_not():
+    found = serving_memory("llama-3-8b", 4, Serving(tokens=2048))
+
+    assert found.most("KV cache") == 4 * 2048 * PER_TOKEN["llama-3-8b"]
+    assert found.most("parameters") == 2 * 8_030_261_248
+    assert (found.most("gradients"), found.most("optimizer state")) == (0, 0)
+    assert found.peak_moment == "decoding, token 2,048"
+    assert found.total_bytes == sum(found.peak.bytes_by_kind.values())
 
 
-def test_a_trillion_parameters_are_refused():
-    with pytest.raises(InvalidInput, match=r"1000000-1000000-10, line 2: 'linear 1000000': .* parameters"):
-        training_memory("1000000-1000000-10", 1)
+def test_a_narrow_cache_is_half():
+    wide, narrow = (serving_memory("gpt2", 1, Serving(cache_dtype=dtype)).most("KV cache") for dtype in ("", "fp8"))
+
+    assert wide == 2 * narrow
 
 
-def test_tokens_of_a_model_that_reads_none_are_refused():
-    with pytest.raises(InvalidInput, match="tokens '64': accepted are none"):
-        training_memory("vgg-16", 1, Training(tokens=64))
+@pytest.mark.parametrize("name", ["vgg-16", "mlp"])
+def test_a_model_without_attention_is_not_served(name):
+    with pytest.raises(InvalidInput, match=f"model '{name}': accepted are models that read tokens"):
+        serving_memory(name, 1)
 
 
-def test_a_sequence_beyond_the_positions_is_refused():
-    with pytest.raises(InvalidInput, match=r"gpt2, line 2: .* at most 1,024 tokens"):
-        training_memory("gpt2", 1, Training(tokens=2048))
+def test_pasted_decoders_can_be_served():
+    text = "input tokens=128;embedding 64 vocabulary=100;attention heads=4 kv=2;linear 100"
+
+    assert serving_memory(model_of_text(text), 1).most("KV cache") == 2 * 2 * 16 * 128 * 2
+
+
+@pytest.mark.parametrize("settings", [{"dtype": "int4"}, {"cache_dtype": "nope"}, {"tokens": -1}])
+def test_a_setting_of_serving_that_cannot_be_is_named(settings):
+    with pytest.raises(InvalidInput, match="accepted are"):
+        Serving(**settings)

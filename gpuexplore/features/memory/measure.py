@@ -1,4 +1,4 @@
-"""The memory of a training step of any `nn.Module`, by torch's MemTracker; none of its tensors is allocated.
+"""Memory of a training step of any `nn.Module`, by torch's MemTracker; none of its tensors is allocated.
 
 The module is copied onto fake tensors, which have a shape, a dtype and a device but no numbers, and takes two steps.
 The second is tracked, in which the optimizer's state is there from the start, as in every later one. What torch
@@ -25,11 +25,9 @@ KINDS: Mapping[str, str] = {  # torch's words for what it tells apart, and ours
     "Buffer": "buffers",
     "Other": "inputs and others",
 }
-TOTAL = "Total"
-LEARNING_RATE = 0.01
 OPTIMIZERS_OF_TORCH: Mapping[str, "Optimizer"] = {  # as `gpuexplore memory` names them
-    "sgd": partial(torch.optim.SGD, lr=LEARNING_RATE),
-    "momentum": partial(torch.optim.SGD, lr=LEARNING_RATE, momentum=0.9),
+    "sgd": partial(torch.optim.SGD, lr=0.01),
+    "momentum": partial(torch.optim.SGD, lr=0.01, momentum=0.9),
     "adamw": torch.optim.AdamW,
     "adam": torch.optim.Adam,
     "rmsprop": torch.optim.RMSprop,
@@ -38,11 +36,6 @@ OPTIMIZERS_OF_TORCH: Mapping[str, "Optimizer"] = {  # as `gpuexplore memory` nam
 
 Loss = Callable[..., Any]
 Optimizer = Callable[[Any], Any]
-
-
-def is_module(value: object) -> bool:
-    """Return whether it is something that torch trains."""
-    return isinstance(value, torch.nn.Module)
 
 
 def tracked_step(
@@ -72,13 +65,14 @@ def _tracked(
     module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer
 ) -> tuple[str, dict[str, int]]:
     mode = FakeTensorMode(allow_non_fake_inputs=True)  # what a loss brings along is taken as it is
-    copied, arguments = _without_numbers(module, mode), tuple(tree_map(partial(_fake, mode), value) for value in inputs)
+    copied = _without_numbers(module, mode)
+    arguments = tuple(tree_map(partial(_fake, mode), value) for value in inputs)
     if not copied.training:  # a part may be kept from it on purpose: frozen batch normalization
         copied.train()
     attributes = _attributes(copied)
     with mode:
-        stepping, given = optimizer(list(copied.parameters())), loss or _sum
-        step = partial(_phases, copied, arguments, stepping, given)
+        stepping = optimizer(list(copied.parameters()))
+        step = partial(_phases, copied, arguments, stepping, loss or _sum)
         deque(step(), maxlen=0)  # from now on the optimizer has its state
         tracker = MemTracker()
         given_tensors = [leaf for leaf in tree_leaves(arguments) if torch.is_tensor(leaf)]
@@ -86,14 +80,14 @@ def _tracked(
         kept += [value for key, value in _attributes(copied).items() if key not in attributes]
         tracker.track_external(copied, stepping, *given_tensors, *kept)
         with tracker:
-            totals = {phase: _peak(tracker)[TOTAL] for phase in step()}
+            totals = {phase: _peak(tracker)["Total"] for phase in step()}
         peak = _peak(tracker)
     frozen_bytes = sum(weight.nbytes for weight in module.parameters() if not weight.requires_grad)
     found = {kind: peak.get(kind, 0) for kind in KINDS}
     there_bytes = min(frozen_bytes, found["Buffer"])  # of the peak's device
     found["Parameter"] += there_bytes
     found["Buffer"] -= there_bytes
-    phase = next(phase for phase, total in totals.items() if total == peak[TOTAL])
+    phase = next(phase for phase, total in totals.items() if total == peak["Total"])
     return phase, {ours: found[theirs] for theirs, ours in KINDS.items() if found[theirs]}
 
 
@@ -117,7 +111,7 @@ def _phases(module: torch.nn.Module, arguments: Sequence[Any], optimizer: Any, l
 def _peak(tracker: MemTracker) -> dict[str, int]:
     """Return the bytes of each kind at the peak, on the device that has most."""
     snapshots = tracker.get_tracker_snapshot("peak").values()
-    largest: Mapping[Any, int] = max(snapshots, key=lambda each: each[TOTAL])
+    largest: Mapping[Any, int] = max(snapshots, key=lambda each: each["Total"])
     return {getattr(kind, "value", kind): int(size) for kind, size in largest.items()}
 
 
