@@ -1,6 +1,6 @@
 """Verdicts of a training: which mode is faster, and whether several processes are: verdicts on ratios of its steps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import hypot
 
@@ -27,34 +27,26 @@ def conclusions(report: TrainingReport) -> tuple[Verdict, ...]:
 
     Every ratio is above 1 where what is named first is faster.
     """
-    return tuple(_conclusions(report))
-
-
-def _conclusions(report: TrainingReport) -> Iterator[Verdict]:
+    ratios = [(mode.name, report.modes[0].name, mode.ratio) for mode in report.modes[1:]]
+    if found := report.processes:
+        ratios.append((f"{found.count} processes", "one", found.speedup))
     doubts = ratio_doubts(report)
-    for mode in report.modes[1:]:
-        if mode.ratio:
-            yield _verdict(mode.name, report.modes[0].name, mode.ratio, doubts)
-    found = report.processes
-    if found and found.speedup:
-        yield _verdict(f"{found.count} processes", "one", found.speedup, doubts)
+    return tuple(_verdict(this, other, ratio, doubts) for this, other, ratio in ratios if ratio)
 
 
 def _verdict(this: str, other: str, ratio: Timing, doubts: Sequence[Doubt]) -> Verdict:
     words = Words(
         f"{this} slower than {other}", None, f"{this} faster than {other}", f"which is faster, {this} or {other},"
     )
-    verdict = compare(_estimate(ratio, doubts), 1.0, words=words)
+    low = high = None
+    if ratio.ci95 is not None:
+        ends = widened(ratio.ci95, ratio.median, hypot(*(doubt.deviation for doubt in doubts)))
+        low = min(ends[0], ratio.median)
+        high = max(ends[1], ratio.median)
+    verdict = compare(Estimate(ratio.median, low, high, "times", f"{ratio.count} steps"), 1.0, words=words)
     if ratio.by_round is None:
         return verdict
     return replace(verdict, statement=f"{verdict.statement}; by the rounds {format_ratio(ratio.by_round)}")
-
-
-def _estimate(ratio: Timing, doubts: Sequence[Doubt]) -> Estimate:
-    if ratio.ci95 is None:
-        return Estimate(ratio.median, None, None, "times", f"{ratio.count} steps")
-    low, high = widened(ratio.ci95, ratio.median, hypot(*(doubt.deviation for doubt in doubts)))
-    return Estimate(ratio.median, min(low, ratio.median), max(high, ratio.median), "times", f"{ratio.count} steps")
 
 
 def _flags(report: TrainingReport) -> tuple[Flag, ...]:

@@ -10,7 +10,6 @@ from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.core.units import UNKNOWN, format_seconds
 from gpuexplore.features.training.measure.contract import PHASES, ModeReport, TrainingReport
 
-LOSS_HEIGHT, PHASES_HEIGHT, ROW_HEIGHT, SCALE_HEIGHT = 360, 130, 40, 240
 MOST_POINTS = 400  # of a line: more are narrower than a pixel
 DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4])  # modes that agree lie over each other
 
@@ -39,14 +38,18 @@ def losses(report: TrainingReport) -> alt.LayerChart:
     )
     guessing = labelled_rule(report.chance_loss, f"guessing: ln {report.classes} = {report.chance_loss:.3f}")
     chart: alt.LayerChart = alt.LayerChart(layer=[lines, *guessing]).properties(
-        width="container", height=LOSS_HEIGHT, description=describe_losses(report)
+        width="container", height=360, description=_describe_losses(report)
     )
     return chart
 
 
-def describe_losses(report: TrainingReport) -> str:
+def _describe_losses(report: TrainingReport) -> str:
     """Return the alternative text: first and last loss of each mode."""
-    texts = "; ".join(f"{mode.name} {_first_and_last(mode)}" for mode in report.modes) or "no steps yet"
+    ends = []
+    for mode in report.modes:
+        known = [loss for loss in mode.losses if loss is not None]
+        ends.append(f"{mode.name} " + (f"{known[0]:.3f} to {known[-1]:.3f}" if known else UNKNOWN))
+    texts = "; ".join(ends) or "no steps yet"
     return (
         f"Losses of {report.model} over {report.steps_done} of {report.steps} steps: {texts}; "
         f"guessing has {report.chance_loss:.3f}."
@@ -84,14 +87,14 @@ def phases(report: TrainingReport) -> alt.Chart:
         )
         .properties(
             width="container",
-            height=PHASES_HEIGHT + ROW_HEIGHT * len(report.modes),
-            description=describe_phases(report),
+            height=130 + 40 * len(report.modes),
+            description=_describe_phases(report),
         )
     )
     return chart
 
 
-def describe_phases(report: TrainingReport) -> str:
+def _describe_phases(report: TrainingReport) -> str:
     """Return the alternative text: every phase of every mode."""
     texts = "; ".join(
         f"{mode.name}: {', '.join(f'{phase.name} {format_seconds(phase.time_s.median)}' for phase in mode.phases)}"
@@ -102,7 +105,10 @@ def describe_phases(report: TrainingReport) -> str:
 
 def scales(report: TrainingReport) -> alt.Chart:
     """Return the loss scale of each mode that has one, against the step."""
-    rows = [(mode.name, step, scale) for mode in report.modes for step, scale in _scale_points(mode, report)]
+    rows = [(mode.name, step, scale) for mode in report.modes for step, scale in mode.scales]
+    # the last one again where the steps end
+    last = max(0, report.steps_done - 1)
+    rows += [(mode.name, last, mode.scales[-1][1]) for mode in report.modes if mode.scales]
     frame = pd.DataFrame(rows, columns=["mode", "step", "scale"])
     ticks = powers_of_two([scale for _, _, scale in rows])
     chart: alt.Chart = (
@@ -122,12 +128,12 @@ def scales(report: TrainingReport) -> alt.Chart:
                 legend=alt.Legend(title=None, orient="top", values=list(dict.fromkeys(frame["mode"]))),
             ),
         )
-        .properties(width="container", height=SCALE_HEIGHT, description=describe_scales(report))
+        .properties(width="container", height=240, description=_describe_scales(report))
     )
     return chart
 
 
-def describe_scales(report: TrainingReport) -> str:
+def _describe_scales(report: TrainingReport) -> str:
     """Return the alternative text: every change of the loss scale."""
     scaled = [mode for mode in report.modes if mode.scales]
     texts = "; ".join(
@@ -147,13 +153,3 @@ def _thinned(mode: ModeReport) -> Iterator[tuple[int, float | None]]:
     for step, loss in enumerate(mode.losses):
         if step % every == 0 or step == len(mode.losses) - 1:
             yield step, loss
-
-
-def _scale_points(mode: ModeReport, report: TrainingReport) -> list[tuple[int, float]]:
-    """Return the changes of the scale, and the last one again where the steps end."""
-    return [*mode.scales, (max(0, report.steps_done - 1), mode.scales[-1][1])] if mode.scales else []
-
-
-def _first_and_last(mode: ModeReport) -> str:
-    known = [loss for loss in mode.losses if loss is not None]
-    return f"{known[0]:.3f} to {known[-1]:.3f}" if known else UNKNOWN

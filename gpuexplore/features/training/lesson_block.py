@@ -1,14 +1,13 @@
 """Quantities of a training in a lesson: times, losses, phases and shares of each mode, and what processes bring.
 
-Every row has `of`, the block's id. Of a mode, `source` is its name (of several
-processes, `processes`; in further modes `bf16 processes`), and has
-`time`, `first_call`, `rate`, `mfu`, `speedup` over the first mode, `flops` and `batch`; with `name`: `loss` first and
-last (the median of the last fifth), `phase` forward, backward, optimizer and transfer, `share` zero, and of fp16 zero
-unscaled, zero scaled and zero fp32, at a loss of 1e-5; `error` gradients, of the first ones to float64's, and losses,
-the largest relative difference to the first mode's; with a scaler `count` skipped (steps), and `figure` first scale and
-last scale. With `source` `processes` there are also `share` communicating and
-efficiency, `bytes` reduced, `phase` all-reduce (alone) and `error` losses; `loss` of `source` guessing is ln of
-the number of classes.
+Every row has `of`, the block's id. Of a mode, `source` is its name (of several processes, `processes`; in further modes
+`bf16 processes`), and has `time`, `first_call`, `rate`, `mfu`, `speedup` over the first mode, `flops` and `batch`; with
+`name`: `loss` first and last (the median of the last fifth), `phase` forward, backward, optimizer and transfer, `share`
+zero, and of fp16 zero unscaled, zero scaled and zero fp32, at a loss of 1e-5; `error` gradients, of the first ones to
+float64's, and losses, the largest relative difference to the first mode's; with a scaler `count` skipped (steps), and
+`figure` first scale and last scale. With `source` `processes` there are also `share` communicating and efficiency,
+`bytes` reduced, `phase` all-reduce (alone) and `error` losses; `loss` of `source` guessing is ln of the number of
+classes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +31,7 @@ from gpuexplore.analysis.figure import (
 from gpuexplore.core.model import Device, Origin
 from gpuexplore.core.statistics import median, widened
 from gpuexplore.features.training.analysis import ratio_doubts, time_doubts
-from gpuexplore.features.training.measure import DEFAULTS, activity_of, joined, read_setup
+from gpuexplore.features.training.measure import activity_of
 from gpuexplore.features.training.measure.contract import (
     PHASES,
     ModeReport,
@@ -41,14 +40,13 @@ from gpuexplore.features.training.measure.contract import (
     Timing,
     TrainingReport,
     Underflow,
+    joined,
     largest_difference,
+    report_of,
 )
-from gpuexplore.features.training.measure.recorder import report_of
-from gpuexplore.features.training.measure.setup import MODES
+from gpuexplore.features.training.measure.setup import DEFAULTS, MODES, read_setup
 
-LAST_PART = 5  # the last loss is the median of the last fifth
 HERE = frozenset({Origin.LIVE.label})
-TIMED = ("time", "first_call", "rate", "mfu", "speedup", "phase")
 
 
 def arguments_of(block: Any) -> dict[str, str]:
@@ -84,7 +82,8 @@ def measured_rows(block: Any, payload: Payload) -> Iterator[QuantityRow]:
 def _widened(name: str, row: QuantityRow, report: TrainingReport) -> LessonFigure | str:
     """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
     figure = row.figures[name]
-    timed = name in TIMED or row.labels.get("name") in ("communicating", "efficiency")
+    on_clock = ("time", "first_call", "rate", "mfu", "speedup", "phase")
+    timed = name in on_clock or row.labels.get("name") in ("communicating", "efficiency")
     if not (timed and isinstance(figure, LessonFigure) and figure.low > 0):
         return figure
     is_paired = name == "speedup" or row.labels.get("name") == "efficiency"
@@ -153,7 +152,7 @@ def _mode_rows(block: Any, mode: ModeReport, report: TrainingReport) -> Iterator
     losses = [loss for loss in mode.losses if loss is not None]
     if losses:
         yield QuantityRow(labels | {"name": "first"}, _known("loss", _single(losses[0])))
-        last = median(losses[-max(1, len(losses) // LAST_PART) :])
+        last = median(losses[-max(1, len(losses) // 5) :])
         yield QuantityRow(labels | {"name": "last"}, _known("loss", _single(last)))
     for name, share in _shares(mode):
         yield QuantityRow(labels | {"name": name}, _known("share", _single(share, style="percent")))

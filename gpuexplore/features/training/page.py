@@ -8,7 +8,7 @@ from gpuexplore.ui.link import open_page
 
 st.title("Training")
 st.caption(
-    "Small models learn a rule, or labels drawn by lot, on this server: the modes take turns step by step on the same "
+    "Small models learn a rule, or random labels, on this server: the modes alternate step by step on the same "
     "batches, so their losses can be laid over each other and their times compared.",
     help=page_help("training"),
 )

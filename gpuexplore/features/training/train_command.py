@@ -11,13 +11,12 @@ from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.features.training.analysis import conclusions
-from gpuexplore.features.training.measure import DEFAULTS, MODES, PRESETS, TrainingReport, activity_of, joined
-from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing
-from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
+from gpuexplore.features.training.measure import activity_of
+from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing, TrainingReport, joined
+from gpuexplore.features.training.measure.setup import DATA, DEFAULTS, MODES, OPTIMIZERS, PRESETS
 from gpuexplore.hardware import device_named, discover
 
 CLEAR_LINE = "\r\033[K"
-HEADINGS = ("mode", "first loss", "last loss", "step", "95 % interval", "speedup", "samples/s", "MFU", "zero gradients")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Train, with a line on standard error that tells how far it is, and print what came of it."""
+    """Train, with a line on standard error that says how far it is, and print what came of it."""
     devices = discover()
     given = {name: getattr(arguments, name) for name in DEFAULTS}
     gpu_count = sum(device.kind == "cuda" for device in devices)
@@ -45,7 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
     report = joined(perform(activity, _show))
     if report is None:
         raise GpuExploreError("the training reported nothing")
-    _end_line()
+    if sys.stderr.isatty():
+        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
     if arguments.json:
         print_json(encode(report))
     else:
@@ -63,19 +63,26 @@ def _show(payload: Payload) -> None:
     print(f"{CLEAR_LINE}{done[:100]}", end="", file=sys.stderr, flush=True)
 
 
-def _end_line() -> None:
-    if sys.stderr.isatty():
-        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
-
-
 def _print(report: TrainingReport) -> None:
+    threads = "one thread a process" if report.threads == 1 else f"{report.threads} threads"
     print(
         f"{report.model}: {report.parameters:,} parameters, batch {report.batch:,}, {report.flop_count:.4g} FLOPs a "
-        f"step, {report.optimizer} {report.learning_rate:g}, data {report.data}, {_threads(report.threads)}\n"
+        f"step, {report.optimizer} {report.learning_rate:g}, data {report.data}, {threads}\n"
         f"{report.steps_done} of {report.steps} steps{f', for {report.stopped}' if report.stopped else ''}; "
         f"guessing has a loss of {report.chance_loss:.4f}\n"
     )
-    print_columns([HEADINGS, *(_row(mode) for mode in report.modes)])
+    headings = [
+        "mode",
+        "first loss",
+        "last loss",
+        "step",
+        "95 % interval",
+        "speedup",
+        "samples/s",
+        "MFU",
+        "zero gradients",
+    ]
+    print_columns([headings, *map(_row, report.modes)])
     phases = [(mode.name, *(f"{phase.name} {_time(phase.time_s)}" for phase in mode.phases)) for mode in report.modes]
     print()
     print_columns([("phases", *[""] * (len(phases[0]) - 1)), *phases])
@@ -84,15 +91,11 @@ def _print(report: TrainingReport) -> None:
     if report.is_contended:
         print(f"\ncontended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile")
     if report.is_contention_unknown:
-        print("\ncontention unknown: the system does not tell what other work took of the CPU meanwhile")
+        print("\ncontention unknown: the system does not report what other work took of the CPU meanwhile")
     for mode in report.modes:
         _print_scaling(mode)
     if report.processes:
         _print_processes(report.processes)
-
-
-def _threads(count: int) -> str:
-    return "one thread a process" if count == 1 else f"{count} threads"
 
 
 def _row(mode: ModeReport) -> tuple[str, ...]:

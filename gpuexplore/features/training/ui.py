@@ -1,6 +1,6 @@
 """A training on a page: what to train, the losses live, then the times, phases, scaler and processes."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,17 +13,9 @@ from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format
 from gpuexplore.features.training.analysis import conclusions
 from gpuexplore.features.training.chart import losses, phases, scales
 from gpuexplore.features.training.lesson_block import arguments_of
-from gpuexplore.features.training.measure import (
-    DEFAULTS,
-    MODES,
-    PRESETS,
-    TrainingReport,
-    activity_of,
-    joined,
-    most_processes,
-)
-from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing
-from gpuexplore.features.training.measure.setup import DATA, OPTIMIZERS
+from gpuexplore.features.training.measure import activity_of
+from gpuexplore.features.training.measure.contract import ModeReport, Processes, TrainingReport, joined
+from gpuexplore.features.training.measure.setup import DATA, DEFAULTS, MODES, OPTIMIZERS, PRESETS, most_processes
 from gpuexplore.ui.activity import offer, show_activity, started_or_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
@@ -42,13 +34,6 @@ UNITS = {
     "Zero gradients": "%",
     "Gradient error": "error",
 }
-WHY_NOT = (
-    "**Why not DataParallel?** `torch.nn.DataParallel` is one process with a thread for each GPU: it copies the model "
-    "to every GPU in every step, gathers the outputs on the first one, and its threads share Python's lock. "
-    "`DistributedDataParallel` has a process for each GPU, keeps the models, and sums only the gradients, while "
-    "backward goes on. On a CPU DataParallel does nothing; on two GPUs or more it is measured beside them."
-)
-
 TRAIN_ICON = ":material/model_training:"
 KNOWN_FOR = timedelta(days=30)  # after that it is trained again
 
@@ -56,7 +41,7 @@ KNOWN_FOR = timedelta(days=30)  # after that it is trained again
 def show_training() -> None:
     """Show the choices, and the training that was started with them, or the newest one like it."""
     devices = known_devices()
-    given = choose(devices)
+    given = _choose(devices)
     chosen = device(devices)
     try:
         asked = activity_of(given, chosen, _gpu_count_of(devices))
@@ -92,23 +77,20 @@ def _draw(run: ActivityRun) -> None:
             icon=":material/groups:",
         )
     if report.is_contention_unknown:
-        st.caption("The system does not tell what other work took of the CPU meanwhile.")
+        st.caption("The system does not report what other work took of the CPU meanwhile.")
 
 
 def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
     show_chart(lambda: losses(report), key, key="chart.training.losses")
     if report.data == "random":
         st.caption(
-            f"The labels are drawn by lot, so there is nothing to learn: on samples never seen no honest mean loss is "
+            f"The labels are random, so there is nothing to learn: on samples never seen no honest mean loss is "
             f"below ln {report.classes} = {report.chance_loss:.3f}. One batch can be, by luck."
         )
     if any(mode.phases for mode in report.modes):
         show_chart(lambda: phases(report), key, key="chart.training.phases")
     if any(mode.scales for mode in report.modes):
         show_chart(lambda: scales(report), key, key="chart.training.scales")
-
-
-# What came of a training, in figures: a table of the modes, what fp16 loses, and what several processes bring.
 
 
 def _show_findings(report: TrainingReport, of: Hashable) -> None:
@@ -131,12 +113,13 @@ def _show_findings(report: TrainingReport, of: Hashable) -> None:
 
 def _row(mode: ModeReport) -> dict[str, object]:
     known = [loss for loss in mode.losses if loss is not None]
+    interval = mode.step_s and mode.step_s.ci95
     return {
         "Mode": mode.name,
         "First loss": known[0] if known else None,
         "Last loss": known[-1] if known else None,
         "Step": mode.step_s.median if mode.step_s else None,
-        "95 % interval": _interval(mode.step_s),
+        "95 % interval": format_interval(interval, format_seconds) if interval else None,
         "Speedup": mode.ratio.median if mode.ratio else None,
         "Samples/s": round(mode.samples_per_s) if mode.samples_per_s else None,
         "MFU": mode.mfu,
@@ -146,27 +129,19 @@ def _row(mode: ModeReport) -> dict[str, object]:
     }
 
 
-def _interval(timing: Timing | None) -> str | None:
-    return format_interval(timing.ci95, format_seconds) if timing and timing.ci95 else None
-
-
 def _show_scaling(mode: ModeReport) -> None:
     if mode.scales:
         st.markdown(
             f"**{plain(mode.name)}**: the loss scale went from {mode.scales[0][1]:,.0f} to {mode.scales[-1][1]:,.0f}; "
             f"{mode.skipped_steps} steps were skipped."
         )
-    found = mode.underflow
-    if found:
+    if found := mode.underflow:
         unscaled, scaled, dead = map(format_percent, (found.unscaled, found.scaled, found.dead))
+        loss = f"{found.loss:g}".replace("e-0", "e-")
         st.markdown(
-            f"**{plain(mode.name)}, late in training**: at a loss of {_short(found.loss)}, {unscaled} of the gradients "
+            f"**{plain(mode.name)}, late in training**: at a loss of {loss}, {unscaled} of the gradients "
             f"are zero, {scaled} where the loss is scaled by {found.scale:,.0f}, and {dead} in fp32."
         )
-
-
-def _short(number: float) -> str:
-    return f"{number:g}".replace("e-0", "e-")
 
 
 def _show_processes(found: Processes) -> None:
@@ -180,14 +155,19 @@ def _show_processes(found: Processes) -> None:
     difference = UNKNOWN if found.largest_loss_difference is None else f"{found.largest_loss_difference:.1e}"
     alone = format_seconds(found.all_reduce_s.median) if found.all_reduce_s else UNKNOWN
     st.caption(
-        f"DDP over {plain(found.backend)}, {plain(found.mode)}, one thread for each process on a CPU, in turns with "
-        f"one process that takes the whole batch: speedup {interval} at 95 %. The all-reduce of "
+        f"DDP over {plain(found.backend)}, {plain(found.mode)}, one thread for each process on a CPU, alternating "
+        f"with one process that takes the whole batch: speedup {interval} at 95 %. The all-reduce of "
         f"{found.reduced_bytes:,} bytes, 4 for each parameter, takes {alone} alone; DDP does a part of it while "
         f"backward goes on. Largest relative difference of the losses to one process's: {difference}."
     )
     if found.data_parallel:
         st.caption(f"DataParallel on the same GPUs: {format_seconds(found.data_parallel.median)} a step.")
-    st.markdown(WHY_NOT)
+    st.markdown(
+        "**Why not DataParallel?** `torch.nn.DataParallel` is one process with a thread for each GPU: it copies the "
+        "model to every GPU in every step, gathers the outputs on the first one, and its threads share Python's lock. "
+        "`DistributedDataParallel` has a process for each GPU, keeps the models, and sums only the gradients, while "
+        "backward goes on. On a CPU DataParallel does nothing; on two GPUs or more it is measured as well."
+    )
 
 
 def _show_conditions(report: TrainingReport) -> None:
@@ -205,14 +185,16 @@ def _show_conditions(report: TrainingReport) -> None:
     )
 
 
-# What to train, chosen on the page and kept in the link.
-
-
-def choose(devices: Sequence[Device]) -> dict[str, str]:
+def _choose(devices: Sequence[Device]) -> dict[str, str]:
     """Draw the choices; return the arguments of the training, as texts."""
     first, second, third, fourth = st.columns([3, 2, 2, 2], gap="medium")
     with first:
-        model = select("Model", "model", [*PRESETS, OWN], shown=_model_label)
+        model = select(
+            "Model",
+            "model",
+            [*PRESETS, OWN],
+            shown=lambda name: name if name in PRESETS else "Another MLP, by its widths",
+        )
         if model == OWN:
             model = text("Widths", "widths", "784-256-10", help="Of an MLP; hidden layers alike.")
     usual = PRESETS[model].batch if model in PRESETS else 128
@@ -223,24 +205,9 @@ def choose(devices: Sequence[Device]) -> dict[str, str]:
     with fourth:
         data = segments("Data", "data", list(DATA), shown=str.capitalize)
     modes = several("Modes", "modes", list(MODES), default=DEFAULTS["modes"].split(","))
-    st.caption(f"{_about(model)}{'; '.join(f'{name}: {MODES[name].about}' for name in modes)}. Data: {DATA[data]}.")
+    about = f"{model}: {PRESETS[model].about}. " if model in PRESETS else ""
+    st.caption(f"{about}{'; '.join(f'{name}: {MODES[name].about}' for name in modes)}. Data: {DATA[data]}.")
     return {"model": model, "batch": batch, "steps": steps, "modes": ",".join(modes), "data": data} | _more(devices)
-
-
-def query_of(arguments: Mapping[str, str]) -> dict[str, str]:
-    """Return the link parameters of this page for the arguments of a training."""
-    names = {"learning_rate": "rate"}
-    query = {names.get(name, name): text for name, text in arguments.items()}
-    model = query.get("model", "")
-    return query if model in PRESETS or not model else query | {"model": OWN, "widths": model}
-
-
-def _model_label(name: str) -> str:
-    return name if name in PRESETS else "Another MLP, by its widths"
-
-
-def _about(model: str) -> str:
-    return f"{model}: {PRESETS[model].about}. " if model in PRESETS else ""
 
 
 def _more(devices: Sequence[Device]) -> dict[str, str]:
@@ -275,4 +242,5 @@ def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
 
 def lesson_block_query(block: Any) -> dict[str, str]:
     """Return the parameters of the page Training with the choices of a block."""
-    return query_of(arguments_of(block))
+    query = arguments_of(block)
+    return query if block.model in PRESETS else query | {"model": OWN, "widths": block.model}

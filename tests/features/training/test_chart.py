@@ -1,6 +1,6 @@
 """Losses lie over each other with the loss of guessing, phases add up to a step, and scales are steps."""
 
-from gpuexplore.features.training.chart import describe_losses, describe_phases, describe_scales, losses, phases, scales
+from gpuexplore.features.training.chart import losses, phases, scales
 from tests.charts.conftest import _checked_once
 from tests.features.training.made_training import fp16, mode, report
 
@@ -30,10 +30,10 @@ def test_a_long_line_is_thinned_and_keeps_its_end():
 
 
 def test_an_empty_training_can_be_drawn():
-    nothing = report(mode(losses=(), phases=(), step_s=None), steps_done=0)
+    chart = losses(report(mode(losses=(), phases=(), step_s=None), steps_done=0)).to_dict()
 
-    assert rows(losses(nothing).to_dict(), {"mode", "loss"}) == []
-    assert "fp32 —" in describe_losses(nothing)
+    assert rows(chart, {"mode", "loss"}) == []
+    assert "fp32 —" in chart["description"]
 
 
 def test_phases_of_a_mode_lie_one_after_the_other():
@@ -41,11 +41,11 @@ def test_phases_of_a_mode_lie_one_after_the_other():
 
     assert [row["phase"] for row in rows(chart, {"phase"})[:3]] == ["forward", "backward", "optimizer"]
     assert chart["encoding"]["color"]["scale"]["domain"] == ["forward", "backward", "optimizer"]
-    assert "fp16: forward 1.00 ms, backward 1.00 ms" in describe_phases(report())
+    assert "fp16: forward 1.00 ms, backward 1.00 ms" in chart["description"]
 
 
 def test_the_scale_is_drawn_to_the_last_step():
     chart = scales(report()).to_dict()
 
     assert [(row["step"], row["scale"]) for row in rows(chart, {"scale"})] == [(0, 65536), (2, 32768), (2, 32768)]
-    assert "fp16: 65,536 from step 0, 32,768 from step 2" in describe_scales(report())
+    assert "fp16: 65,536 from step 0, 32,768 from step 2" in chart["description"]

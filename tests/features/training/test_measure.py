@@ -12,9 +12,9 @@ from gpuexplore.core.errors import Cancelled, GpuExploreError, InvalidInput
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import median
 from gpuexplore.features.training import measure as training
-from gpuexplore.features.training.measure import MODES, PRESETS, activity_of, joined, needed_bytes, perform, read_setup
-from gpuexplore.features.training.measure.recorder import Recorder, warm_up
-from gpuexplore.features.training.measure.setup import OPTIMIZERS, most_processes
+from gpuexplore.features.training.measure import _needed_bytes, activity_of, perform
+from gpuexplore.features.training.measure.contract import Recorder, joined, warm_up
+from gpuexplore.features.training.measure.setup import MODES, OPTIMIZERS, PRESETS, most_processes, read_setup
 from gpuexplore.hardware.cpu_times import Account, CpuTimes
 from tests.analysis.made import device
 from tests.features.training.made_training import MS, fp16, mode, report
@@ -84,7 +84,7 @@ def test_every_preset_can_be_trained_in_every_mode(name):
     setup = read_setup({"model": name, "modes": ",".join(MODES)}, 1)
 
     assert setup.chance_loss == log(setup.model.classes)
-    assert needed_bytes(setup) > 24 * len(MODES) * setup.model.parameters
+    assert _needed_bytes(setup) > 24 * len(MODES) * setup.model.parameters
 
 
 def test_as_many_processes_as_cores_or_gpus():
@@ -284,11 +284,11 @@ def test_processes_end_when_they_are_cancelled():
 
 def test_weights_and_batches_come_from_the_seed_alone():
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from gpuexplore.features.training.measure.learner import batches_of, initial_parameters
+    from gpuexplore.features.training.measure.learner import _initial_parameters, batches_of
 
     first, again, other = (read_setup({"seed": seed}, 1) for seed in ("1", "1", "2"))
     batches = [batches_of(setup)(3)[0] for setup in (first, again, other)]
-    weights = [initial_parameters(setup.model, setup.seed)[0] for setup in (first, again, other)]
+    weights = [_initial_parameters(setup.model, setup.seed)[0] for setup in (first, again, other)]
 
     for drawn in (batches, weights):
         assert torch.equal(drawn[0], drawn[1])

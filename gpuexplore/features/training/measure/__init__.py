@@ -25,38 +25,12 @@ from typing import Any
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.model import Device
-from gpuexplore.features.training.measure.contract import TrainingReport, joined
-from gpuexplore.features.training.measure.setup import (
-    DEFAULTS,
-    MODES,
-    PRESETS,
-    Setup,
-    expected_seconds,
-    most_processes,
-    read_setup,
-)
+from gpuexplore.features.training.measure.setup import Setup, expected_seconds, most_processes, read_setup
 from gpuexplore.hardware import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.hardware import read as read_telemetry
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
-
-__all__ = [
-    "DEFAULTS",
-    "MODES",
-    "PRESETS",
-    "Setup",
-    "TrainingReport",
-    "activity_of",
-    "expected_seconds",
-    "joined",
-    "most_processes",
-    "perform",
-    "read_setup",
-]
-
-BYTES_OF_A_PARAMETER = 24  # weights, gradient and two numbers of the optimizer, and a copy in float64 for the check
-BYTES_OF_AN_INPUT = 64  # a batch, its activations of a few layers, and a copy of both in float64
 
 
 def perform(
@@ -83,18 +57,25 @@ def perform(
     """
     check_measured_on(device.id, "a training")
     setup = read_setup(arguments, most_processes(device))
-    check_memory(needed_bytes(setup), free_bytes(device), device)
-    before, last = read_cpu_times(), list[Mapping[str, Any]]()
+    check_memory(_needed_bytes(setup), free_bytes(device), device)
+    before = read_cpu_times()
+    last: list[Mapping[str, Any]] = []
 
     def keep_the_last(payload: Mapping[str, Any]) -> None:
         (last.append if payload["final"] else progress.report)(payload)
 
-    reporting = replace(progress, report=keep_the_last)
-
     if setup.processes > 1:
-        _launch(arguments, device, setup, report=keep_the_last, cancelled=progress.cancelled)
+        processes: Any = import_module("gpuexplore.features.training.measure.processes")
+        processes.train_in_processes(
+            arguments, device, setup.processes, report=keep_the_last, cancelled=progress.cancelled
+        )
     else:
-        _train(setup, device, clock=clock, isolation=isolation, progress=reporting)
+        reporting = replace(progress, report=keep_the_last)
+        environment = describe_environment(device, ("torch",), threads=None)
+        interleaved: Any = import_module("gpuexplore.features.training.measure.interleaved")
+        recorder, stopped = interleaved.train(setup, device, clock=clock, isolation=isolation, progress=reporting)
+        environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
+        keep_the_last(recorder.last_payload(environment, stopped=stopped))
     for payload in last:  # now that processes which were started count as ours
         progress.report({**payload, "lost_cpu_share": cpu_lost_share(before, read_cpu_times())})
 
@@ -117,28 +98,10 @@ def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) ->
     return of_kind("train", given, device=device.id, expected_s=expected_seconds(setup, device))
 
 
-def needed_bytes(setup: Setup) -> int:
+def _needed_bytes(setup: Setup) -> int:
     """Return about how many bytes a training takes: weights for each mode and process, and a few copies of a batch."""
     copies = len(setup.modes) * (2 if setup.processes > 1 else 1) * setup.processes
     elements = sum(prod(lengths) for lengths in setup.model.contract.inputs(setup.shape)[:2])
-    return copies * (BYTES_OF_A_PARAMETER * setup.model.parameters + BYTES_OF_AN_INPUT * elements)
-
-
-def _train(
-    setup: Setup,
-    device: Device,
-    *,
-    clock: Clock,
-    isolation: Isolation,
-    progress: ProgressHooks,
-) -> None:
-    environment = describe_environment(device, ("torch",), threads=None)
-    interleaved: Any = import_module("gpuexplore.features.training.measure.interleaved")
-    recorder, stopped = interleaved.train(setup, device, clock=clock, isolation=isolation, progress=progress)
-    environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
-    progress.report(recorder.last_payload(environment, stopped=stopped))
-
-
-def _launch(arguments: Mapping[str, str], device: Device, setup: Setup, **how: Any) -> None:
-    launch: Any = import_module("gpuexplore.features.training.measure.launch")
-    launch.train_in_processes(arguments, device, setup.processes, **how)
+    # of a parameter: weight, gradient, two numbers of the optimizer, and a copy in float64 for the check; of an input:
+    # a batch, its activations of a few layers, and a copy of both in float64
+    return copies * (24 * setup.model.parameters + 64 * elements)

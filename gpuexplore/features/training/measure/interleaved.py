@@ -1,4 +1,7 @@
-"""Interleaved training: the modes learn step by step, in random order, from the same batches, so ratios are paired."""
+"""Interleaved training: the modes learn step by step, in random order, from the same batches, so ratios are paired.
+
+Apart from what is timed it is counted whether the gradients are right, and which of them fp16 loses late in training.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from math import expm1, log
@@ -12,9 +15,8 @@ from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Cancelled, GpuExploreError
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import format_seconds
-from gpuexplore.features.training.measure.contract import Underflow
+from gpuexplore.features.training.measure.contract import REPORT_EVERY_S, Course, Recorder, Underflow
 from gpuexplore.features.training.measure.learner import Batches, Learner, Network, batches_of, loss_of
-from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Course, Recorder
 from gpuexplore.features.training.measure.setup import Setup
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.operations.torch_steps import allow_tf32
@@ -23,9 +25,7 @@ from gpuexplore.operations.torch_steps import allow_tf32
 TOLERANCES = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}
 LATE_LOSS = 1e-5
 SCALE = 65536.0  # GradScaler's first one
-
 MOST_SECONDS = 240.0  # of all modes together; then a training ends with the steps it has
-COUNTINGS = 10  # of zero gradients over a training
 
 
 def train(
@@ -58,7 +58,7 @@ def train(
         course = recorder.courses[name]
         course.error = gradient_error(learner, setup, batch_of)
         if learner.mode.dtype == "fp16":
-            course.underflow = underflow(learner, setup, batch_of, device.id)
+            course.underflow = _underflow(learner, setup, batch_of, device.id)
         _obey(progress.cancelled)
     began = reported = monotonic()
     for step in _steps(setup, learners, batch_of, recorder=recorder, isolation=isolation):
@@ -77,7 +77,8 @@ def _steps(
     setup: Setup, learners: Mapping[str, Learner], batch_of: Batches, *, recorder: Recorder, isolation: Isolation
 ) -> Iterator[int]:
     """Let each mode learn from the batch of each step; yield its number when all have."""
-    random, round_s = Random(setup.seed), 0.0
+    random = Random(setup.seed)
+    round_s = 0.0
     for step in range(setup.steps):
         samples, labels = batch_of(step)
         with isolation.exclude_servers(round_s):
@@ -93,16 +94,13 @@ def _obey(cancelled: Callable[[], bool]) -> None:
 
 def is_counted(step: int, steps: int) -> bool:
     """Return whether zeros are counted after this step: some times over a training, the last step included."""
-    return step % max(1, steps // COUNTINGS) == 0 or step == steps - 1
+    return step % max(1, steps // 10) == 0 or step == steps - 1
 
 
 def count_zeros(learners: Mapping[str, Learner], courses: Mapping[str, Course], step: int) -> None:
     """Count the zeros among the gradients of a step, of each mode, outside what is timed."""
     for name, learner in learners.items():
         courses[name].zero_shares.append((step, learner.zero_share()))
-
-
-# What is counted apart from training: that the gradients are right, and which of them fp16 loses late in training.
 
 
 def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:
@@ -123,7 +121,7 @@ def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:
     return error
 
 
-def underflow(learner: Learner, setup: Setup, batch_of: Batches, device: str) -> Underflow:
+def _underflow(learner: Learner, setup: Setup, batch_of: Batches, device: str) -> Underflow:
     """Return which share of gradients is zero in the mode's autocast at a loss of 1e-5, unscaled and scaled.
 
     The right logit of each sample is raised by so much that its loss is what it would be late in training; the model

@@ -1,4 +1,7 @@
-"""One mode that learns: a step in phases, each timed; what is counted of its gradients is counted apart."""
+"""One mode that learns: a step in phases, each timed; what is counted of its gradients is counted apart.
+
+The model and the batches it sees are from the seed alone, the same for every mode and process.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,13 +20,6 @@ from gpuexplore.features.training.measure.setup import MODES, Setup, TrainedMode
 
 Tensor = torch.Tensor
 
-# The model as torch trains it, and the batches it sees: from the seed alone, the same for every mode and process.
-
-
-SEPARATION = 5.0  # of two classes' patterns, in standard deviations of the noise
-LARGEST_PATTERN = 2.0
-STRIDE_OF_SEEDS = 1_000_003  # so that the batches of two seeds are others
-
 
 class Network(torch.nn.Module):
     """The layers of a training step as a module, with parameters of its own.
@@ -34,7 +30,7 @@ class Network(torch.nn.Module):
 
     def __init__(self, model: TrainedModel, seed: int, *, checkpoints: bool = False) -> None:
         super().__init__()
-        initial = initial_parameters(model, seed)
+        initial = _initial_parameters(model, seed)
         # one by one: torch's DataParallel loses the parameters of a ParameterList
         self._names = [f"parameter_{index}" for index in range(len(initial))]
         for name, values in zip(self._names, initial, strict=True):
@@ -50,7 +46,8 @@ class Network(torch.nn.Module):
 
     def forward(self, samples: Tensor) -> Tensor:
         """Return the logits of each sample, or of each token of each sample, one row each."""
-        values, names = samples, iter(self._names)
+        values = samples
+        names = iter(self._names)
         for layer, count in zip(self._layers, self._counts, strict=True):
             parameters = [getattr(self, next(names)) for _ in range(count)]
             if self._checkpoints:
@@ -60,11 +57,13 @@ class Network(torch.nn.Module):
         return values.flatten(0, -2)
 
 
-def initial_parameters(model: TrainedModel, seed: int) -> list[Tensor]:
+def _initial_parameters(model: TrainedModel, seed: int) -> list[Tensor]:
     """Return the weights that training begins with: as the operation scales them, in fp32."""
-    contract, shape, random = model.contract, model.shape(1), np.random.default_rng(seed)
-    drawn = tuple(random.standard_normal(lengths).astype(np.float32) for lengths in contract.inputs(shape))
-    prepared = contract.prepared(drawn)
+    random = np.random.default_rng(seed)
+    lengths_of = model.contract.inputs(model.shape(1))
+    prepared = model.contract.prepared(
+        tuple(random.standard_normal(lengths).astype(np.float32) for lengths in lengths_of)
+    )
     return [torch.from_numpy(np.array(values, dtype=np.float32)) for values in prepared[2:]]
 
 
@@ -86,11 +85,12 @@ def batches_of(setup: Setup) -> Batches:
     samples_shape, targets, *_ = setup.model.contract.inputs(setup.shape)
     labels_shape = targets[:-1]
     own = samples_shape[len(labels_shape) :]  # of what one label is for
-    scale = min(LARGEST_PATTERN, SEPARATION / sqrt(2 * int(np.prod(own))))
+    # 5 standard deviations of the noise between two classes' patterns, where they are not too large for that
+    scale = min(2.0, 5.0 / sqrt(2 * int(np.prod(own))))
     patterns = scale * torch.randn((setup.model.classes, *own), generator=torch.Generator().manual_seed(setup.seed))
 
     def batch(step: int) -> tuple[Tensor, Tensor]:
-        generator = torch.Generator().manual_seed(setup.seed * STRIDE_OF_SEEDS + step + 1)
+        generator = torch.Generator().manual_seed(setup.seed * 1_000_003 + step + 1)  # no two seeds share batches
         samples = torch.randn(samples_shape, generator=generator)
         labels = torch.randint(setup.model.classes, labels_shape, generator=generator)
         if setup.data == "rule":
@@ -106,7 +106,6 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "momentum": lambda parameters, rate: torch.optim.SGD(parameters, lr=rate, momentum=0.9),
     "adamw": lambda parameters, rate: torch.optim.AdamW(parameters, lr=rate),
 }
-FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +141,12 @@ class RankShare:
     wrap: Callable[[Network], torch.nn.Module] = lambda network: network
 
 
-class Laps:
+class _Laps:
     """Seconds of each phase: by the clock on a CPU, by events in the stream on a GPU, which is waited for once."""
 
     def __init__(self, on_gpu: bool, clock: Clock) -> None:
-        self._on_gpu, self._clock = on_gpu, clock
+        self._on_gpu = on_gpu
+        self._clock = clock
         if on_gpu:
             torch.cuda.synchronize()
         self._began = clock()
@@ -196,7 +196,9 @@ class Learner:
         part: "RankShare | None" = None,
     ) -> None:
         self.mode = MODES[mode]
-        self._device, self._clock, self._part = torch.device(device), clock, part or RankShare()
+        self._device = torch.device(device)
+        self._clock = clock
+        self._part = part or RankShare()
         network = Network(setup.model, setup.seed, checkpoints=self.mode.checkpoints).to(self._device)
         self.network = self._part.wrap(network)
         self.parameters = list(network.parameters())
@@ -205,11 +207,13 @@ class Learner:
 
     def step(self, samples: Tensor, labels: Tensor) -> LearnedStep:
         """Learn from a batch on the CPU; return its loss before the update, and what it took."""
-        samples, labels = self._own(samples), self._own(labels)
+        samples = self._own(samples)
+        labels = self._own(labels)
         on_gpu = self._device.type == "cuda"
-        laps = Laps(on_gpu, self._clock)
+        laps = _Laps(on_gpu, self._clock)
         if on_gpu:
-            samples, labels = samples.to(self._device), labels.to(self._device)
+            samples = samples.to(self._device)
+            labels = labels.to(self._device)
             laps.end("transfer")
         self._optimizer.zero_grad()
         laps.end("optimizer")
@@ -223,9 +227,10 @@ class Learner:
 
     def gradients(self, samples: Tensor, labels: Tensor) -> Tensor:
         """Return all gradients of a batch, unscaled, one after the other, in float64; nothing is learned."""
-        samples, labels = self._own(samples).to(self._device), self._own(labels).to(self._device)
         self._optimizer.zero_grad()
-        self._gradients(samples, labels, Laps(False, self._clock))
+        self._gradients(
+            self._own(samples).to(self._device), self._own(labels).to(self._device), _Laps(False, self._clock)
+        )
         scale = self._scaler.get_scale() if self._scaler else 1.0
         return torch.cat([gradient.double().flatten() / scale for gradient in self._given()])
 
@@ -239,7 +244,9 @@ class Learner:
         """Return the context in which products are in the mode's dtype."""
         if not self.mode.autocast:
             return nullcontext()
-        context: AbstractContextManager[None] = torch.autocast(self._device.type, dtype=FORMATS[self.mode.dtype])
+        context: AbstractContextManager[None] = torch.autocast(
+            self._device.type, dtype={"bf16": torch.bfloat16, "fp16": torch.float16}[self.mode.dtype]
+        )
         return context
 
     def _given(self) -> list[Tensor]:
@@ -248,7 +255,7 @@ class Learner:
     def _own(self, batch: Tensor) -> Tensor:
         return batch.chunk(self._part.count)[self._part.rank]
 
-    def _gradients(self, samples: Tensor, labels: Tensor, laps: Laps) -> list[Tensor]:
+    def _gradients(self, samples: Tensor, labels: Tensor, laps: _Laps) -> list[Tensor]:
         losses = []
         for part, wanted in zip(samples.chunk(self.mode.parts), labels.chunk(self.mode.parts), strict=True):
             with self.autocast():

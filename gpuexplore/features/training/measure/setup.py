@@ -1,4 +1,4 @@
-"""The arguments of a training: what to train and how, each checked before anything runs. Light: loads no torch."""
+"""Arguments of a training: what to train and how, each checked before anything runs. Loads no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,15 +16,9 @@ from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
 MOST_PARAMETERS = 50_000_000
-MOST_STEPS = 5000
 MOST_FLOPS_OF_A_STEP = 5e11
-MOST_GPUS = 16
 PARTS = 4  # of a batch whose gradients are accumulated
-LARGEST_SEED = 2**31 - 1
-CALLS_S = 1e-3
-START_S = 12.0
 FLOP_PER_S: Mapping[str, float] = MappingProxyType({"cpu": 5e10, "cuda": 5e12})
-MOST_EXPECTED_S = 240.0
 DATA: Mapping[str, str] = MappingProxyType(
     {
         "rule": "each class has a pattern, and a sample is its class's pattern in noise",
@@ -35,7 +29,7 @@ OPTIMIZERS: Mapping[str, float] = MappingProxyType({"sgd": 0.05, "momentum": 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class _Mode:
     """A way to train.
 
     Attributes:
@@ -54,14 +48,14 @@ class Mode:
     parts: int = 1
 
 
-MODES: Mapping[str, Mode] = MappingProxyType(
+MODES: Mapping[str, _Mode] = MappingProxyType(
     {
-        "fp32": Mode("fp32", "everything in fp32"),
-        "bf16": Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
-        "fp16": Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
-        "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, the loss as it is", autocast=True),
-        "checkpoint": Mode("fp32", "fp32, activations computed again in backward", checkpoints=True),
-        "accumulate": Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
+        "fp32": _Mode("fp32", "everything in fp32"),
+        "bf16": _Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
+        "fp16": _Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
+        "fp16-unscaled": _Mode("fp16", "torch.autocast in fp16, the loss as it is", autocast=True),
+        "checkpoint": _Mode("fp32", "fp32, activations computed again in backward", checkpoints=True),
+        "accumulate": _Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
     }
 )
 
@@ -109,7 +103,6 @@ def _mlp(name: str, widths: tuple[int, ...], batch: int = 128, about: str = "lin
     return TrainedModel(name, "mlp_step", axes, batch, about)
 
 
-_TRANSFORMER = (("tokens", 32), ("width", 64), ("heads", 4), ("layers", 2), ("outputs", 64))
 PRESETS: Mapping[str, TrainedModel] = MappingProxyType(
     {
         model.name: model
@@ -124,7 +117,13 @@ PRESETS: Mapping[str, TrainedModel] = MappingProxyType(
                 64,
                 "a convolution and a linear layer on images of 28 × 28",
             ),
-            TrainedModel("transformer", "transformer_step", _TRANSFORMER, 16, "two blocks of attention, 64 wide"),
+            TrainedModel(
+                "transformer",
+                "transformer_step",
+                (("tokens", 32), ("width", 64), ("heads", 4), ("layers", 2), ("outputs", 64)),
+                16,
+                "two blocks of attention, 64 wide",
+            ),
         )
     }
 )
@@ -175,7 +174,7 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def most_processes(device: Device, gpu_count: int = MOST_GPUS) -> int:
+def most_processes(device: Device, gpu_count: int = 16) -> int:
     """Return how many processes can train concurrently: one for each physical core, or for each GPU."""
     if device.kind != "cpu":
         return max(1, gpu_count)
@@ -197,24 +196,24 @@ def read_setup(arguments: Mapping[str, str], most: int) -> Setup:
         if name not in DEFAULTS:
             raise InvalidInput.of("argument of a training", name, DEFAULTS)
     texts = {name: arguments.get(name, "").strip() or default for name, default in DEFAULTS.items()}
-    model = model_named(texts["model"])
+    model = _model_named(texts["model"])
     optimizer = _one_of("optimizer", texts["optimizer"], OPTIMIZERS)
     setup = Setup(
         model=model,
         batch=_whole("batch", texts["batch"] or str(model.batch), model.contract.limits["batch"]),
-        steps=_whole("steps", texts["steps"], MOST_STEPS),
+        steps=_whole("steps", texts["steps"], 5000),
         modes=_modes(texts["modes"]),
         optimizer=optimizer,
         learning_rate=_rate(texts["learning_rate"] or str(OPTIMIZERS[optimizer])),
         data=_one_of("data", texts["data"], DATA),
         processes=_whole("processes", texts["processes"], most),
-        seed=_whole("seed", texts["seed"], LARGEST_SEED, least=0),
+        seed=_whole("seed", texts["seed"], 2**31 - 1, least=0),
     )
     _check(setup)
     return setup
 
 
-def model_named(text: str) -> TrainedModel:
+def _model_named(text: str) -> TrainedModel:
     """Return the preset called `text`, or the MLP of widths like ``784-256-256-10``.
 
     Raises:
@@ -284,7 +283,7 @@ def _rate(text: str) -> float:
 
 def expected_seconds(setup: Setup, device: Device) -> float:
     """Return about how many device seconds a training takes: the same for every device of a kind, to be known again."""
-    step_s = CALLS_S + setup.flop_count / FLOP_PER_S.get(device.kind, FLOP_PER_S["cpu"])
+    step_s = 1e-3 + setup.flop_count / FLOP_PER_S.get(device.kind, FLOP_PER_S["cpu"])  # calls, and products
     learners = len(setup.modes) * (2 if setup.processes > 1 else 1)
-    start_s = START_S if setup.processes > 1 else 1.0
-    return min(MOST_EXPECTED_S, start_s + setup.steps * learners * step_s)
+    start_s = 12.0 if setup.processes > 1 else 1.0
+    return min(240.0, start_s + setup.steps * learners * step_s)

@@ -29,9 +29,8 @@ from tests.features.lessons.lesson.conftest import module_if_installed
 
 CATALOG = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog")
 MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog.contract")
-SETUP = module_if_installed("training", "gpuexplore.features.training.measure")
+SETUP = module_if_installed("training", "gpuexplore.features.training.measure.setup")
 TRAINING = module_if_installed("training", "gpuexplore.features.training.measure.contract")
-RECORDER = module_if_installed("training", "gpuexplore.features.training.measure.recorder")
 
 CPU = device(memory_bytes=2**34, cache_bytes=2**20)
 
@@ -176,7 +175,7 @@ class World:
                 4 * setup.model.parameters, 10 ** self.random.uniform(-9, 0),
             )  # fmt: skip
         modes = tuple(self.mode(name) for name in (*setup.modes, *together))
-        return RECORDER.report_of(setup, 1, final=True, modes=modes, processes=processes)
+        return TRAINING.report_of(setup, 1, final=True, modes=modes, processes=processes)
 
     def mode(self, name):
         shares = [self.random.choice((0.0, 0.01, 0.3, 0.99, 1.0)) for _ in range(4)]

@@ -1,4 +1,8 @@
-"""One of several processes that train together, started by ``torch.distributed.run -m`` with this module and a folder.
+"""Several processes that train together, started by torch's launcher from inside the worker; and what each one does.
+
+The launcher, `torch.distributed.run`, runs this module with a folder: it gives each process its rank and meets on a
+free port of 127.0.0.1. What rank 0 reports comes line by line through a file. Processes hear of a cancellation by
+another file, and are killed when they do not obey, or are silent for too long.
 
 Rank 0 also trains alone, on the whole batch, while the others wait: one process and several alternate, from the same
 batches, so that the speedup is paired and the losses can be compared step by step.
@@ -8,38 +12,161 @@ import ctypes
 import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from random import Random
-from time import monotonic, perf_counter_ns
+from time import monotonic, perf_counter_ns, sleep
 from typing import Any
 
+import psutil
 import torch
 import torch.distributed as dist
 
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import GpuExploreError
+from gpuexplore.core.errors import Cancelled, GpuExploreError
 from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import decode
+from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.units import format_seconds
-from gpuexplore.features.training.measure.contract import Processes, Timing, largest_difference
+from gpuexplore.features.training.measure.contract import (
+    REPORT_EVERY_S,
+    Processes,
+    Recorder,
+    Timing,
+    largest_difference,
+)
 from gpuexplore.features.training.measure.interleaved import MOST_SECONDS, count_zeros, gradient_error, is_counted
-from gpuexplore.features.training.measure.launch import JOB, REPORTS, STOP
 from gpuexplore.features.training.measure.learner import LearnedStep, Learner, Network, RankShare, batches_of
-from gpuexplore.features.training.measure.recorder import REPORT_EVERY_S, Recorder
 from gpuexplore.features.training.measure.setup import Setup, read_setup
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.operations.torch_steps import allow_tf32
 
-PR_SET_PDEATHSIG = 1
-REDUCTIONS, FIRST_REDUCTIONS = 20, 3
-BYTES_OF_A_GRADIENT = 4
+MOST_SILENT_S = 90.0  # the start of every process loads torch
+GRACE_S = 2.0  # after a cancellation, less than the worker has itself
+JOB = "job.json"
+REPORTS = "reports"
+STOP = "stop"
+OUTPUT = "output"
+WARM_UP_REDUCTIONS = 3
+
+
+def train_in_processes(
+    arguments: Mapping[str, str],
+    device: Device,
+    count: int,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+) -> None:
+    """Train in `count` processes and pass on what they report; nothing that was started is left.
+
+    Raises:
+        Cancelled: the user asked to stop.
+        GpuExploreError: a process failed, or they were silent for too long.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuexplore-train-", ignore_cleanup_errors=True) as name:
+        directory = Path(name)
+        (directory / JOB).write_text(json.dumps({"arguments": dict(arguments), "device": encode(device)}))
+        (directory / REPORTS).touch()
+        command = [sys.executable, "-P", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={count}"]
+        # port 0: the launcher takes a free one and tells the others
+        command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--max-restarts=0"]
+        command += ["-m", __name__, str(directory)]
+        with (directory / OUTPUT).open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_environment(device),
+            )
+        try:
+            _follow(process, directory, report, cancelled)
+        finally:
+            _end(process)
+
+
+def _environment(device: Device) -> dict[str, str]:
+    """Return the variables of the processes: one thread each, all GPUs for several, and the loopback interface."""
+    ours = {
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
+    }
+    own = {name: text for name, text in os.environ.items() if device.kind == "cpu" or name != "CUDA_VISIBLE_DEVICES"}
+    return {**own, **ours}
+
+
+def _follow(
+    process: "subprocess.Popen[bytes]",
+    directory: Path,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+) -> None:
+    began = heard = monotonic()
+    offset = 0
+    finished = False
+    while True:
+        code = process.poll()  # first, so that all that was written before is read
+        offset, lines = _new_lines(directory / REPORTS, offset)
+        for line in lines:
+            payload = json.loads(line)
+            finished = finished or payload["final"]
+            report(payload)
+            heard = monotonic()
+        if finished:
+            with suppress(subprocess.TimeoutExpired):  # one that ends by itself tells what CPU time it used
+                process.wait(GRACE_S)
+        if code is not None or finished:
+            break
+        if cancelled():
+            (directory / STOP).touch()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
+            raise Cancelled("cancelled while several processes learned")
+        if monotonic() - heard > MOST_SILENT_S or monotonic() - began > MOST_SECONDS + 2 * MOST_SILENT_S:
+            raise GpuExploreError(f"the processes reported nothing for too long{_last_words(directory)}")
+        sleep(0.05)
+    if not finished:
+        raise GpuExploreError(f"the processes ended with {code}{_last_words(directory)}")
+
+
+def _new_lines(path: Path, offset: int) -> tuple[int, list[str]]:
+    """Return the whole lines after `offset`, and where they end."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        whole, newline, _ = file.read().rpartition(b"\n")
+    return offset + len(whole) + len(newline), whole.decode().splitlines()
+
+
+def _last_words(directory: Path) -> str:
+    """Return the error that a process printed, for the reason of the failure."""
+    lines = (directory / OUTPUT).read_text(errors="replace").splitlines()
+    errors = [line.partition("]:")[2] or line for line in lines if "Error" in line and "ChildFailed" not in line]
+    return f": {errors[-1].strip()[:400]}" if errors else ""
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the launcher with all it started; those are found before it dies, for then they have other parents."""
+    with suppress(psutil.NoSuchProcess):
+        started = psutil.Process(process.pid).children(recursive=True)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        for child in started:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        psutil.wait_procs(started, timeout=GRACE_S)
+    process.wait()
 
 
 def main(directory: Path) -> None:
     """Take part in the training whose job is in `directory`."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the launcher's end is this one's
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the launcher's end is this one's
     job = json.loads((directory / JOB).read_text())
     device = decode(Device, job["device"])
     setup = read_setup(job["arguments"], int(os.environ["WORLD_SIZE"]))
@@ -47,12 +174,12 @@ def main(directory: Path) -> None:
     allow_tf32(dtype_named("fp32"))
     dist.init_process_group("nccl" if device.kind == "cuda" else "gloo")
     try:
-        RankTeam(setup, device, directory).train()
+        _RankTeam(setup, device, directory).train()
     finally:
         dist.destroy_process_group()
 
 
-class RankTeam:
+class _RankTeam:
     """The processes that learn together, seen from one of them.
 
     Args:
@@ -60,8 +187,11 @@ class RankTeam:
     """
 
     def __init__(self, setup: Setup, device: Device, directory: Path) -> None:
-        self.rank, self.count = dist.get_rank(), dist.get_world_size()
-        self._setup, self._device, self._directory = setup, device, directory
+        self.rank = dist.get_rank()
+        self.count = dist.get_world_size()
+        self._setup = setup
+        self._device = device
+        self._directory = directory
         self._torch_device = self._own_device()
         self._batch_of = batches_of(setup)
         self._alone = {name: self._learner(name) for name in setup.modes} if self.rank == 0 else {}
@@ -114,7 +244,8 @@ class RankTeam:
         return self._learner(self._setup.modes[0], part)
 
     def _train_interleaved(self) -> str | None:
-        random, began, reported = Random(self._setup.seed), monotonic(), monotonic()
+        random = Random(self._setup.seed)
+        began = reported = monotonic()
         for step in range(self._setup.steps):
             batch = self._batch_of(step)
             for name in random.sample(list(self._recorder.courses), len(self._recorder.courses)):
@@ -152,7 +283,7 @@ class RankTeam:
         """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing else running."""
         gradients = torch.ones(self._setup.model.parameters, device=self._torch_device)
         times_s = []
-        for _ in range(FIRST_REDUCTIONS + REDUCTIONS):
+        for _ in range(WARM_UP_REDUCTIONS + 20):
             dist.barrier()
             began = perf_counter_ns()
             dist.all_reduce(gradients)
@@ -160,14 +291,17 @@ class RankTeam:
                 torch.cuda.synchronize()
             times_s.append((perf_counter_ns() - began) / 1e9)
             gradients.fill_(1.0)
-        return times_s[FIRST_REDUCTIONS:]
+        return times_s[WARM_UP_REDUCTIONS:]
 
     def _summary(self, all_reduce_s: list[float]) -> Processes:
         mode = self._setup.modes[0]
-        courses, settled = self._recorder.courses, self._recorder.settled
-        alone, together = courses[mode], courses[f"{mode} × {self.count}"]
+        courses = self._recorder.courses
+        settled = self._recorder.settled
+        alone = courses[mode]
+        together = courses[f"{mode} × {self.count}"]
         speedup = Timing.ratio(alone.times_s[settled], together.times_s[settled])
-        step_s, reduced_s = Timing.of(together.times_s[settled]), Timing.of(all_reduce_s)
+        step_s = Timing.of(together.times_s[settled])
+        reduced_s = Timing.of(all_reduce_s)
         parallel = [courses[name].times_s[settled] for name in self._data_parallel_names()]
         return Processes(
             count=self.count,
@@ -177,7 +311,7 @@ class RankTeam:
             efficiency=speedup.median / self.count if speedup else None,
             all_reduce_s=reduced_s,
             communicating=min(1.0, reduced_s.median / step_s.median) if step_s and reduced_s else None,
-            reduced_bytes=BYTES_OF_A_GRADIENT * self._setup.model.parameters,
+            reduced_bytes=4 * self._setup.model.parameters,
             largest_loss_difference=largest_difference(alone.losses, together.losses),
             data_parallel=Timing.of(parallel[0]) if parallel else None,
         )
