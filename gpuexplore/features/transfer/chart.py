@@ -1,6 +1,6 @@
 """Moving data: its rate against size, the parts of a first use, and CPU against GPU with the break-even."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 import pandas as pd
@@ -9,18 +9,21 @@ from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label, x_value, y_v
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_seconds
+from gpuexplore.features.transfer.analysis import TimeSpan
 from gpuexplore.features.transfer.analysis.comparison import BreakEven, SizePoint
-from gpuexplore.features.transfer.analysis.link import TimeSpan
 from gpuexplore.features.transfer.measure.contract import TransferReading
 
-HEIGHT, STACK_HEIGHT = 320, 260
+HEIGHT = 320
 BYTES_LABEL = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~r') + ' GiB' : "
     "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB' : "
     "format(datum.value / 1024, '.3~r') + ' KiB'"
 )
+Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and what it is, and its time
 PARTS = ("first call", "host to device", "kernel", "device to host")
-CPU, GPU, KERNEL = "CPU", "GPU with transfers", "GPU, data there"
+CPU = "CPU"
+GPU = "GPU with transfers"
+KERNEL = "GPU, data there"
 
 
 def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
@@ -31,7 +34,13 @@ def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
         peaks: bytes/s by label.
         title: of the y axis.
     """
-    rows = [_rate_row(reading) for reading in readings if reading.bytes_per_s]
+    rows = []
+    for reading in readings:
+        if reading.bytes_per_s:
+            low_s, high_s = reading.ci95_s or (reading.median_s, reading.median_s)
+            rates = [reading.moved_bytes / (seconds or 1.0) for seconds in (reading.median_s, high_s, low_s)]
+            shown = f"{format_bytes_per_s(rates[0])}, {format_seconds(reading.median_s)}"
+            rows.append((reading.name, reading.byte_count, *rates, shown, format_bytes(reading.byte_count)))
     frame = pd.DataFrame(rows, columns=["way", "bytes", "value", "low", "high", "shown", "copied"])
     sizes = sorted(set(frame["bytes"]))
     y = log_axis(title, [*frame["low"], *frame["high"], *peaks.values()], "B/s")
@@ -60,9 +69,6 @@ def _describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, flo
     return f"{title} against size; at {format_bytes(largest)}: {', '.join(rates)}{lines}."
 
 
-Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and what it is, and its time
-
-
 def first_use(parts: Parts) -> alt.LayerChart:
     """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
     rows = [(where, part, span.time_s, _span_text(span)) for (where, part), span in parts.items() if span]
@@ -81,7 +87,9 @@ def first_use(parts: Parts) -> alt.LayerChart:
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("where", "part", "shown")],
         )
     )
-    return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, _describe_first_use(parts))
+    spans = [f"{where} {part} {_span_text(span)}" for (where, part), span in parts.items()]
+    described = f"Time of the first use, stacked: {', '.join(spans)}."
+    return _sized([bars, *_unknown_parts(parts, y)], 260, described)
 
 
 def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
@@ -95,16 +103,16 @@ def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
     return list(with_halo(text.encode(x=x_value(0), y=y, text=alt.Text("label:N")))) if rows else []
 
 
-def _describe_first_use(parts: Parts) -> str:
-    """Return the alternative text: every part with its time, or that it is unknown."""
-    spans = [f"{where} {part} {_span_text(span) if span else 'unknown'}" for (where, part), span in parts.items()]
-    return f"Time of the first use, stacked: {', '.join(spans)}."
-
-
 def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_title: str) -> alt.LayerChart:
     """Return the time of a call against size on both, with intervals as bands and the break-even marked."""
     columns = ["series", "size", "value", "low", "high", "origin", "shown"]
-    frame = pd.DataFrame(list(_times(points)), columns=columns)
+    rows = [
+        (series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _span_text(span))
+        for point in points
+        for series, span in ((CPU, point.cpu), (GPU, point.gpu), (KERNEL, point.kernel))
+        if span is not None
+    ]
+    frame = pd.DataFrame(rows, columns=columns)
     y = log_axis("Time of one use", [*frame["low"], *frame["high"]], "s")
     x = alt.X(
         "size:Q",
@@ -135,15 +143,15 @@ def _describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -
     """Return the alternative text: the times at the largest size and the break-even."""
     last = points[-1]
     at = f"at size {last.size:,}: CPU {_span_text(last.cpu)}, GPU with transfers {_span_text(last.gpu)}"
-    wins = f"the GPU wins {break_even_words(found)}" if found else "from which size the GPU wins is unknown"
+    wins = f"the GPU wins {_break_even_words(found)}" if found else "from which size the GPU wins is unknown"
     return f"Time of one use against size; {at}; {wins}."
 
 
-def break_even_words(found: BreakEven) -> str:
+def _break_even_words(found: BreakEven) -> str:
     """Return ``from size 364 (141 to 2,137)``; of what never pays that."""
     if found.value is None:
         best = f"; in the best case from {found.low:,}" if found.low is not None else ""
-        return f"at no size that was looked at{best}"
+        return f"at no size compared{best}"
     low = "—" if found.low is None else f"{found.low:,}"
     high = "never" if found.high is None else f"{found.high:,}"
     return f"from size {found.value:,} ({low} to {high})"
@@ -157,20 +165,6 @@ def _mark(found: BreakEven | None) -> list[alt.Chart]:
     text = base.mark_text(color=NEUTRAL, align="left", baseline="top", dx=5, fontSize=13)
     words = text.encode(y=y_value(4), text=alt.Text("label:N"))
     return [base.mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5), *with_halo(words)]
-
-
-def _times(points: Sequence[SizePoint]) -> Iterator[tuple[object, ...]]:
-    for point in points:
-        for series, span in ((CPU, point.cpu), (GPU, point.gpu), (KERNEL, point.kernel)):
-            if span is not None:
-                yield series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _span_text(span)
-
-
-def _rate_row(reading: TransferReading) -> tuple[object, ...]:
-    low_s, high_s = reading.ci95_s or (reading.median_s, reading.median_s)
-    rates = [reading.moved_bytes / (seconds or 1.0) for seconds in (reading.median_s, high_s, low_s)]
-    shown = f"{format_bytes_per_s(rates[0])}, {format_seconds(reading.median_s)}"
-    return reading.name, reading.byte_count, *rates, shown, format_bytes(reading.byte_count)
 
 
 def _span_text(span: TimeSpan | None) -> str:

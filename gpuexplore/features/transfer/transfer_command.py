@@ -13,26 +13,20 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.units import format_bytes_per_s, format_interval, format_seconds
-from gpuexplore.features.transfer.analysis import (
+from gpuexplore.features.transfer.analysis import LINKS, OWN, SHARES, Path, measured_path, path_to, readings_of
+from gpuexplore.features.transfer.analysis.comparison import (
     BreakEven,
     ComparedSide,
     SizePoint,
     break_even_size,
     compare,
-    measured_path,
-    path_to,
-    readings_of,
     side_of,
-    this_cpu,
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Path
 from gpuexplore.features.transfer.measure.contract import PARTS, TransferReadings, activity_of
 from gpuexplore.hardware import check_measured_on, device_named, discover, ensure_ceiling, readings, target_named
 from gpuexplore.operations import OPERATIONS, operation_named
-
-FASTER: Mapping[Relation | None, str] = {"below": "this CPU", "above": "the GPU", None: "cannot be told"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,11 +52,13 @@ def execute(arguments: argparse.Namespace) -> int:
     gpu = target_named(arguments.gpu, ()) if device.kind == "cpu" else device
     said = [arguments.gpu] if device.kind == "cpu" else []
     path = path_to(gpu, arguments.link, arguments.memory)
-    cpu = this_cpu(here)
+    cpu = next((found for found in here if found.kind == "cpu"), None)
     if cpu is None:
         raise InvalidInput.of("device", "cpu", (found.id for found in here))
-    observed = () if arguments.predict else _observed(arguments.operation, device)
-    on_cpu, on_gpu = ComparedSide(ensure_ceiling(cpu)), ComparedSide(gpu)
+    payloads = () if arguments.predict else perform(activity_of(arguments.operation, device.id))
+    observed = [decode(TransferReadings, dict(payload)) for payload in payloads]
+    on_cpu = ComparedSide(ensure_ceiling(cpu))
+    on_gpu = ComparedSide(gpu)
     if device.kind == "cpu":
         on_cpu = side_of(on_cpu.device, readings_of(observed, "work"))
     elif observed:
@@ -75,10 +71,6 @@ def execute(arguments: argparse.Namespace) -> int:
         say_readings(said)
         _print(observed, points, gpu, path)
     return EXIT_OK
-
-
-def _observed(operation: str, device: Device) -> tuple[TransferReadings, ...]:
-    return tuple(decode(TransferReadings, dict(payload)) for payload in perform(activity_of(operation, device.id)))
 
 
 def _report(
@@ -124,12 +116,13 @@ def _print(observed: Sequence[TransferReadings], points: Sequence[SizePoint], gp
 
 def _columns(point: SizePoint) -> tuple[str, ...]:
     cpu, gpu = (span and f"{format_seconds(span.time_s)} {span.origin}" for span in (point.cpu, point.gpu))
-    faster = FASTER[which_is_faster(point, "the GPU").relation]
+    words: Mapping[Relation | None, str] = {"below": "this CPU", "above": "the GPU", None: "inconclusive"}
+    faster = words[which_is_faster(point, "the GPU").relation]
     return f"{point.size:,}", cpu or "—", gpu or "—", faster, _words(uses_that_pay(point))
 
 
 def _words(found: BreakEven | None) -> str:
-    """Return ``359 (193 to 2,119)``; an end that never pays says so, and what nothing is known of that."""
+    """Return ``359 (193 to 2,119)``; ``never`` for an end that never pays, ``unknown`` where a time is unknown."""
     if found is None:
         return "unknown"
     value, low, high = ("never" if end is None else f"{end:,}" for end in (found.value, found.low, found.high))

@@ -1,8 +1,7 @@
 import pytest
 
-from gpuexplore.features.transfer.analysis import break_even_size
-from gpuexplore.features.transfer.analysis.comparison import stack
-from gpuexplore.features.transfer.chart import break_even_words, cpu_against_gpu, first_use, transfer_rates
+from gpuexplore.features.transfer.analysis.comparison import break_even_size, stack
+from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
 from tests.charts.conftest import _checked_once
 from tests.features.transfer.analysis.made import moves, point, span
 
@@ -58,7 +57,7 @@ def test_the_break_even_is_marked():
 
 def test_a_gpu_that_never_wins_has_no_mark():
     points = [point(size, cpu=1.0, move=12.0, kernel=4.0) for size in (4, 64)]
-    found = break_even_size(points)
+    chart = cpu_against_gpu(points, break_even_size(points), "n")
 
-    assert inline(cpu_against_gpu(points, found, "n")) == []
-    assert break_even_words(found) == "at no size that was looked at"
+    assert inline(chart) == []
+    assert chart.to_dict()["description"].endswith("the GPU wins at no size compared.")

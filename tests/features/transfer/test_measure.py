@@ -12,7 +12,7 @@ from gpuexplore.activity import kind_named
 from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.transfer import measure as transfer
-from gpuexplore.features.transfer.measure import cpu_moves, perform
+from gpuexplore.features.transfer.measure import perform
 from gpuexplore.features.transfer.measure.calls import IN_A_ROW, Way, _awaited
 from gpuexplore.features.transfer.measure.contract import (
     SIZES_BYTES,
@@ -22,6 +22,7 @@ from gpuexplore.features.transfer.measure.contract import (
     timed,
     work_sizes_of,
 )
+from gpuexplore.features.transfer.measure.moves import moves
 from gpuexplore.hardware.nvml import Link, link_of
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.operations import OPERATIONS
@@ -46,7 +47,7 @@ def reported(monkeypatch):
         clock, payloads = FakeClock(tick_ns=100), []
         made = lambda *_: [way(clock, **about)]  # noqa: E731
         modules = {
-            "cpu_moves": SimpleNamespace(moves=made),
+            "moves": SimpleNamespace(moves=made),
             "calls": SimpleNamespace(
                 calls=made,
                 measure_work=lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),),
@@ -153,7 +154,7 @@ def test_the_link_is_what_nvml_says_and_else_unknown():
 
 @pytest.mark.long
 def test_memory_copies_copy():
-    found = list(cpu_moves.moves(4096, CPU, FakeClock()))
+    found = list(moves(4096, CPU, FakeClock()))
 
     assert [way.reading.library for way in found] == ["numpy", "torch"]
     for way in found:
@@ -166,7 +167,7 @@ COPIES = """
 import numpy as np
 from gpuexplore.features.transfer.measure.numba_copies import copies_by_numba
 
-for name, moved, (run, is_right) in copies_by_numba(np.arange(1, 300, dtype=np.float32), "cuda:0"):
+for name, moved, run, is_right in copies_by_numba(np.arange(1, 300, dtype=np.float32), "cuda:0"):
     before = is_right()
     run()
     print(name, moved, before, is_right(), sep=",")
@@ -197,11 +198,10 @@ def test_what_is_moved_to_a_gpu_arrives():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("torch finds no GPU")
-    from gpuexplore.features.transfer.measure import cuda_moves
     from gpuexplore.hardware import discover
 
     gpu = next(device for device in discover() if device.kind == "cuda")
-    found = list(cuda_moves.moves(65536, gpu, FakeClock()))
+    found = list(moves(65536, gpu, FakeClock()))
     for way in found:
         way.candidate.run()
 
@@ -218,8 +218,8 @@ def test_a_cpu_is_measured():
         next(device for device in discover() if device.kind == "cpu"),
         **run_with(payloads.append),
     )
-    moves, calls, work = (decode(TransferReadings, payload) for payload in payloads)
+    moved, calls, work = (decode(TransferReadings, payload) for payload in payloads)
 
-    assert all(reading.median_s > 0 for part in (moves, calls) for reading in part.readings)
+    assert all(reading.median_s > 0 for part in (moved, calls) for reading in part.readings)
     assert {reading.library for reading in calls.readings} == {"numpy", "numba-cpu", "torch"}
     assert np.all([reading.median_s or reading.reason for reading in work.readings])

@@ -18,7 +18,7 @@ from gpuexplore.analysis.verdict import compare as verdict_on
 from gpuexplore.analysis.verdict.times import quotient
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case, Device, Shape
-from gpuexplore.features.transfer.analysis.link import Path, TimeSpan, interpolated, measured_span
+from gpuexplore.features.transfer.analysis import Path, TimeSpan, interpolated, measured_span
 from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, sizes_of
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
@@ -73,16 +73,15 @@ def side_of(device: Device, readings: Sequence[TransferReading] = ()) -> Compare
 def compare(operation: str, sides: Sides, path: Path, calibration: Calibration) -> tuple[SizePoint, ...]:
     """Return every size of the operation in fp32 on both, by the library of each device's vendor."""
     found = operation_named(operation)
-    return tuple(_point(size, found, sides, path=path, calibration=calibration) for size in sizes_of(found))
+    points = []
+    for size in sizes_of(found):
+        cpu, gpu = (_work(size, found, side, calibration) for side in sides)
+        there, back = _transfers(found, found.shape_of_size(size), path)
+        points.append(SizePoint(size, cpu, there, gpu, back))
+    return tuple(points)
 
 
-def _point(size: int, operation: Operation, sides: Sides, *, path: Path, calibration: Calibration) -> SizePoint:
-    cpu, gpu = (_work(size, operation, side, calibration) for side in sides)
-    there, back = transfers(operation, operation.shape_of_size(size), path)
-    return SizePoint(size, cpu, there, gpu, back)
-
-
-def transfers(operation: Operation, shape: Shape, path: Path) -> tuple[TimeSpan | None, TimeSpan | None]:
+def _transfers(operation: Operation, shape: Shape, path: Path) -> tuple[TimeSpan | None, TimeSpan | None]:
     """Return the time of moving the inputs there, one transfer each, and of the output back."""
     itemsize_bytes = dtype_named(DTYPE).itemsize_bytes
     moves = [path.move(prod(lengths) * itemsize_bytes, "host to device") for lengths in operation.inputs(shape)]
@@ -106,14 +105,8 @@ def _work(size: int, operation: Operation, side: ComparedSide, calibration: Cali
     return TimeSpan(found.time_s, found.low_s, found.high_s, "predicted")
 
 
-# From which size a GPU beats this CPU although the data have to be moved, and how many uses of them pay for moving.
-#
-# Both with the interval that follows from the intervals of the times: the best case for the GPU takes its times and the
-# transfers at their low end and the CPU's at its high end, the worst case the other way round.
-
-
 End = Callable[[TimeSpan], float]
-MOST_USES = 1e9  # more is never
+# The best case for the GPU takes its times and the transfers at their low end and the CPU's at its high end.
 LIKELY: tuple[End, End] = (lambda span: span.time_s, lambda span: span.time_s)
 BEST: tuple[End, End] = (lambda span: span.high_s, lambda span: span.low_s)  # of the CPU, of the GPU and the transfers
 WORST: tuple[End, End] = (lambda span: span.low_s, lambda span: span.high_s)
@@ -142,8 +135,7 @@ def break_even_size(points: Sequence[SizePoint]) -> BreakEven | None:
     """
     if all(point.cpu is None or point.gpu is None for point in points):
         return None
-    value, low, high = (_first_size(points, ends) for ends in (LIKELY, BEST, WORST))
-    return BreakEven(value, low, high)
+    return BreakEven(*(_first_size(points, ends) for ends in (LIKELY, BEST, WORST)))
 
 
 def uses_that_pay(point: SizePoint) -> BreakEven | None:
@@ -153,8 +145,8 @@ def uses_that_pay(point: SizePoint) -> BreakEven | None:
     """
     if point.cpu is None or point.kernel is None or point.move is None:
         return None
-    value, low, high = (_uses(point, ends) for ends in (LIKELY, BEST, WORST))
-    return BreakEven(value, low, high)
+    moved = (point.cpu, point.kernel, point.move)
+    return BreakEven(*(_uses(*moved, ends) for ends in (LIKELY, BEST, WORST)))
 
 
 def which_is_faster(point: SizePoint, gpu: str) -> Verdict:
@@ -188,20 +180,12 @@ def _lead(point: SizePoint, ends: tuple[End, End]) -> float | None:
     return log(of_cpu(point.cpu) / of_gpu(point.gpu))
 
 
-def _uses(point: SizePoint, ends: tuple[End, End]) -> int | None:
-    if point.cpu is None or point.kernel is None or point.move is None:
-        return None
+def _uses(cpu: TimeSpan, kernel: TimeSpan, move: TimeSpan, ends: tuple[End, End]) -> int | None:
     of_cpu, of_gpu = ends
-    gain_s = of_cpu(point.cpu) - of_gpu(point.kernel)
-    if gain_s <= 0 or of_gpu(point.move) / gain_s > MOST_USES:
+    gain_s = of_cpu(cpu) - of_gpu(kernel)
+    if gain_s <= 0 or of_gpu(move) / gain_s > 1e9:  # more is never
         return None
-    return max(1, ceil(of_gpu(point.move) / gain_s))
-
-
-# The first use of an operation, part by part: first call, data there, kernel, result back.
-
-
-FIRST_CALL = "first call"
+    return max(1, ceil(of_gpu(move) / gain_s))
 
 
 def stack(
@@ -209,9 +193,9 @@ def stack(
 ) -> Mapping[tuple[str, str], TimeSpan | None]:
     """Return the time of each part by where and what it is: on this CPU, which moves nothing, and on the GPU."""
     return {
-        ("CPU", FIRST_CALL): cpu_first,
+        ("CPU", "first call"): cpu_first,
         ("CPU", "kernel"): point.cpu,
-        ("GPU", FIRST_CALL): gpu_first,
+        ("GPU", "first call"): gpu_first,
         ("GPU", "host to device"): point.there,
         ("GPU", "kernel"): point.kernel,
         ("GPU", "device to host"): point.back,

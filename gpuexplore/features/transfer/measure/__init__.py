@@ -1,4 +1,4 @@
-"""Moving data: transfers to and from a GPU, or on a CPU memory copies; what a call costs; and the work itself.
+"""Moving data: transfers to and from a GPU, or on a CPU memory copies; the cost of a call; and the work itself.
 
 Nothing here loads torch or Numba before it measures.
 """
@@ -25,9 +25,7 @@ from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
 from gpuexplore.operations import operation_named
 
-MOVES = {"cpu": "cpu_moves", "cuda": "cuda_moves"}  # by kind of device: the file with the ways
 LIBRARIES = {"cpu": ("numpy", "torch"), "cuda": ("torch", "numba_cuda")}
-BUFFERS = 12  # of the largest size, that all ways of one size need together at most
 
 
 def perform(
@@ -57,23 +55,24 @@ def perform(
     if set(arguments) != {"operation"}:
         raise InvalidInput.of("arguments", ", ".join(arguments), ("operation",))
     check_measured_on(device.id, "measuring transfers")
-    if device.kind not in MOVES:
-        raise InvalidInput.of("kind of device", device.kind, MOVES)
+    if device.kind not in LIBRARIES:
+        raise InvalidInput.of("kind of device", device.kind, LIBRARIES)
     operation = operation_named(arguments["operation"])
-    check_memory(BUFFERS * max(SIZES_BYTES), free_bytes(device), device)
+    # all ways of one size need so many buffers of the largest size together at most
+    check_memory(12 * max(SIZES_BYTES), free_bytes(device), device)
     environment = describe_environment(device, LIBRARIES[device.kind], threads=device.cores or 1)
 
-    def tell(part: Part, readings: Iterable[TransferReading]) -> None:
+    def report(part: Part, readings: Iterable[TransferReading]) -> None:
         link = link_of(device) if device.kind == "cuda" else None
         progress.report(encode(TransferReadings(part, operation.name, tuple(readings), environment, link)))
 
     measured = partial(_measured, environment=environment, clock=clock, isolation=isolation, progress=progress)
-    moves = import_module(f"gpuexplore.features.transfer.measure.{MOVES[device.kind]}").moves
+    moves = import_module("gpuexplore.features.transfer.measure.moves").moves
     by_size = (measured(tuple(moves(size_bytes, device, clock))) for size_bytes in SIZES_BYTES)
-    tell("moves", chain.from_iterable(by_size))
+    report("moves", chain.from_iterable(by_size))
     calls = import_module("gpuexplore.features.transfer.measure.calls")
-    tell("calls", measured(tuple(calls.calls(device, clock))))
-    tell("work", calls.measure_work(operation, device, clock=clock, isolation=isolation, progress=progress))
+    report("calls", measured(tuple(calls.calls(device, clock))))
+    report("work", calls.measure_work(operation, device, clock=clock, isolation=isolation, progress=progress))
 
 
 def _measured(

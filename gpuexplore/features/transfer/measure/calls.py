@@ -1,10 +1,11 @@
-"""The cost of a call by library: a vector addition of one element, which is launch and nothing else; and the work.
+"""Cost of a call by library: a vector addition of one element, which is launch and nothing else; and the work.
 
 Of a call on a GPU two figures: launches one after another with a wait at the end, and a launch with its own wait.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -22,15 +23,14 @@ from gpuexplore.measure.runner import measure_group
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
-# One way of moving data or of calling a library, built and ready to be timed in the same rounds as others.
-
-
 BUDGET_S = 0.3
+IN_A_ROW = 100  # launches; a GPU's queue takes about a thousand before a launch has to wait
+OPERATION = "vector_add"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What is timed.
+    """One way of moving data or of calling a library, built and ready to be timed in the same rounds as others.
 
     Attributes:
         reading: what is known of it before it is timed.
@@ -54,11 +54,6 @@ class Way:
             raise IncorrectOutput(f"{self.reading.name} left other numbers than it should", Accuracy(None, 0.0))
 
 
-def case_of(name: str, device: Device, length: int) -> Case:
-    """Return the case that a way is timed under; its caches are warm."""
-    return Case("transfer", Shape.of(n=length), DTYPE, name, device.id, Options(cache="warm", budget_s=BUDGET_S))
-
-
 def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> Way:
     """Return a way that is timed by the host's clock, so that what the host does for it counts.
 
@@ -66,20 +61,18 @@ def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, de
         run: returns when the work is done.
     """
     library = load_backend(reading.library.replace("-", "_"))
-    case = case_of(reading.name, device, max(1, reading.byte_count))
+    options = Options(cache="warm", budget_s=BUDGET_S)
+    case = Case("transfer", Shape.of(n=max(1, reading.byte_count)), DTYPE, reading.name, device.id, options)
     candidate = Candidate(
         case, device_for(library, device), library, dtype_named(DTYPE), run, None, HostTimer(clock), None
     )
     return Way(reading, candidate, is_right)
 
 
-OPERATION = "vector_add"
-IN_A_ROW = 100  # launches; a GPU's queue takes about a thousand before a launch has to wait
-
-
 def calls(device: Device, clock: Clock) -> Iterator[Way]:
     """Yield the call of each library that runs here on one element; on a GPU in a row and alone."""
-    operation, dtype = operation_named(OPERATION), dtype_named(DTYPE)
+    operation = operation_named(OPERATION)
+    dtype = dtype_named(DTYPE)
     shape = Shape.of(n=1)
     inputs = make_inputs(operation, shape, dtype, "normal")
     expected = sum(float(array[0]) for array in inputs)
@@ -89,14 +82,9 @@ def calls(device: Device, clock: Clock) -> Iterator[Way]:
         name = implementation.name
         case = Case(OPERATION, shape, DTYPE, name, device.id, Options(cache="warm", budget_s=BUDGET_S))
         candidate = build_candidate(case, operation, device, inputs=inputs, clock=clock)
-        for spoken, count in _counts(device):
+        on_gpu = {f"launch, {IN_A_ROW} in a row": IN_A_ROW, "launch and wait": 1}
+        for spoken, count in ({"call": 1} if device.kind == "cpu" else on_gpu).items():
             yield _way(f"{name} {spoken}", candidate, expected, count=count, clock=clock)
-
-
-def _counts(device: Device) -> tuple[tuple[str, int], ...]:
-    if device.kind == "cpu":
-        return (("call", 1),)
-    return (f"launch, {IN_A_ROW} in a row", IN_A_ROW), ("launch and wait", 1)
 
 
 def _way(name: str, candidate: Candidate, expected: float, *, count: int, clock: Clock) -> Way:
@@ -113,23 +101,23 @@ def _way(name: str, candidate: Candidate, expected: float, *, count: int, clock:
 
 def _awaited(candidate: Candidate, count: int) -> Call:
     """Return a call that launches `count` times and waits for the device."""
-    run, synchronize, device = candidate.run, candidate.backend.synchronize, candidate.case.device
+    run = candidate.run
+    synchronize = partial(candidate.backend.synchronize, candidate.case.device)
 
     def launch() -> None:
         for _ in range(count):
             run()
-        synchronize(device)
+        synchronize()
 
     return launch
-
-
-# The operation itself on this device without any transfer, by the library of the device's vendor.
 
 
 def measure_work(
     operation: Operation, device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> tuple[TransferReading, ...]:
-    """Return the time of a call at each size that is cheap enough; of others the reason why there is none.
+    """Return the time of a call without transfers, by the vendor's library, at each size that is cheap enough.
+
+    Where there is none there is the reason.
 
     Raises:
         Cancelled: the user asked to stop.
@@ -137,14 +125,9 @@ def measure_work(
     found: list[TransferReading] = []
     library = operation.vendor_library.name
     for size in work_sizes_of(operation):
-        case = Case(
-            operation.name,
-            operation.shape_of_size(size),
-            DTYPE,
-            library,
-            device.id,
-            Options(cache=CACHE, budget_s=BUDGET_S),
-        )
+        shape = operation.shape_of_size(size)
+        options = Options(cache=CACHE, budget_s=BUDGET_S)
+        case = Case(operation.name, shape, DTYPE, library, device.id, options)
         events: list[Case | Result] = []
         reporting = replace(progress, report=events.append)
         measure_group([case], device, clock=clock, isolation=isolation, progress=reporting)

@@ -1,11 +1,11 @@
-"""Observations on moving data: times of moves, calls and work. Light: loads neither torch nor Numba."""
+"""Observations on moving data: times of moves, calls and work. Loads neither torch nor Numba."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.model import CacheState, Environment, Flag, Measurement, Shape
+from gpuexplore.core.model import CacheState, Environment, Flag, Measurement
 from gpuexplore.hardware.nvml import Link
 from gpuexplore.operations.contract import Operation
 
@@ -15,11 +15,10 @@ Part = Literal["moves", "calls", "work"]
 PARTS: tuple[Part, ...] = ("moves", "calls", "work")
 DTYPE = "fp32"
 CACHE: CacheState = "warm"
-KIB, MIB = 2**10, 2**20
+KIB = 2**10
+MIB = 2**20
 SIZES_BYTES = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 MOST_BYTES = 8 * 2**30  # of the arrays of one call: sizes up to there are compared
-MOST_WORK_BYTES, MOST_WORK_FLOPS = 64 * MIB, 5e9  # of one call that is measured: some tenths of a second at most
-MOST_WORK_SIZES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,13 @@ def sizes_of(operation: Operation) -> tuple[int, ...]:
 
 def work_sizes_of(operation: Operation) -> tuple[int, ...]:
     """Return those of the sizes that are measured: calls that take some tenths of a second at most, evenly spread."""
-    cheap = [size for size in sizes_of(operation) if _is_cheap(operation, operation.shape_of_size(size))]
-    step = max(1, -(-len(cheap) // MOST_WORK_SIZES))
+    shapes = {size: operation.shape_of_size(size) for size in sizes_of(operation)}
+    cheap = [
+        size
+        for size, shape in shapes.items()
+        if operation.byte_count(shape, dtype_named(DTYPE)) <= 64 * MIB and operation.flop_count(shape) <= 5e9
+    ]
+    step = max(1, -(-len(cheap) // 8))
     return tuple(reversed(cheap[::-1][::step]))
 
 
@@ -128,8 +132,3 @@ def _is_possible(operation: Operation, size: int) -> bool:
     if any(length > operation.limits[axis] for axis, length in lengths) or operation.problem(shape):
         return False
     return operation.byte_count(shape, dtype_named(DTYPE)) <= MOST_BYTES
-
-
-def _is_cheap(operation: Operation, shape: Shape) -> bool:
-    few_bytes = operation.byte_count(shape, dtype_named(DTYPE)) <= MOST_WORK_BYTES
-    return few_bytes and operation.flop_count(shape) <= MOST_WORK_FLOPS

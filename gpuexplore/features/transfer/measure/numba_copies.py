@@ -16,7 +16,6 @@ from gpuexplore.backends.cuda_kernels import cuda
 
 config.CUDA_WARN_ON_IMPLICIT_COPY = 0  # implicit copies are made on purpose here, and their time is the answer
 THREADS = 256
-EACH_WAY = 3  # arrays of the kernel
 Floats = npt.NDArray[np.float32]
 
 
@@ -30,9 +29,7 @@ def _add_kernel(a: Any, b: Any, out: Any) -> None:
 ADD: Any = cuda.jit(_add_kernel)
 
 
-def copies_by_numba(
-    values: Floats, device: str
-) -> Iterator[tuple[str, int, tuple[Callable[[], object], Callable[[], bool]]]]:
+def copies_by_numba(values: Floats, device: str) -> Iterator[tuple[str, int, Callable[[], object], Callable[[], bool]]]:
     """Yield name, arrays moved by a call, the call and whether it was right, of every way."""
     backend = load_backend("numba_cuda")
     backend.synchronize(device)  # selects the device
@@ -44,10 +41,10 @@ def copies_by_numba(
         there.copy_to_device(values)
         cuda.synchronize()
 
-    yield "to_device", 1, (to_device, lambda: bool(np.array_equal(there.copy_to_host(), values)))
-    yield "copy_to_host", 1, (lambda: full.copy_to_host(back), lambda: bool(np.array_equal(back, values)))
-    yield "kernel with host arrays", 2 * EACH_WAY, _launch(values, values, np.zeros_like(values))
-    yield "kernel with device arrays", 0, _launch(full, full, cuda.to_device(np.zeros_like(values)))
+    yield "to_device", 1, to_device, lambda: bool(np.array_equal(there.copy_to_host(), values))
+    yield "copy_to_host", 1, lambda: full.copy_to_host(back), lambda: bool(np.array_equal(back, values))
+    yield "kernel with host arrays", 2 * 3, *_launch(values, values, np.zeros_like(values))
+    yield "kernel with device arrays", 0, *_launch(full, full, cuda.to_device(np.zeros_like(values)))
 
 
 def _launch(a: Any, b: Any, out: Any) -> tuple[Callable[[], object], Callable[[], bool]]:

@@ -1,1 +1,291 @@
-"""The page Transfers."""
+"""The page Transfers: when moving data pays, parts of a first use, rates, cost of a call, of the newest measurement."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import streamlit as st
+
+from gpuexplore.activity import ActivityRun
+from gpuexplore.analysis.prediction import Calibration, calibrate
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import decode
+from gpuexplore.core.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
+from gpuexplore.features.transfer.analysis import (
+    ASSUMED_SOURCE,
+    LATENCY,
+    SHARES,
+    Path,
+    TimeSpan,
+    measured_path,
+    path_to,
+    predicted_rates,
+    readings_of,
+)
+from gpuexplore.features.transfer.analysis.comparison import (
+    BreakEven,
+    SizePoint,
+    break_even_size,
+    compare,
+    first_call_cost,
+    side_of,
+    stack,
+    uses_that_pay,
+    which_is_faster,
+)
+from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
+from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings, activity_of
+from gpuexplore.features.transfer.ui.choice import TransferChoice
+from gpuexplore.operations import operation_named
+from gpuexplore.ui.activity import newest_done, offer, show_activity, started_or_newest
+from gpuexplore.ui.known_results import measured_results
+from gpuexplore.ui.markdown import plain, small
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+
+KNOWN_FOR = timedelta(days=30)
+CALIBRATIONS: Shared[Calibration] = Shared(4)
+COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
+Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
+
+
+def _observed_in(run: ActivityRun | None) -> tuple[TransferReadings, ...]:
+    """Return what an activity has observed so far."""
+    return tuple(decode(TransferReadings, dict(payload)) for payload in run.payloads) if run else ()
+
+
+def _points(asked: TransferChoice, cpu: Observed, gpu: Observed, path: Path) -> tuple[SizePoint, ...]:
+    """Return the times on both at every size, measured or predicted."""
+    results = measured_results(asked.cpu)
+    sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
+
+    def computed() -> tuple[SizePoint, ...]:
+        measured = tuple(result for _, result in reversed(results.found))
+        calibration = CALIBRATIONS.get(results, lambda: calibrate(measured))
+        return compare(asked.operation, sides, path, calibration)
+
+    return COMPARISONS.get((asked.operation, sides, path, results), computed)
+
+
+def _observed_on(device: Device, operation: str) -> tuple[TransferReadings, ...]:
+    return _observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
+
+
+def show_transfers(asked: TransferChoice) -> None:
+    """Show what is known of the choices, and the button that measures."""
+    cpu = _observed_on(asked.cpu, asked.operation)
+    gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
+    path = path_to(asked.gpu, asked.link, asked.memory)
+    if gpu:
+        path = measured_path(gpu[0].link, readings_of(gpu, "moves"), asked.memory)
+    points = _points(asked, cpu, gpu, path)
+    origin = (
+        f"{plain(asked.cpu.title)}: {_known_by(cpu, [point.cpu for point in points])}; {plain(asked.gpu.title)}: "
+        f"{_known_by(gpu, [point.gpu for point in points])}. Filled points are measured, hollow ones predicted; bands "
+        "are 95 % intervals of what is measured and 90 % prediction intervals of the rest."
+    )
+    _break_even(asked, points, f"{origin} {_path_words(path)}")
+    _first_use(asked, points, cpu, gpu)
+    _predicted_rates(path, points)
+    _measured(asked)
+
+
+def _break_even(asked: TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:
+    found = break_even_size(points)
+    point = _point(asked, points)
+    uses = uses_that_pay(point)
+    move = point.move
+    st.subheader("From which size the GPU wins", anchor="break-even")
+    columns = st.columns(3, gap="medium")
+    columns[0].metric(
+        "GPU wins from size", _whole(found, "never"), _between(found), delta_color="off", delta_arrow="off"
+    )
+    columns[1].metric(
+        f"Uses that pay at {asked.size:,}", _whole(uses, "none"), _between(uses), delta_color="off", delta_arrow="off"
+    )
+    columns[2].metric(
+        f"Moving at {asked.size:,}",
+        format_seconds(move and move.time_s),
+        f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}" if move else UNKNOWN,
+        delta_color="off",
+        delta_arrow="off",
+    )
+    faster = which_is_faster(point, asked.gpu.title).statement
+    st.markdown(plain(f"At {asked.size:,}, this CPU's time over the GPU's with its transfers is {faster}."))
+    title = operation_named(asked.operation).title
+    show_chart(
+        lambda: cpu_against_gpu(points, found, f"Size of {title.lower()}, fp32"),
+        (asked.operation, points),
+        key="chart.transfer.break-even",
+    )
+    st.markdown(small(rests_on))
+
+
+def _first_use(asked: TransferChoice, points: Sequence[SizePoint], cpu: Observed, gpu: Observed) -> None:
+    st.subheader("First call, transfer and kernel", anchor="first-use")
+    point = _point(asked, points)
+    parts = stack(
+        point,
+        cpu_first=first_call_cost(readings_of(cpu, "work")),
+        gpu_first=first_call_cost(readings_of(gpu, "work")),
+    )
+    shown = tuple(parts.items())
+    show_chart(lambda: first_use(parts), shown, key="chart.transfer.first-use")
+    rows = [
+        {
+            "On": where,
+            "Part": part,
+            "Time": span and span.time_s,
+            "Low": span and span.low_s,
+            "High": span and span.high_s,
+            "Origin": span.origin if span else "unknown",
+        }
+        for (where, part), span in parts.items()
+    ]
+    units = {"Time": "s", "Low": "s", "High": "s"}
+    show_table(lambda: rows, shown, units, alt="Table of the parts of a first use on the CPU and on the GPU")
+    st.caption(
+        "The first call takes longer by what happens once in a process: kernels are compiled or chosen, threads start. "
+        "The libraries themselves were loaded before. It can only be measured: on a device without a measurement it is "
+        "unknown, and not in the bar."
+    )
+
+
+def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
+    """Show the rates over an unmeasured link, and what a launch should cost there."""
+    readings = () if path.readings else predicted_rates(path)
+    if not readings:
+        return
+    st.subheader("Predicted transfers", anchor="predicted")
+    peaks = {f"{path.title}: {format_bytes_per_s(path.bytes_per_s)}": path.bytes_per_s or 0.0}
+    title = "Predicted transfer rate"
+    show_chart(lambda: transfer_rates(readings, peaks, title), (readings, repr(peaks)), key="chart.transfer.predicted")
+    cost = ""
+    if launch := points[0].kernel:
+        cost = (
+            f" A launch, which is all that a call at size {points[0].size} is: {format_seconds(launch.time_s)} "
+            f"({format_seconds(launch.low_s)} to {format_seconds(launch.high_s)})."
+        )
+    st.caption(f"One direction, in either; bars are 90 % prediction intervals.{cost}")
+
+
+def _measured(asked: TransferChoice) -> None:
+    on_gpu = asked.measured_on.kind != "cpu"
+    st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
+    wanted = activity_of(asked.operation, asked.measured_on.id)
+    run = started_or_newest(wanted, KNOWN_FOR)
+    if run is None:
+        st.caption(
+            f"Nothing measured on {plain(asked.measured_on.id)} yet: moves, calls and the work itself, about 30 s."
+        )
+    else:
+        show_activity(run, lambda run: _draw(run, asked.measured_on))
+    offer(wanted, run, "Measure", icon=":material/timer:")
+
+
+def _draw(run: ActivityRun, device: Device) -> None:
+    observed = _observed_in(run)
+    if moves := [reading for reading in readings_of(observed, "moves") if reading.bytes_per_s]:
+        _rates(moves, observed[0], device)
+    if calls := readings_of(observed, "calls"):
+        st.markdown("**What a call costs**, on one element")
+        _table(calls, f"Table of what a call on one element costs on {device.id}, by library")
+    if work := readings_of(observed, "work"):
+        st.markdown(f"**{plain(operation_named(observed[0].operation).title)}** without transfers, in fp32")
+        _table(work, f"Table of the time of a call on {device.id} at each size")
+    readings = [reading for part in observed for reading in part.readings]
+    _flags(readings)
+
+
+def _rates(moves: Sequence[TransferReading], observed: TransferReadings, device: Device) -> None:
+    peaks = _peaks(observed, device)
+    title = "Transfer rate" if observed.on_gpu else "Memory traffic of copies"
+    show_chart(lambda: transfer_rates(moves, peaks, title), (tuple(moves), repr(peaks)), key="chart.transfer.rates")
+    st.caption(
+        "Between host and GPU, timed by the host until the data are there."
+        if observed.on_gpu
+        else "Memory copies on this CPU, which has no link: not transfers. Each byte is read and written. Copies that "
+        "fit the caches are faster than memory."
+    )
+    largest = max(reading.byte_count for reading in moves)
+    st.markdown(f"**At {format_bytes(largest)}**")
+    at_largest = [reading for reading in observed.readings if reading.byte_count == largest]
+    _table(at_largest, f"Table of moving {format_bytes(largest)} by each way", peak=next(iter(peaks.values()), None))
+
+
+def _peaks(observed: TransferReadings, device: Device) -> dict[str, float]:
+    """Return what the rates are compared with, by its label; nothing where it is unknown."""
+    if observed.on_gpu:
+        link = observed.link
+        rate = link.bytes_per_s if link else None
+        return {f"{link.title}: {format_bytes_per_s(rate)}": rate} if link and rate else {}
+    memory = observed.environment.device.bandwidth or device.bandwidth
+    if memory is None:
+        return {}
+    return {f"memory bandwidth: {format_bytes_per_s(memory.bytes_per_s)}": memory.bytes_per_s}
+
+
+def _table(readings: Sequence[TransferReading], alt: str, peak: float | None = None) -> None:
+    rows = [
+        {
+            "What": reading.name,
+            "Median": reading.median_s,
+            "Low": reading.ci95_s and reading.ci95_s[0],
+            "High": reading.ci95_s and reading.ci95_s[1],
+            "First call": reading.first_call_s,
+            "Rate": reading.bytes_per_s,
+            "Of the peak": peak and reading.bytes_per_s and reading.bytes_per_s / peak,
+            "Samples": reading.n or None,
+            "Why not": reading.reason,
+        }
+        for reading in readings
+    ]
+    units = dict.fromkeys(("Median", "Low", "High", "First call"), "s") | {"Rate": "B/s", "Of the peak": "%"}
+    show_table(lambda: rows, (tuple(readings), peak), units, alt=alt)
+
+
+def _flags(readings: Sequence[TransferReading]) -> None:
+    """Name what casts doubt on the times, each flag once with how many it is about."""
+    for name in ("noisy", "contended", "contention_unknown", "throttled"):
+        found = [reading for reading in readings if any(flag.name == name for flag in reading.flags)]
+        if found:
+            evidence = next(flag.evidence for flag in found[0].flags if flag.name == name)
+            st.caption(f":material/flag: `{name}`: {len(found)} of {len(readings)} times, e.g. {plain(evidence)}.")
+
+
+def _point(asked: TransferChoice, points: Sequence[SizePoint]) -> SizePoint:
+    return next(point for point in points if point.size == asked.size)
+
+
+def _whole(found: BreakEven | None, never: str) -> str:
+    if found is None:
+        return UNKNOWN
+    return never if found.value is None else f"{found.value:,}"
+
+
+def _between(found: BreakEven | None) -> str:
+    """Return the interval: what never pays in the worst case is open."""
+    if found is None:
+        return "a time is unknown"
+    if found.low is None:
+        return "not in the best case either"
+    return f"{found.low:,} to {'never' if found.high is None else f'{found.high:,}'}"
+
+
+def _known_by(observed: Sequence[TransferReadings], spans: Sequence[TimeSpan | None]) -> str:
+    """Return how the times of one side are known: its peaks may not have been measured yet."""
+    if readings_of(observed, "work"):
+        return "measured"
+    return "predicted" if any(spans) else "unknown, for its peaks are not known yet"
+
+
+def _path_words(path: Path) -> str:
+    peak = f"{plain(path.title)}, {format_bytes_per_s(path.bytes_per_s)} theoretical"
+    if path.readings:
+        return f"Transfers over {peak}: measured from {path.memory} memory."
+    share = SHARES[path.memory]
+    return (
+        f"Transfers over {peak} ([source]({path.source})): predicted from {path.memory} memory, with an assumed "
+        f"{format_percent(share.value)} of the peak ({format_percent(share.low)} to {format_percent(share.high)}) and "
+        f"{format_seconds(LATENCY.time_s)} each ([why memory matters]({ASSUMED_SOURCE}))."
+    )

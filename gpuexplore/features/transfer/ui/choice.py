@@ -7,7 +7,7 @@ import streamlit as st
 
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import format_bytes_per_s
-from gpuexplore.features.transfer.analysis.link import LINKS, OWN, SHARES, Memory
+from gpuexplore.features.transfer.analysis import LINKS, OWN, SHARES, Memory
 from gpuexplore.features.transfer.measure.contract import sizes_of
 from gpuexplore.hardware import ACCELERATORS, TORCH_KINDS, target_named
 from gpuexplore.operations import operation_named
@@ -15,7 +15,6 @@ from gpuexplore.ui import url_widgets
 from gpuexplore.ui.session import known_devices
 
 DEFAULT_GPU = "t4"
-_NAMES = {row.key: row.name for row in ACCELERATORS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,8 @@ def choose() -> TransferChoice:
     with columns[1]:
         size = int(url_widgets.select("Size", "size", _sizes(operation), shown=lambda text: f"{int(text):,}"))
     with columns[2]:
-        gpu = url_widgets.select("GPU", "gpu", _gpus(devices), shown=_gpu_title)
+        names = {row.key: row.name for row in ACCELERATORS}
+        gpu = url_widgets.select("GPU", "gpu", _gpus(devices), shown=lambda key: names.get(key, key))
     with columns[3]:
         link = url_widgets.select("Link", "link", [OWN, *LINKS], shown=_link_title)
     columns = st.columns([3, 5], gap="medium")
@@ -77,10 +77,6 @@ def _gpus(devices: Sequence[Device]) -> list[str]:
     table = [row.key for row in ACCELERATORS if row.pcie_bytes_per_s]
     default = [key for key in table if key == DEFAULT_GPU]
     return [*here, *default, *(key for key in table if key != DEFAULT_GPU)]
-
-
-def _gpu_title(key: str) -> str:
-    return _NAMES.get(key, key)
 
 
 def _link_title(key: str) -> str:

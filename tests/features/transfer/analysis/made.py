@@ -1,6 +1,7 @@
 """Made-up times of moving and computing, so that every break-even can be checked by hand."""
 
-from gpuexplore.features.transfer.analysis import SizePoint, TimeSpan
+from gpuexplore.features.transfer.analysis import TimeSpan
+from gpuexplore.features.transfer.analysis.comparison import SizePoint
 from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings
 from tests.analysis.made import environment
 

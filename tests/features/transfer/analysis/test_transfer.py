@@ -9,21 +9,27 @@ from gpuexplore.analysis.prediction.calls import calls_of
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Flag
 from gpuexplore.features.transfer.analysis import (
-    BreakEven,
-    ComparedSide,
+    LINKS,
+    OWN,
     TimeSpan,
-    break_even_size,
-    compare,
+    _predicted_transfer,
     comparison,
     measured_path,
+    measured_span,
     path_to,
     readings_of,
+)
+from gpuexplore.features.transfer.analysis.comparison import (
+    BreakEven,
+    ComparedSide,
+    break_even_size,
+    compare,
+    first_call_cost,
     side_of,
+    stack,
     uses_that_pay,
     which_is_faster,
 )
-from gpuexplore.features.transfer.analysis.comparison import first_call_cost, stack
-from gpuexplore.features.transfer.analysis.link import LINKS, OWN, measured_span, predicted_transfer
 from gpuexplore.features.transfer.measure.contract import CACHE, TransferReading
 from gpuexplore.hardware import target_named
 from gpuexplore.hardware.nvml import Link
@@ -131,7 +137,7 @@ def test_pcie_3_with_16_lanes_moves_at_most_15_75_gigabytes_a_second():
 
 
 def test_a_transfer_is_predicted_between_its_ends_and_faster_from_pinned_memory():
-    pageable, pinned = (predicted_transfer(1e9, 10e9, memory) for memory in ("pageable", "pinned"))
+    pageable, pinned = (_predicted_transfer(1e9, 10e9, memory) for memory in ("pageable", "pinned"))
 
     assert pinned.time_s == pytest.approx(10e-6 + 0.1 / 0.78)
     assert pageable.low_s < pageable.time_s < pageable.high_s
@@ -178,7 +184,7 @@ def test_measured_work_is_taken_as_it_is_and_predicted_beyond(calibration):
     assert by_size[256].cpu.origin == "measured"
     assert by_size[2048].cpu.origin == by_size[64].kernel.origin == "predicted"
     assert by_size[64].there.time_s == pytest.approx(
-        2 * predicted_transfer(4 * 64**2, path_to(T4).bytes_per_s, "pageable").time_s
+        2 * _predicted_transfer(4 * 64**2, path_to(T4).bytes_per_s, "pageable").time_s
     )
 
 
