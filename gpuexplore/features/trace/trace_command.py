@@ -7,23 +7,19 @@ from pathlib import Path
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import content_of, print_columns, print_json
 from gpuexplore.core.units import format_percent, format_seconds, format_si, format_work_rate
-from gpuexplore.features.trace.analysis import (
-    TraceRow,
-    TraceTable,
+from gpuexplore.features.trace.analysis import traced_on
+from gpuexplore.features.trace.analysis.events import MOST_BYTES, read_trace
+from gpuexplore.features.trace.analysis.headline import (
+    dtype_words,
     headline,
     notes,
-    read_trace,
+    predict_command,
     report,
-    table_of,
-    traced_on,
+    shape_words,
 )
-from gpuexplore.features.trace.analysis.file import MOST_BYTES
-from gpuexplore.features.trace.analysis.headline import dtype_words, predict_command, shape_words
+from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable, table_of
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.shapes import whole_number
-
-LONGEST_SHAPE, LONGEST_NAME = 44, 50  # characters of a cell
-HEADING = ("operation", "shapes", "dtype", "calls", "time", "share", "FLOPs a call", "rate", "of the roof", "bound")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,15 +48,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _print(table: TraceTable, rows: Sequence[TraceRow]) -> None:
     print(headline(table))
-    hint = (
-        None
-        if table.on.device
-        else f"Say where it was taken: {'--device cpu' if table.busy_s is None else '--gpu NAME'}."
-    )
-    for note in filter(None, (*notes(table), hint)):
+    for note in notes(table):
         print(f"- {note}")
+    if not table.on.device:
+        print(f"- Say where it was taken: {'--device cpu' if table.busy_s is None else '--gpu NAME'}.")
     print()
-    print_columns([HEADING, *map(_columns, rows)])
+    heading = ("operation", "shapes", "dtype", "calls", "time", "share", "FLOPs a call", "rate", "of the roof", "bound")
+    print_columns([heading, *map(_columns, rows)])
     left = len([row for row in table.rows if row.time_s]) - len(rows)
     if left > 0:
         print(f"{left:,} more rows took less: --top N, or --json")
@@ -69,8 +63,8 @@ def _print(table: TraceTable, rows: Sequence[TraceRow]) -> None:
 
 def _columns(row: TraceRow) -> tuple[str, ...]:
     return (
-        _short(row.operation, LONGEST_NAME),
-        _short(shape_words(row), LONGEST_SHAPE),
+        _short(row.operation, 50),
+        _short(shape_words(row), 44),
         dtype_words(row),
         f"{row.calls:,}",
         format_seconds(row.time_s),

@@ -10,11 +10,18 @@ import streamlit as st
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
-from gpuexplore.features.trace.analysis import TraceRow, TraceTable, headline, notes
-from gpuexplore.features.trace.analysis.file import MOST_BYTES as MOST_COMMAND_BYTES
-from gpuexplore.features.trace.analysis.file import SUFFIXES
-from gpuexplore.features.trace.analysis.headline import dtype_words, kind_of_calls, predict_command, shape_words, target
-from gpuexplore.features.trace.analysis.roof import CPU
+from gpuexplore.features.trace.analysis import CPU
+from gpuexplore.features.trace.analysis.events import MOST_BYTES as MOST_COMMAND_BYTES
+from gpuexplore.features.trace.analysis.headline import (
+    dtype_words,
+    headline,
+    kind_of_calls,
+    notes,
+    predict_command,
+    shape_words,
+    target,
+)
+from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
 from gpuexplore.features.trace.chart import time_by_operation
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.jobs.reading import read_apart
@@ -27,16 +34,9 @@ from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import select, show_problem
 
 MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
-KEY = "trace.file"
 AS_IT_SAYS = ""
 GPUS = {accelerator.key: accelerator.name for accelerator in ACCELERATORS}
 TABLES: Shared[tuple[TraceTable, bool]] = Shared(32)
-HOW_TO = """\
-with torch.profiler.profile(record_shapes=True) as prof:
-    step()  # a few calls of what you want to look at, after some to warm up
-prof.export_chrome_trace("trace.json.gz")
-"""
-
 MOST_ROWS = 300  # in the table: the others took less
 UNITS = {
     "Time": "s",
@@ -47,7 +47,6 @@ UNITS = {
     "Of the roof": "%",
     "CPU time": "s",
 }
-LINKS = {"Measure": "measure", "Predict": "predict"}  # columns, with what their links are called
 
 
 def show_trace(table: TraceTable) -> None:
@@ -65,7 +64,7 @@ def show_trace(table: TraceTable) -> None:
 def _show_table(table: TraceTable, rows: list[TraceRow]) -> None:
     st.subheader("Operations", anchor="operations")
     shown = [_cells(table, row) for row in rows[:MOST_ROWS]]
-    links = {name: st.column_config.LinkColumn(display_text=words) for name, words in LINKS.items()}
+    links = {name: st.column_config.LinkColumn(display_text=name.lower()) for name in ("Measure", "Predict")}
     names = {name: st.column_config.TextColumn(width="medium") for name in ("Operation", "Shapes")}
     alt = f"Table of {len(shown)} operations with shape, dtype, calls, time, work and share of the roof"
     table_of(shown, UNITS).show(alt=alt, config={**names, **links})
@@ -82,7 +81,7 @@ def _cells(table: TraceTable, row: TraceRow) -> Cells:
         "Time": row.time_s,
         "Share": row.share,
         "Of the roof": row.roof_share,
-        "Measure": _measure_link(row),
+        "Measure": f"./?{urlencode(row.counterpart.query)}" if row.counterpart else None,
         "Predict": _predict_link(table, row),
         "Bound": row.least.bound if row.least else None,
         "FLOPs of a call": row.flop_count,
@@ -90,11 +89,6 @@ def _cells(table: TraceTable, row: TraceRow) -> Cells:
         "Bytes/s": row.bytes_per_s,
         "CPU time": row.self_cpu_s if row.gpu_s is not None else None,
     }
-
-
-def _measure_link(row: TraceRow) -> str | None:
-    """Return the link to the page that measures the same, relative to this one; None where nothing of ours does."""
-    return f"./?{urlencode(row.counterpart.query)}" if row.counterpart else None
 
 
 def _predict_link(table: TraceTable, row: TraceRow) -> str | None:
@@ -118,12 +112,9 @@ def _show_commands(table: TraceTable, rows: list[TraceRow]) -> None:
         st.code("\n".join(lines), language="bash")
 
 
-# The upload of a trace: taken, refused with a sentence, or asked for with the lines that make one.
-
-
 def choose_trace() -> TraceTable | None:
     """Draw the field of the file and the choice of the device; return the table, None without one that can be read."""
-    file = st.file_uploader("Trace of torch.profiler", type=[suffix.removeprefix(".") for suffix in SUFFIXES], key=KEY)
+    file = st.file_uploader("Trace of torch.profiler", type=["json", "gz"], key="trace.file")
     if file is None:
         select("Taken on", "device", [AS_IT_SAYS, CPU, *GPUS], shown=_device_title)
         st.caption(
@@ -144,7 +135,12 @@ def choose_trace() -> TraceTable | None:
 
 def _explain() -> None:
     st.info("Three lines around a training step or any other code of torch make a trace:", icon=":material/add_chart:")
-    st.code(HOW_TO, language="python")
+    st.code(
+        "with torch.profiler.profile(record_shapes=True) as prof:\n"
+        "    step()  # a few calls of what you want to look at, after some to warm up\n"
+        'prof.export_chrome_trace("trace.json.gz")\n',
+        language="python",
+    )
 
 
 def _chosen(name: str, content: bytes) -> TraceTable:
@@ -173,6 +169,6 @@ def _device_title(key: str) -> str:
 def _read(name: str, content: bytes, chosen: str, here: Sequence[Device] = ()) -> tuple[TraceTable, bool]:
     """Return the table, and whether anything ran on a GPU."""
     taken_on = tuple(here) if chosen == CPU else chosen
-    read = "gpuexplore.features.trace.analysis:read_table"
+    read = "gpuexplore.features.trace.analysis.table:read_table"
     found: tuple[TraceTable, bool] = read_apart(read, name, content, MOST_BYTES, taken_on)
     return found

@@ -2,8 +2,10 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis import read_trace, table_of, traced_on
-from gpuexplore.features.trace.chart import MOST_BARS, OTHERS, bars_of, time_by_operation
+from gpuexplore.features.trace.analysis import traced_on
+from gpuexplore.features.trace.analysis.events import read_trace
+from gpuexplore.features.trace.analysis.table import table_of
+from gpuexplore.features.trace.chart import MOST_BARS, OTHERS, _bars_of, time_by_operation
 from tests.charts.conftest import _checked_once
 from tests.features.trace.analysis.made import DATA, as_bytes, event, gpu_trace
 
@@ -14,7 +16,7 @@ def table(content):
 
 
 def test_bars_are_of_operations_whatever_their_shapes_the_longest_first():
-    bars = bars_of(table(as_bytes(gpu_trace())))
+    bars = _bars_of(table(as_bytes(gpu_trace())))
 
     assert [(bar.operation, bar.kind) for bar in bars] == [
         ("aten::addmm", "matrix products"),
@@ -25,7 +27,7 @@ def test_bars_are_of_operations_whatever_their_shapes_the_longest_first():
 
 
 def test_many_operations_end_in_one_bar_and_shares_add_up():
-    bars = bars_of(table(DATA.read_bytes()))
+    bars = _bars_of(table(DATA.read_bytes()))
 
     assert len(bars) == MOST_BARS + 1
     assert bars[-1].operation == OTHERS

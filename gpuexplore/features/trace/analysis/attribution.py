@@ -1,4 +1,4 @@
-"""The operation that launched each kernel, as far as a trace tells, and how long the kernel can have run."""
+"""Operations that launched kernels, as far as a trace says, and how long each kernel can have run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -7,12 +7,8 @@ from itertools import pairwise
 
 from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, ProfilerTrace
 
-# Which call was made within which, and the time each spent on its own, as torch.profiler counts it.
-
-
-WHOLE_US_NS = 1000
-
-
+REGIONS = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "ProfilerStep")  # of many operations
+SLACK_NS = 5000  # of one kernel's end over the next one's start, which rounding of stamps explains
 Parents = Sequence[int | None]  # the call that each was made within, by its index; None for the outermost of a thread
 
 
@@ -23,7 +19,7 @@ def nest(calls: Sequence[Call]) -> tuple[Parents, tuple[int, ...]]:
 
     The rule is that of `torch.autograd.profiler_util.EventList`, so self times add up to what `key_averages()` says.
     """
-    slack_ns = SLACK_NS if all(call.start_ns % WHOLE_US_NS == 0 for call in calls) else 0
+    slack_ns = SLACK_NS if all(call.start_ns % 1000 == 0 for call in calls) else 0
     threads: dict[str, list[int]] = defaultdict(list)
     for index, call in enumerate(calls):
         threads[call.thread].append(index)
@@ -42,20 +38,13 @@ def _nest_thread(calls: Sequence[Call], indices: list[int], parents: list[int | 
     stack: list[int] = []
     for index in indices:
         call = calls[index]
-        while stack and not _is_within(call, calls[stack[-1]], slack_ns):
+        while stack:
+            outer = calls[stack[-1]]
+            if call.start_ns < outer.end_ns and call.end_ns <= outer.end_ns + slack_ns:
+                break
             stack.pop()
         parents[index] = stack[-1] if stack else None
         stack.append(index)
-
-
-def _is_within(call: Call, other: Call, slack_ns: int) -> bool:
-    return call.start_ns < other.end_ns and call.end_ns <= other.end_ns + slack_ns
-
-
-DEEPEST = 8  # calls of runtime and driver within each other
-REGIONS = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "ProfilerStep")  # of many operations
-MAY_OVERLAP = ("cudaLaunchKernelEx", "cuLaunchKernelEx")  # with the kernel before, as programmatic launches do
-SLACK_NS = 5000  # of one kernel's end over the next one's start, which rounding of stamps explains
 
 
 def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str, Sequence[Kernel]], Sequence[int]]:
@@ -82,15 +71,11 @@ def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str
         if launch is not None and (operation is None or not _encloses(calls[operation], calls[launch])):
             caller = _around(launch, calls, parents)
         is_of_graph = kernel.in_graph or "GraphLaunch" in by
-        if (
-            caller is None
-            or is_of_graph
-            or calls[caller].category != "cpu_op"
-            or calls[caller].name.startswith(REGIONS)
-        ):
+        if caller is None or is_of_graph:
             found[kernel.name].append(kernel)
         else:
-            found[caller].append(kernel)
+            is_operation = calls[caller].category == "cpu_op" and not calls[caller].name.startswith(REGIONS)
+            found[caller if is_operation else kernel.name].append(kernel)
     lost = [before.end_ns - after.end_ns for before, after in zip(trace.kernels, kernels, strict=True)]
     return found, lost
 
@@ -162,7 +147,7 @@ def _encloses(operation: Call, launch: Call) -> bool:
 
 def _around(index: int | None, calls: Sequence[Call], parents: Parents) -> int | None:
     """Return the innermost operation around a call of the runtime."""
-    for _ in range(DEEPEST):
+    for _ in range(8):  # calls of runtime and driver within each other
         if index is None or calls[index].category in OPERATIONS:
             return index
         index = parents[index]
@@ -184,7 +169,9 @@ def _one_after_another(kernels: Sequence[Kernel], launched_by: Sequence[str]) ->
         indices.sort(key=lambda index: kernels[index].start_ns)
         for index, following in pairwise(indices):
             start_ns = kernels[following].start_ns
-            if kernels[index].end_ns - start_ns > SLACK_NS and not launched_by[following].startswith(MAY_OVERLAP):
+            # programmatic launches may overlap with the kernel before
+            may_overlap = launched_by[following].startswith(("cudaLaunchKernelEx", "cuLaunchKernelEx"))
+            if kernels[index].end_ns - start_ns > SLACK_NS and not may_overlap:
                 found[index] = replace(kernels[index], end_ns=start_ns)
     return found
 

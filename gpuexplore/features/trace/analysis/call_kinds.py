@@ -1,4 +1,4 @@
-"""The operations of torch that are known by name: their kinds, which the headline sums up, and how attention is called.
+"""Operations of torch that are known by name: their kinds, which the headline sums up, and how attention is called.
 
 Names and positions of arguments are those of `aten/src/ATen/native/native_functions.yaml` and of the packages' schemas.
 """
@@ -10,10 +10,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 PREFIX = "aten::"
-PRODUCTS = (
-    *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear", "mkldnn_linear"),
-    *("_scaled_mm", "_int_mm", "mv", "addmv", "addmv_"),
-)
 
 
 class Attention(NamedTuple):
@@ -121,11 +117,11 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
 FUSED_FORWARD = tuple(
     name for name, positions in ATTENTION.items() if not (positions.by_tokens or positions.is_backward)
 )
-LIKE_ATTENTION = re.compile(
+_LIKE_ATTENTION = re.compile(
     r"^(?!aten::|autograd::|triton_(poi|red|per)_)(?>.*(?:attn|attention|fmha|\bmha_))(?!.*(?-i:Backward))",
     re.IGNORECASE,
 )
-LIKE_CONVOLUTION = re.compile(r"^(aten|mkldnn|onednn|quantized)::(?!.*(reorder|prepack|unpack))\w*conv(?!ert)")
+_LIKE_CONVOLUTION = re.compile(r"^(aten|mkldnn|onednn|quantized)::(?!.*(reorder|prepack|unpack))\w*conv(?!ert)")
 
 ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # by inputs, and the type of the output
     {
@@ -159,7 +155,12 @@ def _named(names: Iterable[str]) -> frozenset[str]:
 
 KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "matrix products": _named(PRODUCTS),
+        "matrix products": _named(
+            (
+                *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear"),
+                *("mkldnn_linear", "_scaled_mm", "_int_mm", "mv", "addmv", "addmv_"),
+            )
+        ),
         "attention": frozenset(ATTENTION),
         "element-wise operations": _named(
             name for names in ELEMENT_WISE.values() for each in names for name in (each, f"{each}_")
@@ -176,6 +177,6 @@ MULTIPLIES = ("matrix products", "attention", "convolutions")  # what matrix uni
 def kind_of(name: str) -> str | None:
     """Return the kind of an operation; None where it is of none."""
     found = next((kind for kind, names in KINDS.items() if name in names), None)
-    if found is None and LIKE_CONVOLUTION.search(name):
+    if found is None and _LIKE_CONVOLUTION.search(name):
         return "convolutions"
-    return found or ("attention" if LIKE_ATTENTION.search(name) else None)
+    return found or ("attention" if _LIKE_ATTENTION.search(name) else None)

@@ -1,4 +1,4 @@
-"""The operation of ours that computes the same as a call of torch, and how it is measured and predicted here."""
+"""Operations of ours that compute the same as calls of torch, and how they are measured and predicted here."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Layout, Shape
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
-from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, causal_of, is_transposed, numbers
+from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, causal_of, dims_of, is_transposed, numbers
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import Request, as_command, to_query
 from gpuexplore.shapes import check_limits
@@ -85,13 +85,6 @@ def counterpart(call: Call, dtype: str | None) -> Counterpart | None:
     return Counterpart(operation.name, shape, dtype, layout)
 
 
-def _dims(arguments: Arguments, index: int) -> tuple[int, ...]:
-    found = arguments[index].dims
-    if found is None:
-        raise ValueError(f"argument {index} is no tensor")
-    return found
-
-
 def _layout(arguments: Arguments, index: int) -> Layout:
     """Return how two matrices lie in memory, N by rows and T by columns; by rows where the trace has no strides."""
     letters = ("T" if _is_by_columns(argument) else "N" for argument in arguments[index : index + 2])
@@ -105,14 +98,16 @@ def _is_by_columns(matrix: CallArgument) -> bool:
 
 def _matmul(index: int) -> Match:
     def match(arguments: Arguments) -> Found:
-        (m, k), (_, n) = _dims(arguments, index), _dims(arguments, index + 1)
+        m, k = dims_of(arguments, index)
+        _, n = dims_of(arguments, index + 1)
         return ("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, index))
 
     return match
 
 
 def _matvec(arguments: Arguments) -> Found | None:
-    (m, n), _ = _dims(arguments, 0), _dims(arguments, 1)
+    m, n = dims_of(arguments, 0)
+    dims_of(arguments, 1)  # a tensor
     return None if _is_by_columns(arguments[0]) else ("matvec", {"m": m, "n": n}, BY_ROWS)
 
 
@@ -120,19 +115,21 @@ def _addmm(arguments: Arguments) -> Found | None:
     """Return a linear layer; where its matrices do not lie by rows, which ours do, the product that it is."""
     if _layout(arguments, 1) != BY_ROWS:
         return _matmul(1)(arguments)
-    (b, d), (_, k) = _dims(arguments, 1), _dims(arguments, 2)
+    b, d = dims_of(arguments, 1)
+    _, k = dims_of(arguments, 2)
     return ("linear", {"b": b, "d": d, "k": k}, BY_ROWS)
 
 
 def _linear(arguments: Arguments) -> Found:
     """Return a product with the weights, (out, in) by rows, which are (in, out) by columns."""
-    *rows, d = _dims(arguments, 0)
-    return ("matmul", {"m": prod(rows), "k": d, "n": _dims(arguments, 1)[0]}, "NT")
+    *rows, d = dims_of(arguments, 0)
+    return ("matmul", {"m": prod(rows), "k": d, "n": dims_of(arguments, 1)[0]}, "NT")
 
 
 def _batched(index: int) -> Match:
     def match(arguments: Arguments) -> Found:
-        (batch, m, k), (_, _, n) = _dims(arguments, index), _dims(arguments, index + 1)
+        batch, m, k = dims_of(arguments, index)
+        _, _, n = dims_of(arguments, index + 1)
         limits = OPERATIONS["batched_matmul"].limits
         outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
         inner = batch // outer if outer else 0
@@ -144,7 +141,7 @@ def _batched(index: int) -> Match:
 
 def _attention(positions: Attention) -> Match:
     def match(arguments: Arguments) -> Found | None:
-        query, key, value = (_dims(arguments, positions.query + offset) for offset in range(3))
+        query, key, value = (dims_of(arguments, positions.query + offset) for offset in range(3))
         is_masked = positions.mask is not None and any(
             each.dims for each in arguments[positions.mask : positions.mask + 1]
         )
@@ -158,14 +155,10 @@ def _attention(positions: Attention) -> Match:
 
 def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
     """Return the shape of both inputs of an operation that is no broadcast, and scales neither."""
-    first, second = _dims(arguments, 0), _dims(arguments, 1)
-    if first != second or any(argument.value not in ("", "1") for argument in arguments[2:3]):
+    first = dims_of(arguments, 0)
+    if first != dims_of(arguments, 1) or any(argument.value not in ("", "1") for argument in arguments[2:3]):
         raise ValueError("a broadcast, or a factor")
     return first
-
-
-def _add(arguments: Arguments) -> Found:
-    return ("vector_add", {"n": prod(_same_shapes(arguments))}, BY_ROWS)
 
 
 def _multiply(arguments: Arguments) -> Found:
@@ -174,13 +167,13 @@ def _multiply(arguments: Arguments) -> Found:
 
 
 def _softmax(arguments: Arguments) -> Found | None:
-    *rows, n = _dims(arguments, 0)
+    *rows, n = dims_of(arguments, 0)
     (axis,) = numbers(arguments[1])
     return ("softmax", {"m": prod(rows), "n": n}, BY_ROWS) if axis in (-1, len(rows)) else None
 
 
 def _layer_norm(arguments: Arguments) -> Found | None:
-    *rows, n = _dims(arguments, 0)
+    *rows, n = dims_of(arguments, 0)
     has_both = arguments[2].dims == arguments[3].dims == (n,)
     return ("layer_norm", {"m": prod(rows), "n": n}, BY_ROWS) if numbers(arguments[1]) == (n,) and has_both else None
 
@@ -192,9 +185,11 @@ def _copy(arguments: Arguments) -> Found | None:
 
 def _convolution(name: str) -> Match:
     def match(arguments: Arguments) -> Found | None:
-        (b, c, h, w), (o, per_group, r, s) = _dims(arguments, 0), _dims(arguments, 1)
+        b, c, h, w = dims_of(arguments, 0)
+        o, per_group, r, s = dims_of(arguments, 1)
         positions = CONVOLUTIONS[name]
-        padding, stride = numbers(arguments[positions.padding]), numbers(arguments[positions.stride])
+        padding = numbers(arguments[positions.padding])
+        stride = numbers(arguments[positions.stride])
         dilation = () if positions.dilation is None else numbers(arguments[positions.dilation])
         transposed = is_transposed(arguments, positions)
         keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
@@ -215,7 +210,9 @@ MATCHES: Mapping[str, Match] = MappingProxyType(
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
             "bmm": _batched(0),
             "baddbmm": _batched(1),
-            **dict.fromkeys(("add", "add_"), _add),
+            **dict.fromkeys(
+                ("add", "add_"), lambda arguments: ("vector_add", {"n": prod(_same_shapes(arguments))}, BY_ROWS)
+            ),
             **dict.fromkeys(("mul", "mul_"), _multiply),
             "_softmax": _softmax,
             "native_layer_norm": _layer_norm,

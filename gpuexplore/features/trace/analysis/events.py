@@ -1,4 +1,6 @@
-"""The events of a trace of torch.profiler: calls on the host, work on a GPU, and the devices there were.
+"""Events of a trace of torch.profiler: calls on the host, work on a GPU, and the devices there were.
+
+The file is Chrome's trace events as JSON, plain or packed by gzip, and opened without trusting it.
 
 The format is that of Kineto's ChromeTraceLogger, https://github.com/pytorch/kineto: complete events (`ph` is `X`),
 times in microseconds, whatever unit it asks to display. Categories and names of arguments are those of today, and
@@ -6,22 +8,25 @@ those that torch wrote before 2.0. What an event lacks is None; an event without
 counted. Python functions, which `with_stack=True` adds, are no operations: their time is not counted.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from gzip import BadGzipFile, GzipFile
+from io import BytesIO
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import readable
-from gpuexplore.features.trace.analysis.file import LONGEST_NAME, MOST_BYTES, open_trace
+from gpuexplore.core.typed_text import check_characters, readable
 from gpuexplore.hardware.gpu_facts import GpuFacts
 
 OPERATIONS = ("cpu_op", "user_annotation")
 HOST = (*OPERATIONS, "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-BEFORE_2_0 = MappingProxyType(  # what these categories were called
+_BEFORE_2_0 = MappingProxyType(  # what these categories were called
     {
         "Operator": "cpu_op",
         "Runtime": "cuda_runtime",
@@ -31,9 +36,9 @@ BEFORE_2_0 = MappingProxyType(  # what these categories were called
     }
 )
 Lane = tuple[str, int | None]  # what a kernel's event gives as its process, and its device
+MOST_BYTES = 200_000_000  # of a file, unpacked
+LONGEST_NAME = 60  # characters of a file's name that are kept
 LONGEST_OPERATION = 200  # characters of an operation's name: C++ templates are longer
-LARGEST_LENGTH = 2**62  # of an axis
-MOST_AXES = 64  # of a tensor, as in torch
 LONGEST_S = 1e9  # of an event, and of a trace
 
 
@@ -135,7 +140,7 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
     Raises:
         InvalidInput: it cannot be read, or no operation of torch is in it; a sentence says which.
     """
-    data = open_trace(name, content, most_bytes)
+    data = _open_trace(name, content, most_bytes)
     events = data["traceEvents"]
     timed = [event for event in events if isinstance(event, Mapping) and event.get("ph") == "X"]
     calls = [_call(event, category) for event in timed if (category := _category(event)) in HOST]
@@ -147,7 +152,9 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
         raise InvalidInput(
             f"{short}: a trace without operations of torch: profile with ProfilerActivity.CPU among them"
         )
-    _check_span(short, [*found, *work])
+    starts, ends = zip(*((each.start_ns, each.end_ns) for each in (*found, *work)), strict=True)
+    if max(ends) - min(starts) > LONGEST_S * 1e9:
+        raise InvalidInput.of(f"time between the events of {short}", "more", f"up to {LONGEST_S:,.0f} s")
     return ProfilerTrace(
         name=readable(short),
         calls=found,
@@ -158,26 +165,81 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
     )
 
 
+def _open_trace(name: str, content: bytes, most_bytes: int) -> dict[str, Any]:
+    """Return the object in a file, its events under `traceEvents`.
+
+    Args:
+        name: of the file, for messages; its first bytes say whether it is packed.
+        content: of it.
+        most_bytes: that it may have, unpacked.
+
+    Raises:
+        InvalidInput: it is too large, damaged, no JSON, or no trace; a sentence says which.
+    """
+    check_characters("file", name)
+    short = name[:LONGEST_NAME]
+    if not content:
+        raise InvalidInput(f"{short}: the file is empty")
+    text = _unpacked(short, content, most_bytes) if content.startswith(b"\x1f\x8b") else content
+    if len(text) > most_bytes:
+        more = f"; `gpuexplore trace FILE` takes {MOST_BYTES:,}" if most_bytes < MOST_BYTES else ""
+        raise InvalidInput.of(f"trace {short}", "a larger one", f"at most {most_bytes:,} bytes unpacked{more}")
+    found = _parsed(short, text)
+    trace = {"traceEvents": found} if isinstance(found, list) else found  # Chrome's format is either
+    if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
+        raise InvalidInput(f"{short}: JSON, but no trace: a trace is an object with a list called traceEvents")
+    return trace
+
+
+def _unpacked(name: str, content: bytes, most_bytes: int) -> bytes:
+    """Return what gzip packed, never much more of it than is accepted: a few kB can unpack to gigabytes."""
+    try:
+        with GzipFile(fileobj=BytesIO(content)) as file:
+            return file.read(most_bytes + 1)
+    except (BadGzipFile, EOFError, zlib.error) as error:
+        raise InvalidInput(f"{name}: begins as gzip, and cannot be unpacked: {error}") from error
+
+
+def _parsed(name: str, text: bytes) -> Any:
+    try:
+        # NaN and Infinity are no JSON: profilers write them for rates of what took no time; names contain control
+        # characters
+        return json.loads(_decoded(name, text), parse_constant=lambda _: None, strict=False)
+    except json.JSONDecodeError as error:
+        is_cut = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
+        hint = ", so it may have been cut off" if is_cut else ""
+        raise InvalidInput(f"{name}: no JSON from line {error.lineno} on{hint}: {error.msg}") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{name}: brackets are nested too deep to be a trace") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise InvalidInput(f"{name}: a number that cannot be read: {error}") from error
+
+
+def _decoded(name: str, text: bytes) -> str:
+    """Return the text of a file; where it begins as JSON, bytes that are no UTF-8 are marked: names contain such."""
+    is_json = text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    try:
+        return text.decode("utf-8-sig", "replace" if is_json else "strict")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
+
+
 @lru_cache(maxsize=10_000)  # a few hundred names and values stand in a trace again and again
 def _shown(text: str, longest: int) -> str:
     return readable(text, longest)
 
 
-def _check_span(name: str, timed: Iterable[Call | Kernel]) -> None:
-    starts, ends = zip(*((each.start_ns, each.end_ns) for each in timed), strict=True)
-    if max(ends) - min(starts) > LONGEST_S * 1e9:
-        raise InvalidInput.of(f"time between the events of {name}", "more", f"up to {LONGEST_S:,.0f} s")
-
-
 def _category(event: Mapping[str, Any]) -> str:
     category = event.get("cat")
-    return BEFORE_2_0.get(category, category) if isinstance(category, str) else ""
+    return _BEFORE_2_0.get(category, category) if isinstance(category, str) else ""
 
 
 def _call(event: Mapping[str, Any], category: str) -> Call | None:
-    span, name, own = _span(event), event.get("name"), _args(event)
+    span = _span(event)
+    name = event.get("name")
     if span is None or not isinstance(name, str) or not name:
         return None
+    own = _args(event)
     return Call(
         name=_shown(name, LONGEST_OPERATION),
         category=category,
@@ -192,9 +254,11 @@ def _call(event: Mapping[str, Any], category: str) -> Call | None:
 
 
 def _kernel(event: Mapping[str, Any]) -> Kernel | None:
-    span, name, own = _span(event), event.get("name"), _args(event)
+    span = _span(event)
+    name = event.get("name")
     if span is None or not isinstance(name, str) or not name:
         return None
+    own = _args(event)
     return Kernel(
         name=_shown(name, LONGEST_OPERATION),
         process=str(event.get("pid")),
@@ -215,7 +279,8 @@ def _args(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _span(event: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return start and end in nanoseconds; None where the event has no time, or one that cannot be."""
-    start_us, time_us = _number(event.get("ts")), _number(event.get("dur"))
+    start_us = _number(event.get("ts"))
+    time_us = _number(event.get("dur"))
     if start_us is None or time_us is None or not 0 <= time_us <= LONGEST_S * 1e6:
         return None
     start_ns = round(start_us * 1000)
@@ -255,9 +320,9 @@ def _argument(index: int, dims: list[Any], *others: list[Any]) -> CallArgument:
 
 
 def _lengths(value: Any) -> tuple[int, ...] | None:
-    if not isinstance(value, list) or len(value) > MOST_AXES:
+    if not isinstance(value, list) or len(value) > 64:  # axes, as in torch
         return None
-    return tuple(value) if all(type(length) is int and 0 <= length < LARGEST_LENGTH for length in value) else None
+    return tuple(value) if all(type(length) is int and 0 <= length < 2**62 for length in value) else None
 
 
 def _list(value: Any) -> list[Any]:
@@ -275,10 +340,12 @@ def _gpus(properties: Any, used: set[int | None]) -> tuple[tuple[int, GpuFacts],
 
 
 def _gpu(entry: Mapping[str, Any]) -> tuple[int, GpuFacts] | None:
-    number, name = _whole(entry.get("id")), entry.get("name")
+    number = _whole(entry.get("id"))
+    name = entry.get("name")
     if number is None or not isinstance(name, str) or not name:
         return None
-    major, minor = _whole(entry.get("computeMajor")), _whole(entry.get("computeMinor"))
+    major = _whole(entry.get("computeMajor"))
+    minor = _whole(entry.get("computeMinor"))
     return number, GpuFacts(
         name=_shown(name, LONGEST_NAME),
         compute_capability=None if major is None or minor is None else f"{major}.{minor}",

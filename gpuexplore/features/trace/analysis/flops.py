@@ -22,10 +22,9 @@ from gpuexplore.operations.attention import attended_pairs
 Arguments = Sequence[CallArgument]
 Dims = tuple[int, ...]
 Formula = Callable[[Arguments], int | None]
-LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
 
-class ConvolutionPositions(NamedTuple):
+class _ConvolutionPositions(NamedTuple):
     """Positions of the arguments of a convolution; None: it has no such argument, and the default applies.
 
     After the flag that it is transposed stand the padding of the output, and the number of groups.
@@ -37,17 +36,17 @@ class ConvolutionPositions(NamedTuple):
     transposed: int | None = None
 
 
-FORWARD = ConvolutionPositions(3, 4, 5)
-CONVOLUTIONS: Mapping[str, ConvolutionPositions] = MappingProxyType(
+FORWARD = _ConvolutionPositions(3, 4, 5)
+CONVOLUTIONS: Mapping[str, _ConvolutionPositions] = MappingProxyType(
     {
         "conv1d": FORWARD,
         "conv2d": FORWARD,
         "conv3d": FORWARD,
         "convolution": FORWARD._replace(transposed=6),
         "_convolution": FORWARD._replace(transposed=6),
-        "cudnn_convolution": ConvolutionPositions(3, 2, 4),
-        "mkldnn_convolution": ConvolutionPositions(4, 3, 5),
-        "_slow_conv2d_forward": ConvolutionPositions(4, 5, None),
+        "cudnn_convolution": _ConvolutionPositions(3, 2, 4),
+        "mkldnn_convolution": _ConvolutionPositions(4, 3, 5),
+        "_slow_conv2d_forward": _ConvolutionPositions(4, 5, None),
     }
 )
 
@@ -58,14 +57,12 @@ def flop_count(call: Call) -> int | None:
     if formula is None or call.arguments is None:
         return None
     once = sensible(partial(formula, call.arguments))
-    return once and once * _real_products(call.arguments)
-
-
-def _real_products(arguments: Arguments) -> int:
-    """Return how many products of real numbers one of elements is."""
-    if any(argument.kind.startswith("c10::complex") for argument in arguments):
-        return 4
-    return 2 if any(argument.kind.endswith("_x2") for argument in arguments) else 1
+    real_products = 1  # that one of elements is
+    if any(argument.kind.startswith("c10::complex") for argument in call.arguments):
+        real_products = 4
+    elif any(argument.kind.endswith("_x2") for argument in call.arguments):
+        real_products = 2
+    return once and once * real_products
 
 
 def sensible(count: Callable[[], int | None]) -> int | None:
@@ -74,7 +71,7 @@ def sensible(count: Callable[[], int | None]) -> int | None:
         found = count()
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    return found if found is not None and 0 <= found < LARGEST_WORK else None
+    return found if found is not None and 0 <= found < 2**62 else None
 
 
 def numbers(argument: CallArgument) -> tuple[int, ...]:
@@ -82,7 +79,12 @@ def numbers(argument: CallArgument) -> tuple[int, ...]:
     return tuple(int(word) for word in re.findall(r"-?\d{1,9}", argument.value))
 
 
-def _dims(arguments: Arguments, index: int) -> tuple[int, ...]:
+def dims_of(arguments: Arguments, index: int) -> tuple[int, ...]:
+    """Return the lengths of the axes of the tensor at `index`.
+
+    Raises:
+        ValueError: there is no tensor.
+    """
     found = arguments[index].dims
     if found is None:
         raise ValueError(f"argument {index} is no tensor")
@@ -91,27 +93,23 @@ def _dims(arguments: Arguments, index: int) -> tuple[int, ...]:
 
 def _product(index: int) -> Formula:
     def formula(arguments: Arguments) -> int | None:
-        *batch, m, k = _dims(arguments, index)
-        *other_batch, other_k, n = _matrix(_dims(arguments, index + 1))
+        *batch, m, k = dims_of(arguments, index)
+        right = dims_of(arguments, index + 1)
+        *other_batch, other_k, n = (*right, 1) if len(right) == 1 else right  # a vector is a column
         return 2 * prod(batch) * m * k * n if (batch, k) == (other_batch, other_k) else None
 
     return formula
 
 
-def _matrix(dims: Dims) -> Dims:
-    """Return the axes of a right operand; of a vector, those of the column that it is."""
-    return (*dims, 1) if len(dims) == 1 else dims
-
-
 def _linear(arguments: Arguments) -> int | None:
-    *rows, d = _dims(arguments, 0)
-    k, other_d = _dims(arguments, 1)
+    *rows, d = dims_of(arguments, 0)
+    k, other_d = dims_of(arguments, 1)
     return 2 * prod(rows) * d * k if d == other_d else None
 
 
 def _attention(positions: Attention) -> Formula:
     def formula(arguments: Arguments) -> int | None:
-        query, key, value = (_dims(arguments, positions.query + offset) for offset in range(3))
+        query, key, value = (dims_of(arguments, positions.query + offset) for offset in range(3))
         sizes = _sequences(arguments, positions, query, key)
         if sizes is None or len(query) != len(key) or query[-1] != key[-1]:
             return None
@@ -145,8 +143,9 @@ def _sequences(arguments: Arguments, positions: Attention, query: Dims, key: Dim
         ):
             tokens = 0  # which come first of all in Megatron's order
         return prod(query[:-1]) // query[tokens], query[tokens], key[tokens]
-    (total, heads, _), (total_keys, *_) = query, key
-    sequences = _dims(arguments, positions.lengths[0])[0] - 1
+    total, heads, _ = query
+    total_keys = key[0]
+    sequences = dims_of(arguments, positions.lengths[0])[0] - 1
     longest, longest_keys = (int(arguments[positions.lengths[2] + side].value or -1) for side in (0, 1))
     if sequences == 1:
         return heads, total, total_keys
@@ -186,9 +185,10 @@ def _limit(arguments: Arguments, positions: Attention, side: int) -> int | None:
     return int(value) if value.isdigit() else None
 
 
-def _convolution(positions: ConvolutionPositions) -> Formula:
+def _convolution(positions: _ConvolutionPositions) -> Formula:
     def formula(arguments: Arguments) -> int | None:
-        image, weight = _dims(arguments, 0), _dims(arguments, 1)
+        image = dims_of(arguments, 0)
+        weight = dims_of(arguments, 1)
         if is_transposed(arguments, positions):
             return _at_points(image[0], image[2:], weight)
         return _at_points(image[0], convolved(arguments, positions), weight)
@@ -196,26 +196,27 @@ def _convolution(positions: ConvolutionPositions) -> Formula:
     return formula
 
 
-def convolved(arguments: Arguments, positions: ConvolutionPositions) -> tuple[int, ...]:
+def convolved(arguments: Arguments, positions: _ConvolutionPositions) -> tuple[int, ...]:
     """Return the lengths of a convolution's output along the axes of the image; of a transposed one as well.
 
     Raises:
         IndexError, ValueError: stride, padding or dilation are not in the trace.
     """
-    lengths, filters = _dims(arguments, 0)[2:], _dims(arguments, 1)[2:]
-    axes = len(lengths)
-    strides, paddings = numbers(arguments[positions.stride]), numbers(arguments[positions.padding])
+    lengths = dims_of(arguments, 0)[2:]
+    filters = dims_of(arguments, 1)[2:]
+    strides = numbers(arguments[positions.stride])
+    paddings = numbers(arguments[positions.padding])
     dilations = (1,) if positions.dilation is None else numbers(arguments[positions.dilation])
     transposed = is_transposed(arguments, positions)
     added = numbers(arguments[positions.transposed + 1]) if transposed and positions.transposed else (0,)
-    per_axis = (each * axes if len(each) == 1 else each for each in (strides, paddings, dilations, added))
+    per_axis = (each * len(lengths) if len(each) == 1 else each for each in (strides, paddings, dilations, added))
     found = zip(lengths, filters, *per_axis, strict=True)
     if transposed:
         return tuple((n - 1) * step - 2 * pad + far * (r - 1) + more + 1 for n, r, step, pad, far, more in found)
     return tuple((n + 2 * pad - far * (r - 1) - 1) // step + 1 for n, r, step, pad, far, _ in found)
 
 
-def is_transposed(arguments: Arguments, positions: ConvolutionPositions) -> bool:
+def is_transposed(arguments: Arguments, positions: _ConvolutionPositions) -> bool:
     """Return whether a convolution is a transposed one."""
     return positions.transposed is not None and arguments[positions.transposed].value == "True"
 
@@ -225,11 +226,11 @@ def _at_points(batch: int, points: Sequence[int], weight: Sequence[int]) -> int:
 
 
 def _convolution_backward(arguments: Arguments) -> int | None:
-    gradient, image, weight = (_dims(arguments, index) for index in range(3))
-    transposed, mask = arguments[7].value == "True", re.findall("True|False", arguments[10].value)
+    gradient, image, weight = (dims_of(arguments, index) for index in range(3))
+    mask = re.findall("True|False", arguments[10].value)
     if len(mask) != 3:
         return None
-    once = _at_points(image[0], (image if transposed else gradient)[2:], weight)
+    once = _at_points(image[0], (image if arguments[7].value == "True" else gradient)[2:], weight)
     return once * mask[:2].count("True")  # the bias is not counted
 
 

@@ -1,4 +1,4 @@
-"""Sentences on a trace: where the time goes, and what is unknown."""
+"""Sentences on a trace: where the time goes, and what is unknown; and its JSON."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -7,25 +7,17 @@ from typing import Any
 
 from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, Calls
 from gpuexplore.core.units import UNKNOWN, format_percent, format_seconds
+from gpuexplore.features.trace.analysis import CPU
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION
-from gpuexplore.features.trace.analysis.counterpart import Counterpart
-from gpuexplore.features.trace.analysis.file import LONGEST_NAME
-from gpuexplore.features.trace.analysis.roof import CPU
+from gpuexplore.features.trace.analysis.events import LONGEST_NAME
 from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
 
-SCHEMA_VERSION = 1
-
 MOST_NAMED = 3  # operations in the headline
-OF_LISTS = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")  # their arguments are lists of tensors
 NEARLY_ALL = 0.95  # of the time: the rest is worth no word
-WITHOUT_OPERATIONS = (
-    "No operation of torch is in this trace, so the kernels' work and roofs are unknown: profile with "
-    "ProfilerActivity.CPU among the activities, and record_shapes=True."
-)
 
 
 @dataclass(frozen=True, slots=True)
-class TracePart:
+class _TracePart:
     """Rows that are summed up under one name.
 
     Attributes:
@@ -42,7 +34,7 @@ class TracePart:
     known: float
 
 
-def parts_of(table: TraceTable) -> tuple[TracePart, ...]:
+def _parts_of(table: TraceTable) -> tuple[_TracePart, ...]:
     """Return the parts of a trace, the one that took longest first."""
     groups: dict[tuple[str, bool], list[TraceRow]] = defaultdict(list)
     for row in table.rows:
@@ -51,20 +43,20 @@ def parts_of(table: TraceTable) -> tuple[TracePart, ...]:
     return tuple(sorted(parts, key=lambda part: -part.time_s))
 
 
-def _part(title: str, is_kind: bool, rows: Sequence[TraceRow]) -> TracePart:
+def _part(title: str, is_kind: bool, rows: Sequence[TraceRow]) -> _TracePart:
     time_s = sum(row.time_s for row in rows)
     known = [row for row in rows if row.least and row.time_s]
     known_s = sum(row.time_s for row in known)
     least_s = sum(row.calls * row.least.time_s for row in known if row.least)
     names = dict.fromkeys(row.operation for row in rows if row.time_s)  # the longest first, as the rows are
     share = known_s / time_s if time_s else 0.0
-    return TracePart(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
+    return _TracePart(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
 
 
 def headline(table: TraceTable) -> str:
     """Return one sentence: what takes most of the time, and how near its roof it comes."""
     what = "CPU time" if table.busy_s is None else f"kernel time{f' on {table.on.name}' if table.on.name else ''}"
-    part = parts_of(table)[0]
+    part = _parts_of(table)[0]
     if not table.total_s or not part.time_s:
         return f"The events of this trace took no {what}."
     share = format_percent(part.time_s / table.total_s)
@@ -80,7 +72,7 @@ def _listed(operations: Sequence[str]) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def _roof(part: TracePart) -> str:
+def _roof(part: _TracePart) -> str:
     who = "they" if part.is_kind else "it"
     if part.roof_share is None:
         return "how near the roof is unknown"
@@ -108,20 +100,20 @@ def notes(table: TraceTable) -> tuple[str, ...]:
     return tuple(filter(None, (judge(table) for judge in judges)))
 
 
-def _device(table: TraceTable) -> str | None:
-    if table.on.name is None:
-        return f"Device unknown: {table.on.source}."
-    return f"Device: {table.on.name}, {table.on.source}."
+def _device(table: TraceTable) -> str:
+    known = "Device unknown:" if table.on.name is None else f"Device: {table.on.name},"
+    return f"{known} {table.on.source}."
 
 
 def _shapes(table: TraceTable) -> str | None:
     if not table.processes:
-        return WITHOUT_OPERATIONS
-    return (
-        None
-        if table.has_shapes
-        else "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
-    )
+        return (
+            "No operation of torch is in this trace, so the kernels' work and roofs are unknown: profile with "
+            "ProfilerActivity.CPU among the activities, and record_shapes=True."
+        )
+    if table.has_shapes:
+        return None
+    return "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
 
 
 def _busy(table: TraceTable) -> str | None:
@@ -153,7 +145,8 @@ def _uncounted(table: TraceTable) -> str | None:
 
 
 def _of_lists(table: TraceTable) -> str | None:
-    rows = [row for row in table.rows if row.operation.startswith(OF_LISTS) and row.gpu_s and row.shapes is not None]
+    lists = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")  # are their arguments
+    rows = [row for row in table.rows if row.operation.startswith(lists) and row.gpu_s and row.shapes is not None]
     if not rows:
         return None
     names = _listed(list(dict.fromkeys(row.operation for row in rows)))
@@ -182,15 +175,15 @@ def _above(table: TraceTable) -> str | None:
         return None
     names = ", ".join(dict.fromkeys(row.operation for row in above))
     return (
-        f"Above the roof: {names}. What cannot be was computed in another dtype than its arguments have, came from a "
-        "cache, as a tensor that is two of the arguments does, or ran on another device."
+        f"Above the roof: {names}. Either the dtype of the computation is not that of the arguments, or data came from "
+        "a cache, as a tensor that is two of the arguments does, or it ran on another device."
     )
 
 
 def _processes(table: TraceTable) -> str | None:
     if table.processes < 2:
         return None
-    return f"{table.processes} processes are in this trace: kernels are put down to the calls of their own."
+    return f"{table.processes} processes are in this trace: kernels are attributed to calls of their own process."
 
 
 def _contradicted(table: TraceTable) -> str | None:
@@ -206,14 +199,9 @@ def _contradicted(table: TraceTable) -> str | None:
 
 def _left_out(table: TraceTable) -> str | None:
     count = table.left_out
-    return (
-        f"{count:,} {'event has' if count == 1 else 'events have'} no name or no time, and are left out."
-        if count
-        else None
-    )
-
-
-# A trace as JSON, and its cells in words.
+    if not count:
+        return None
+    return f"{count:,} {'event has' if count == 1 else 'events have'} no name or no time, and are left out."
 
 
 def shape_words(row: TraceRow) -> str:
@@ -250,7 +238,7 @@ def target(table: TraceTable) -> str | None:
 def report(table: TraceTable) -> Mapping[str, Any]:
     """Return what `gpuexplore trace FILE --json` prints: all rows, the one that took longest first."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "file": table.name,
         "device": {"name": table.on.name, "key": target(table) if table.on.device else None, "source": table.on.source},
         "time_of": "cpu" if table.busy_s is None else "gpu",
@@ -263,7 +251,7 @@ def report(table: TraceTable) -> Mapping[str, Any]:
         "notes": list(notes(table)),
         "parts": [
             {"title": part.title, "time_s": part.time_s, "operations": list(part.operations), "roof": part.roof_share}
-            for part in parts_of(table)
+            for part in _parts_of(table)
         ],
         "rows": [_row(table, row) for row in table.rows],
     }
@@ -287,12 +275,13 @@ def _row(table: TraceTable, row: TraceRow) -> Mapping[str, Any]:
         "bytes_per_s": row.bytes_per_s,
         "roof_share": row.roof_share,
         "bound": row.least.bound if row.least else None,
-        "counterpart": ours and _counterpart(ours),
+        "counterpart": ours
+        and {
+            "operation": ours.operation,
+            "shape": dict(ours.shape.axes),
+            "dtype": ours.dtype,
+            "layout": ours.layout,
+        },
         "run": ours and ours.run_command,
         "predict": predict_command(table, row),
     }
-
-
-def _counterpart(ours: Counterpart) -> Mapping[str, Any]:
-    axes = dict(ours.shape.axes)
-    return {"operation": ours.operation, "shape": axes, "dtype": ours.dtype, "layout": ours.layout}

@@ -1,4 +1,4 @@
-"""The bytes that an operation of torch moves at least: each input read once, each output written once.
+"""Bytes that an operation of torch moves at least: each input read once, each output written once.
 
 Types are promoted as in torch: a number, or a tensor without axes, widens no tensor of its own category; what is
 written in place or to `out=` has that tensor's type. Tests compare shapes and types with torch's meta tensors. Only
@@ -51,7 +51,7 @@ BY_NUMBER: Mapping[str, str] = MappingProxyType(  # c10::ScalarType
 )
 
 
-class Moves(NamedTuple):
+class _Moves(NamedTuple):
     """What an operation moves.
 
     Attributes:
@@ -67,7 +67,9 @@ class Moves(NamedTuple):
 
 def byte_count(call: Call) -> int | None:
     """Return the bytes a call moves at least; None where shapes, types or the rule of its output are unknown."""
-    arguments, count, moves = call.arguments, OF_SEVERAL.get(call.name), MOVES.get(call.name)
+    arguments = call.arguments
+    count = OF_SEVERAL.get(call.name)
+    moves = MOVES.get(call.name)
     if not arguments or (count is None and moves is None):
         return None
     tensors = [argument for argument in arguments if argument.dims is not None]
@@ -84,7 +86,8 @@ def _read(inputs: Arguments) -> int:
 
 def _size_bytes(argument: CallArgument) -> int:
     """Return the bytes of a tensor; where its strides let elements share an address, that counts once."""
-    dims, strides = argument.dims or (), argument.strides
+    dims = argument.dims or ()
+    strides = argument.strides
     whole = prod(dims)
     if whole and strides is not None and len(strides) == len(dims):
         axes = [(length, stride) for length, stride in zip(dims, strides, strict=True) if stride]
@@ -93,7 +96,7 @@ def _size_bytes(argument: CallArgument) -> int:
     return whole * TYPES[argument.kind][1]
 
 
-def _written(name: str, arguments: Arguments, moves: Moves) -> int:
+def _written(name: str, arguments: Arguments, moves: _Moves) -> int:
     """Return the bytes of the output.
 
     Raises:
@@ -110,7 +113,7 @@ def _written(name: str, arguments: Arguments, moves: Moves) -> int:
     return prod(shape) * TYPES[kind][1]
 
 
-def promoted(inputs: Arguments) -> str:
+def _promoted(inputs: Arguments) -> str:
     """Return the type that `inputs` are computed in: tensors with axes first, then those without, then numbers.
 
     A number is recorded as a tensor without axes of type double or long.
@@ -118,7 +121,7 @@ def promoted(inputs: Arguments) -> str:
     Raises:
         ValueError: none of them is a tensor or a number.
     """
-    with_axes, without = "", ""
+    with_axes = without = ""
     for argument in inputs:
         if argument.dims:
             with_axes = _wider(with_axes, argument.kind)
@@ -129,10 +132,10 @@ def promoted(inputs: Arguments) -> str:
         if not found:
             raise ValueError("no tensor and no number")
         return found
-    category, other = TYPES[with_axes][0], TYPES[without][0]
-    if category >= other:
+    categories = (TYPES[with_axes][0], TYPES[without][0])
+    if categories[0] >= categories[1]:
         return with_axes
-    return _as_complex(with_axes) if (category, other) == (FLOATING, COMPLEX) else without
+    return _as_complex(with_axes) if categories == (FLOATING, COMPLEX) else without
 
 
 def _kind_of_number(argument: CallArgument) -> str:
@@ -166,7 +169,7 @@ def _wider(first: str, second: str) -> str:
 
 
 def _floating(inputs: Arguments) -> str:
-    kind = promoted(inputs)
+    kind = _promoted(inputs)
     return kind if TYPES[kind][0] >= FLOATING else DEFAULT
 
 
@@ -224,14 +227,16 @@ def _reduced(arguments: Arguments) -> Dims | None:
 
 def _product(index: int) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
-        left, right = arguments[index].dims, arguments[index + 1].dims
+        left = arguments[index].dims
+        right = arguments[index + 1].dims
         return None if left is None or right is None else (*left[:-1], *right[1:][-1:])
 
     return shape
 
 
 def _linear(arguments: Arguments) -> Dims | None:
-    rows, weight = arguments[0].dims, arguments[1].dims
+    rows = arguments[0].dims
+    weight = arguments[1].dims
     return None if rows is None or weight is None else (*rows[:-1], weight[0])
 
 
@@ -248,7 +253,9 @@ def _attention(positions: Attention) -> Callable[[Arguments], Dims | None]:
 
 def _convolution(name: str) -> Callable[[Arguments], Dims | None]:
     def shape(arguments: Arguments) -> Dims | None:
-        image, weight, positions = arguments[0].dims, arguments[1].dims, CONVOLUTIONS[name]
+        image = arguments[0].dims
+        weight = arguments[1].dims
+        positions = CONVOLUTIONS[name]
         if image is None or weight is None:
             return None
         channels = weight[0]
@@ -259,18 +266,18 @@ def _convolution(name: str) -> Callable[[Arguments], Dims | None]:
     return shape
 
 
-def _element_wise() -> Iterator[tuple[str, Moves]]:
+def _element_wise() -> Iterator[tuple[str, _Moves]]:
     """Yield what the operations by elements move, each also as it is called in place."""
     kinds: Mapping[str, Callable[[Arguments], str]] = {
         "as the first": _as_first,
         "floating": _floating,
-        "promoted": promoted,
-        "of the last two": lambda inputs: promoted(inputs[1:]),
+        "promoted": _promoted,
+        "of the last two": lambda inputs: _promoted(inputs[1:]),
         "bool": lambda _: "bool",
     }
     for (count, result), names in ELEMENT_WISE.items():
         inputs = slice(0, count)
-        moves = Moves(inputs, partial(_of_inputs, _broadcast, inputs), partial(_of_inputs, kinds[result], inputs))
+        moves = _Moves(inputs, partial(_of_inputs, _broadcast, inputs), partial(_of_inputs, kinds[result], inputs))
         for name in names:
             yield name, moves
             yield f"{name}_", moves
@@ -283,38 +290,38 @@ def _of_inputs(find: Callable[[Arguments], Any], inputs: slice, arguments: Argum
 def _divided(arguments: Arguments) -> str:
     """Return the type of a quotient; with a rounding mode, which stands third, it is that of the operands."""
     has_mode = len(arguments) > 2 and arguments[2].dims is None
-    return (promoted if has_mode else _floating)(arguments[:2])
+    return (_promoted if has_mode else _floating)(arguments[:2])
 
 
-MOVES: Mapping[str, Moves] = MappingProxyType(
+MOVES: Mapping[str, _Moves] = MappingProxyType(
     {
         f"{PREFIX}{name}": moves
         for name, moves in {
-            **dict.fromkeys(("mm", "bmm", "mv"), Moves(slice(0, 2), _product(0), _by_dtype(2, _as_first))),
-            "_int_mm": Moves(slice(0, 2), _product(0), lambda _: "int"),
-            "_scaled_mm": Moves(slice(0, 6), _product(0), _by_dtype(6, _as_first)),  # read with scales and a bias
+            **dict.fromkeys(("mm", "bmm", "mv"), _Moves(slice(0, 2), _product(0), _by_dtype(2, _as_first))),
+            "_int_mm": _Moves(slice(0, 2), _product(0), lambda _: "int"),
+            "_scaled_mm": _Moves(slice(0, 6), _product(0), _by_dtype(6, _as_first)),  # read with scales and a bias
             **dict.fromkeys(
                 ("addmm", "_addmm_activation", "addmv", "baddbmm", "addmm_", "addmv_", "baddbmm_"),
-                Moves(slice(0, 3), _product(1), promoted),
+                _Moves(slice(0, 3), _product(1), _promoted),
             ),
-            **dict.fromkeys(("linear", "mkldnn_linear"), Moves(slice(0, 3), _linear, promoted)),
-            **{name: Moves(slice(0, 4), _convolution(name), promoted) for name in CONVOLUTIONS},
+            **dict.fromkeys(("linear", "mkldnn_linear"), _Moves(slice(0, 3), _linear, _promoted)),
+            **{name: _Moves(slice(0, 4), _convolution(name), _promoted) for name in CONVOLUTIONS},
             **dict(_element_wise()),
-            "div": Moves(slice(0, 2), partial(_of_inputs, _broadcast, slice(0, 2)), _divided),
-            **dict.fromkeys(("_softmax", "_log_softmax"), Moves(slice(0, 3), _first, _softmax_kind(2))),
+            "div": _Moves(slice(0, 2), partial(_of_inputs, _broadcast, slice(0, 2)), _divided),
+            **dict.fromkeys(("_softmax", "_log_softmax"), _Moves(slice(0, 3), _first, _softmax_kind(2))),
             **dict.fromkeys(
-                ("_softmax_backward_data", "_log_softmax_backward_data"), Moves(slice(0, 4), _first, _softmax_kind(3))
+                ("_softmax_backward_data", "_log_softmax_backward_data"), _Moves(slice(0, 4), _first, _softmax_kind(3))
             ),
-            "native_layer_norm": Moves(slice(0, 5), _first, _as_first),
-            "clone": Moves(slice(0, 1), _first, _as_first),
-            **dict.fromkeys(("amax", "amin"), Moves(slice(0, 1), _reduced, _as_first)),
-            **dict.fromkeys(("sum", "mean"), Moves(slice(0, 1), _reduced, _sum_kind)),
-            "copy_": Moves(slice(1, 2), _first, _as_first),
-            **dict.fromkeys(("fill_", "zero_"), Moves(slice(0, 0), _first, _as_first)),
+            "native_layer_norm": _Moves(slice(0, 5), _first, _as_first),
+            "clone": _Moves(slice(0, 1), _first, _as_first),
+            **dict.fromkeys(("amax", "amin"), _Moves(slice(0, 1), _reduced, _as_first)),
+            **dict.fromkeys(("sum", "mean"), _Moves(slice(0, 1), _reduced, _sum_kind)),
+            "copy_": _Moves(slice(1, 2), _first, _as_first),
+            **dict.fromkeys(("fill_", "zero_"), _Moves(slice(0, 0), _first, _as_first)),
         }.items()
     }
     | {
-        name: Moves(inputs, _attention(positions), partial(_of_inputs, _as_first, inputs))
+        name: _Moves(inputs, _attention(positions), partial(_of_inputs, _as_first, inputs))
         for name, positions in ATTENTION.items()
         if not positions.is_backward
         for inputs in (slice(positions.query, positions.query + 3),)

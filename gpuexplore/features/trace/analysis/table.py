@@ -7,28 +7,27 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from gpuexplore.core.model import Device
+from gpuexplore.features.trace.analysis import CPU, LeastTime, TracedOn, arithmetic, least_time, traced_on
 from gpuexplore.features.trace.analysis.attribution import Parents, attribute, busy_ns, nest
 from gpuexplore.features.trace.analysis.call_kinds import MULTIPLIES, kind_of
 from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart
-from gpuexplore.features.trace.analysis.events import Call, Kernel, ProfilerTrace
+from gpuexplore.features.trace.analysis.events import Call, Kernel, ProfilerTrace, read_trace
 from gpuexplore.features.trace.analysis.flops import flop_count, may_be_masked
 from gpuexplore.features.trace.analysis.moved_bytes import byte_count
-from gpuexplore.features.trace.analysis.roof import LeastTime, TracedOn, arithmetic, least_time
-
-# The work of each call, counted once where an operation leaves it to another one that was called within it.
 
 
-class Work(NamedTuple):
+class _Work(NamedTuple):
     """FLOPs and bytes of one call; None where it has none, they are unknown, or they are those of another call."""
 
     flop_count: int | None
     byte_count: int | None
 
 
-UNKNOWN = Work(None, None)
+UNKNOWN = _Work(None, None)
 
 
-def _counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[Work]:
+def _counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]) -> list[_Work]:
     """Return the work of each call.
 
     An operation whose work is known again within it counts nothing itself. Products of one whose time went to calls of
@@ -39,12 +38,12 @@ def _counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]
         parents: which of them each was made within.
         own_ns: the time that each took itself, without that of calls within.
     """
-    known = [Work(flop_count(call), byte_count(call)) for call in calls]
+    known = [_Work(flop_count(call), byte_count(call)) for call in calls]
     within = _known_within(calls, parents, known)
-    found = [
-        UNKNOWN if _leaves_work(call, work, marks) else work
-        for call, work, marks in zip(calls, known, within, strict=True)
-    ]
+    found = []
+    for call, work, marks in zip(calls, known, within, strict=True):
+        is_known_within = ("FLOPs" if work.flop_count is not None else kind_of(call.name)) in marks
+        found.append(UNKNOWN if is_known_within else work)
     heirs: dict[int, list[int]] = defaultdict(list)
     for index, parent in enumerate(parents):
         if parent is not None and found[index] == UNKNOWN and kind_of(calls[index].name) == kind_of(calls[parent].name):
@@ -57,14 +56,16 @@ def _counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]
             time_ns[parent] += time_ns[index]
     for index in from_outside:
         if found[index].flop_count is not None and own_ns[index] < sum(time_ns[heir] for heir in heirs[index]):
-            part = _part(calls, found[index], heirs[index])
+            # a part for each of the calls that the work is left to, where they are alike
+            alike = {(calls[heir].name, *(each.dims for each in calls[heir].arguments or ())) for heir in heirs[index]}
+            parts = [each and each // len(heirs[index]) for each in found[index]]
             for heir in heirs[index]:
-                found[heir] = part
+                found[heir] = _Work(*parts) if len(alike) == 1 else UNKNOWN
             found[index] = UNKNOWN
     return found
 
 
-def _known_within(calls: Sequence[Call], parents: Parents, known: Sequence[Work]) -> list[set[str]]:
+def _known_within(calls: Sequence[Call], parents: Parents, known: Sequence[_Work]) -> list[set[str]]:
     """Return the kinds of the calls within each whose work is known, and whether FLOPs are."""
     within: list[set[str]] = [set() for _ in calls]
     for index, work in enumerate(known):
@@ -75,20 +76,6 @@ def _known_within(calls: Sequence[Call], parents: Parents, known: Sequence[Work]
             within[parent] |= marks
             parent = parents[parent]
     return within
-
-
-def _leaves_work(call: Call, work: Work, within: set[str]) -> bool:
-    return "FLOPs" in within if work.flop_count is not None else kind_of(call.name) in within
-
-
-def _part(calls: Sequence[Call], work: Work, heirs: Sequence[int]) -> Work:
-    """Return the part of each of `heirs` in the work of the call around them."""
-    are_alike = len({(calls[heir].name, _shapes(calls[heir])) for heir in heirs}) == 1
-    return Work(*(each and each // len(heirs) for each in work)) if are_alike else UNKNOWN
-
-
-def _shapes(call: Call) -> tuple[tuple[int, ...] | None, ...]:
-    return tuple(argument.dims for argument in call.arguments or ())
 
 
 Dims = tuple[int, ...]
@@ -130,10 +117,10 @@ class TraceRow:
     kind: str | None
     shapes: tuple[Dims, ...] | None
     dtypes: tuple[str, ...]
-    calls: int
-    self_cpu_s: float
-    gpu_s: float | None
-    share: float | None
+    calls: int = 0
+    self_cpu_s: float = 0.0
+    gpu_s: float | None = None
+    share: float | None = None
     flop_count: int | None = None
     byte_count: int | None = None
     least: LeastTime | None = None
@@ -193,18 +180,24 @@ class TraceTable:
     processes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _RowWork:
-    """What tells the calls of one row from those of another."""
+def read_table(
+    name: str, content: bytes, most_bytes: int, taken_on: str | Sequence[Device] = ""
+) -> tuple[TraceTable, bool]:
+    """Return the table of a trace, and whether anything ran on a GPU.
 
-    operation: str
-    shapes: tuple[Dims, ...] | None
-    dtypes: tuple[str, ...]
-    arithmetic: str | None
-    flop_count: int | None
-    byte_count: int | None
-    counterpart: Counterpart | None
-    may_be_masked: bool
+    Args:
+        name: of the file.
+        content: of it.
+        most_bytes: that it may have unpacked.
+        taken_on: a key of the table of accelerators, or this machine's devices, whose CPU is meant; empty: what the
+            trace says.
+
+    Raises:
+        InvalidInput: it is no trace, or was taken on another kind of device.
+    """
+    trace = read_trace(name, content, most_bytes)
+    on = traced_on(trace, gpu=taken_on) if isinstance(taken_on, str) else traced_on(trace, device=CPU, here=taken_on)
+    return table_of(trace, on), bool(trace.kernels)
 
 
 def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
@@ -216,25 +209,28 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     total_s = _total_s(kernels) if kernels else self_cpu_s
     own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else self_ns
     work = _counted_once(trace.calls, parents, own_ns)
-    groups: dict[_RowWork, list[int]] = defaultdict(list)
+    groups: dict[tuple[TraceRow, str | None], list[int]] = defaultdict(list)
     for index, (call, counted) in enumerate(zip(trace.calls, work, strict=True)):
-        groups[_work(call, launched.get(index, ()), counted)].append(index)
+        groups[_alike(call, launched.get(index, ()), counted)].append(index)
     rows = []
-    for row_work, indices in groups.items():
+    for (row, computes_in), indices in groups.items():
         of_row = [kernel for index in indices for kernel in launched.get(index, ())]
         spent_s = sum(self_ns[index] for index in indices) * NS
         gpu_s = _total_s(of_row) if kernels else None
-        rows.append(_row(row_work, on, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s))
+        is_unknown = row.kind in MULTIPLIES and row.flop_count is None  # bytes alone are no roof of a product
+        least = None if is_unknown else least_time(on.device, computes_in, row.flop_count, row.byte_count)
+        rows.append(replace(row, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s, least=least))
     rows += [
-        TraceRow(name, None, None, (), len(own), 0.0, _total_s(own), None)
+        TraceRow(name, None, None, (), len(own), gpu_s=_total_s(own))
         for name, own in launched.items()
         if isinstance(name, str)
     ]
+    rows.sort(key=lambda row: (-row.time_s, -row.self_cpu_s))
     events: list[Call | Kernel] = [*trace.calls, *kernels]
     return TraceTable(
         name=trace.name,
         on=on,
-        rows=_shared(rows, total_s),
+        rows=tuple(replace(row, share=row.time_s / total_s) for row in rows) if total_s else tuple(rows),
         total_s=total_s,
         self_cpu_s=self_cpu_s,
         busy_s=busy_ns(kernels) * NS if kernels else None,
@@ -255,49 +251,25 @@ def _time_ns(kernels: Sequence[Kernel]) -> int:
     return sum(kernel.time_ns for kernel in kernels)
 
 
-def _work(call: Call, kernels: Sequence[Kernel], counted: Work) -> _RowWork:
+def _alike(call: Call, kernels: Sequence[Kernel], counted: _Work) -> tuple[TraceRow, str | None]:
+    """Return what is equal for all calls of a row, times aside, and the dtype that its products are computed in."""
     tensors = [argument for argument in call.arguments or () if argument.dims is not None]
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
     multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
-    is_product = kind_of(call.name) in MULTIPLIES
+    kind = kind_of(call.name)
+    is_product = kind in MULTIPLIES
     computes_in = arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
     of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
     crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
     has_work = counted != UNKNOWN
-    return _RowWork(
+    row = TraceRow(
         operation=call.name,
+        kind=kind,
         shapes=None if call.arguments is None else tuple(argument.dims or () for argument in tensors),
         dtypes=dtypes,
-        arithmetic=computes_in,
         flop_count=counted.flop_count,
         byte_count=None if crosses else counted.byte_count,
         counterpart=counterpart(call, of_ours) if has_work else None,
         may_be_masked=has_work and may_be_masked(call),
     )
-
-
-def _row(work: _RowWork, on: TracedOn, *, calls: int, self_cpu_s: float, gpu_s: float | None) -> TraceRow:
-    kind = kind_of(work.operation)
-    is_unknown = kind in MULTIPLIES and work.flop_count is None  # bytes alone are no roof of a product
-    least = least_time(on.device, work.arithmetic, work.flop_count, work.byte_count)
-    return TraceRow(
-        operation=work.operation,
-        kind=kind,
-        shapes=work.shapes,
-        dtypes=work.dtypes,
-        calls=calls,
-        self_cpu_s=self_cpu_s,
-        gpu_s=gpu_s,
-        share=None,
-        flop_count=work.flop_count,
-        byte_count=work.byte_count,
-        least=None if is_unknown else least,
-        counterpart=work.counterpart,
-        may_be_masked=work.may_be_masked,
-    )
-
-
-def _shared(rows: Sequence[TraceRow], total_s: float) -> tuple[TraceRow, ...]:
-    """Return the rows with their shares of the whole time, the one that took longest first."""
-    in_order = sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))
-    return tuple(replace(row, share=row.time_s / total_s) for row in in_order) if total_s else tuple(in_order)
+    return row, computes_in

@@ -2,7 +2,10 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis import headline, notes, read_trace, table_of, traced_on
+from gpuexplore.features.trace.analysis import traced_on
+from gpuexplore.features.trace.analysis.events import read_trace
+from gpuexplore.features.trace.analysis.headline import headline, notes
+from gpuexplore.features.trace.analysis.table import table_of
 from tests.features.trace.analysis.made import H100, as_bytes, called, event, gpu_trace, kernel, launch
 
 BIG = ((4096, 4096), "c10::BFloat16")

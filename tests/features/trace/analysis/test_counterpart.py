@@ -8,7 +8,7 @@ from gpuexplore.features.trace.analysis.counterpart import MATCHES, counterpart
 from gpuexplore.features.trace.analysis.flops import flop_count
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import from_query, resolve
-from tests.features.trace.analysis.work.test_flops import call
+from tests.features.trace.analysis.test_flops import call
 
 HALF = ("[1, 1]", "[1, 1]", "[1, 1]", "1")
 FOUND = {

@@ -7,8 +7,10 @@ import random
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.trace.analysis import headline, notes, read_trace, report, table_of, traced_on
-from gpuexplore.features.trace.analysis.file import MOST_BYTES
+from gpuexplore.features.trace.analysis import traced_on
+from gpuexplore.features.trace.analysis.events import MOST_BYTES, read_trace
+from gpuexplore.features.trace.analysis.headline import headline, notes, report
+from gpuexplore.features.trace.analysis.table import table_of
 from tests.features.trace.analysis.made import DATA, as_bytes, gpu_trace, operation
 
 GOOD = as_bytes(gpu_trace())

@@ -2,8 +2,10 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis import read_trace, table_of, traced_on
+from gpuexplore.features.trace.analysis import traced_on
 from gpuexplore.features.trace.analysis.call_kinds import kind_of
+from gpuexplore.features.trace.analysis.events import read_trace
+from gpuexplore.features.trace.analysis.table import table_of
 from tests.features.trace.analysis.made import H100, as_bytes, called, kernel, launch
 
 IMAGE, WEIGHT = ((32, 256, 64, 64), "c10::BFloat16"), ((256, 128, 4, 4), "c10::BFloat16")

@@ -2,7 +2,10 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis import headline, notes, read_trace, table_of, traced_on
+from gpuexplore.features.trace.analysis import traced_on
+from gpuexplore.features.trace.analysis.events import read_trace
+from gpuexplore.features.trace.analysis.headline import headline, notes
+from gpuexplore.features.trace.analysis.table import table_of
 from gpuexplore.hardware import accelerator_named, as_device
 from tests.features.trace.analysis.made import A100, B200, H100, MI300X, as_bytes, called, kernel, launch
 

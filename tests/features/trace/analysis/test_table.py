@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.trace.analysis import headline, notes, read_trace, report, table_of, traced_on
+from gpuexplore.features.trace.analysis import traced_on
+from gpuexplore.features.trace.analysis.events import read_trace
+from gpuexplore.features.trace.analysis.headline import headline, notes, report
+from gpuexplore.features.trace.analysis.table import table_of
 from gpuexplore.hardware import accelerator_named, as_device
 from tests.analysis.made import device
 from tests.features.trace.analysis.made import DATA, H100, as_bytes, event, gpu_trace, kernel, launch, operation
