@@ -220,7 +220,7 @@ def show_countings() -> None:
         "12 GB. The notebook does not say what it counted: these are candidates."
     )
     names = {name: models()[name].title for name in SAID_BYTES}
-    rows_by_rule = {**_countings(), "said by the notebook": SAID_BYTES}
+    rows_by_rule: dict[str, Mapping[str, float]] = {**_countings(), "said by the notebook": SAID_BYTES}
     show_table(
         lambda: [
             {"Counted": rule} | {title: sizes[name] for name, title in names.items()}
@@ -252,7 +252,7 @@ def show_lesson_block(block: Any, _count: int) -> None:
     """Show what the block `memory` of a lesson asks for: the peak of a training step, when it is, and what fits."""
     whole, *kinds = rows(block)
     sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], LessonFigure)}
-    fits = f"; {_fits(block, whole.figures['batch'])}" if "batch" in whole.figures else ""
+    fits = f"; {_fit_words(block, whole.figures['batch'])}" if "batch" in whole.figures else ""
     listed = [
         f"{name} {format_figure(size)}" for name, size in sizes.items() if size.value and name not in ("peak", "usable")
     ]
@@ -270,7 +270,7 @@ def lesson_block_query(block: Any) -> dict[str, str]:
     return model | chosen | options_of(block) | gpu
 
 
-def _fits(block: Any, largest: LessonFigure | str) -> str:
+def _fit_words(block: Any, largest: LessonFigure | str) -> str:
     row = accelerator_named(block.gpu)
     where = row.name if row else block.gpu
     if isinstance(largest, LessonFigure) and largest.value < 1:

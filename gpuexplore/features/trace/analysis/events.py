@@ -152,8 +152,8 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
         raise InvalidInput(
             f"{short}: a trace without operations of torch: profile with ProfilerActivity.CPU among them"
         )
-    starts, ends = zip(*((each.start_ns, each.end_ns) for each in (*found, *work)), strict=True)
-    if max(ends) - min(starts) > LONGEST_S * 1e9:
+    everything: list[Call | Kernel] = [*found, *work]
+    if max(each.end_ns for each in everything) - min(each.start_ns for each in everything) > LONGEST_S * 1e9:
         raise InvalidInput.of(f"time between the events of {short}", "more", f"up to {LONGEST_S:,.0f} s")
     return ProfilerTrace(
         name=readable(short),

@@ -78,7 +78,7 @@ def _by_numba(values: Floats, device: str) -> Iterator[Move]:
     return copies_by_numba(values, device)
 
 
-MOVES = {
+MOVES: dict[str, dict[str, Callable[[Floats, str], Iterator[Move]]]] = {
     "cpu": {"numpy": _within_numpy, "torch": _within_torch},
     "cuda": {"torch": _by_torch, "numba_cuda": _by_numba},
 }

@@ -105,7 +105,7 @@ def _break_even(asked: TransferChoice, points: Sequence[SizePoint], rests_on: st
     )
     columns[2].metric(
         f"Moving at {asked.size:,}",
-        format_seconds(move and move.time_s),
+        format_seconds(move.time_s if move else None),
         f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}" if move else UNKNOWN,
         delta_color="off",
         delta_arrow="off",
