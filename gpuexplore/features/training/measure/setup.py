@@ -29,7 +29,7 @@ OPTIMIZERS: Mapping[str, float] = MappingProxyType({"sgd": 0.05, "momentum": 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Mode:
+class Mode:
     """A way to train.
 
     Attributes:
@@ -48,14 +48,14 @@ class _Mode:
     parts: int = 1
 
 
-MODES: Mapping[str, _Mode] = MappingProxyType(
+MODES: Mapping[str, Mode] = MappingProxyType(
     {
-        "fp32": _Mode("fp32", "everything in fp32"),
-        "bf16": _Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
-        "fp16": _Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
-        "fp16-unscaled": _Mode("fp16", "torch.autocast in fp16, the loss as it is", autocast=True),
-        "checkpoint": _Mode("fp32", "fp32, activations computed again in backward", checkpoints=True),
-        "accumulate": _Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
+        "fp32": Mode("fp32", "everything in fp32"),
+        "bf16": Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
+        "fp16": Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
+        "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, the loss as it is", autocast=True),
+        "checkpoint": Mode("fp32", "fp32, activations computed again in backward", checkpoints=True),
+        "accumulate": Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
     }
 )
 

@@ -96,7 +96,7 @@ class Path:
         known = [reading for reading in self.readings if reading.name == f"torch {direction}, {self.memory}"]
         if any(reading.median_s for reading in known):
             return _between(byte_count, known)
-        return None if self.bytes_per_s is None else _predicted_transfer(byte_count, self.bytes_per_s, self.memory)
+        return None if self.bytes_per_s is None else predicted_transfer(byte_count, self.bytes_per_s, self.memory)
 
 
 def path_to(gpu: Device, link: str = OWN, memory: Memory = "pageable") -> Path:
@@ -127,7 +127,7 @@ def measured_path(link: Link | None, readings: Sequence[TransferReading], memory
     return Path(link.title, link.bytes_per_s, "NVML", memory, tuple(readings))
 
 
-def _predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> TimeSpan:
+def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> TimeSpan:
     """Return how long a transfer should take over a link of this peak, with its 90 % interval."""
     share = SHARES[memory]
     return TimeSpan(
@@ -153,7 +153,7 @@ def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
     found = []
     for memory in SHARES:
         for size in SIZES_BYTES:
-            span = _predicted_transfer(size, path.bytes_per_s, memory)
+            span = predicted_transfer(size, path.bytes_per_s, memory)
             ends = (span.low_s, span.high_s)
             found.append(TransferReading(f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=ends))
     return tuple(found)

@@ -22,14 +22,14 @@ Move = tuple[str, int, Call, Callable[[], bool]]  # name, copies of the array, t
 
 
 def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
-    """Yield every way to move `size_bytes` on this kind of device of which the library is installed."""
+    """Yield every way to move `size_bytes` on this kind of device; of a GPU those whose library is installed."""
     values = np.random.default_rng(0).standard_normal(size_bytes // np.float32().itemsize, np.float32)
     for library, built in MOVES[device.kind].items():
         backend = load_backend(library)
-        if not backend.is_available():
-            continue
         if device.kind == "cpu":
             backend.set_threads(device.cores or 1)
+        elif not backend.is_available():
+            continue
         for name, copies, run, is_right in built(values, device.id):
             spoken = library.replace("_", "-")
             reading = TransferReading(f"{spoken} {name}", spoken, size_bytes, copies * size_bytes)
