@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils._pytree import tree_leaves, tree_map
 
-KINDS: Mapping[str, str] = {  # torch's words for what it tells apart, and ours
+KINDS: Mapping[str, str] = {  # torch's words for the kinds of memory, and ours
     "Parameter": "parameters",
     "Gradient": "gradients",
     "Optstate": "optimizer state",

@@ -72,7 +72,7 @@ def train_in_processes(
         (directory / JOB).write_text(json.dumps({"arguments": dict(arguments), "device": encode(device)}))
         (directory / REPORTS).touch()
         command = [sys.executable, "-P", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={count}"]
-        # port 0: the launcher takes a free one and tells the others
+        # port 0: the launcher takes a free one and passes it on
         command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--max-restarts=0"]
         command += ["-m", __name__, str(directory)]
         with (directory / OUTPUT).open("wb") as output:
@@ -120,7 +120,7 @@ def _follow(
             report(payload)
             heard = monotonic()
         if finished:
-            with suppress(subprocess.TimeoutExpired):  # one that ends by itself tells what CPU time it used
+            with suppress(subprocess.TimeoutExpired):  # the CPU time of one that ends by itself is known
                 process.wait(GRACE_S)
         if code is not None or finished:
             break

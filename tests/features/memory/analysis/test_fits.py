@@ -85,21 +85,19 @@ def test_a_memory_can_be_given_as_a_size():
     assert [gpu.memory_bytes for gpu in gpus_named(["12GB", "24GiB", "1.5 gb"])] == [12 * 10**9, 24 * 2**30, 15 * 10**8]
 
 
-def test_no_gpu_at_all_is_refused():
-    with pytest.raises(InvalidInput, match="gpu ''"):
-        gpus_named([])
-
-
-@pytest.mark.parametrize("name", ["nope", "", "GB"])
-def test_a_gpu_that_is_none_is_named(name):
-    with pytest.raises(InvalidInput, match=r"gpu '.*': accepted are names and keys"):
-        gpus_named([name])
-
-
-@pytest.mark.parametrize("size", ["0GB", "0.0 GiB", "1e400GB", "1e30GB", "1.1.1GB"])
-def test_a_memory_of_no_device_is_refused_with_the_sizes_that_are_accepted(size):
-    with pytest.raises(InvalidInput, match=r"gpu '.*': accepted are sizes of memory above 0 and up to 1,000,000 GB$"):
-        gpus_named([size])
+@pytest.mark.parametrize(
+    ("names", "accepted"),
+    [
+        *((names, "names and keys") for names in ([], ["nope"], [""], ["GB"])),
+        *(
+            ([size], "sizes of memory above 0 and up to 1,000,000 GB$")
+            for size in ("0GB", "0.0 GiB", "1e400GB", "1e30GB", "1.1.1GB")
+        ),
+    ],
+)
+def test_what_is_no_gpu_is_refused_with_what_is_accepted(names, accepted):
+    with pytest.raises(InvalidInput, match=f"gpu '.*': accepted are {accepted}"):
+        gpus_named(names)
 
 
 def test_every_well_known_gpu_is_in_the_table_with_its_memory():

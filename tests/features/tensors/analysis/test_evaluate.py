@@ -56,16 +56,14 @@ def test_view_of_a_transpose_fails_and_its_repair_has_new_storage():
     assert (values_of(repaired), repaired.is_view, repaired.storage.name) == ((1, 4, 2, 5, 3, 6), False, "B")
 
 
-def test_contiguous_of_a_contiguous_tensor_is_the_same_tensor():
-    chain = evaluate("x = 2x3; x.contiguous()")
+@pytest.mark.parametrize(
+    ("call", "kind"), [(".contiguous()", "same"), (".reshape(6)", "view"), (".t().reshape(6)", "copy")]
+)
+def test_a_step_copies_only_when_it_must(call, kind):
+    chain = evaluate(f"x = 2x3; x{call}")
 
-    assert chain.steps[-1].kind == "same"
-    assert chain.is_view
-
-
-def test_reshape_copies_only_when_it_must():
-    assert evaluate("x = 2x3; x.reshape(6)").steps[-1].kind == "view"
-    assert evaluate("x = 2x3; x.t().reshape(6)").steps[-1].kind == "copy"
+    assert chain.steps[-1].kind == kind
+    assert chain.is_view is (kind != "copy")
 
 
 def test_a_broadcast_axis_has_stride_0_and_cannot_be_written_to():

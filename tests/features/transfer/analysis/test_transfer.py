@@ -52,16 +52,13 @@ def test_work_is_predicted_in_the_kind_of_calls_that_is_measured(monkeypatch, ca
     assert set(asked) == {calls_of(ok(on="cuda:0", cache=CACHE))}
 
 
-def test_the_gpu_wins_from_where_the_times_cross_on_log_scales():
-    points = [point(size, cpu=size, move=16.0) for size in (4, 64)]
+@pytest.mark.parametrize(
+    ("sizes", "spread", "found"), [((4, 64), 1.0, (16, 16, 16)), ((1, 4, 64, 1024), 2.0, (16, 4, 64))]
+)
+def test_the_gpu_wins_from_where_the_times_cross_on_log_scales_in_the_best_and_the_worst_case(sizes, spread, found):
+    points = [point(size, cpu=size, move=16.0, spread=spread) for size in sizes]
 
-    assert break_even_size(points) == BreakEven(16, 16, 16)
-
-
-def test_the_interval_is_that_of_the_best_and_of_the_worst_case():
-    points = [point(size, cpu=size, move=16.0, spread=2.0) for size in (1, 4, 64, 1024)]
-
-    assert break_even_size(points) == BreakEven(16, 4, 64)
+    assert break_even_size(points) == BreakEven(*found)
 
 
 def test_a_gpu_that_loses_at_the_largest_size_never_wins():
