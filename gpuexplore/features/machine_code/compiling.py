@@ -39,10 +39,8 @@ CPU_BUSY = "the CPU is being measured: try again in a minute"
 LIMIT_S = 120.0
 COMPILER_WAIT_S = 180.0
 CPU_WAIT_S = 60.0
-REASON_S = 60.0  # how long those who waited get the same reason; a kernel is kept for good
 COMPILER_BUSY = "other kernels are being compiled: try again in a minute"
 CPU = Device("cpu", "cpu", "the CPU that compiles")
-TOOLCHAIN = ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
 SOURCES = ("operations", "kernels")
 PROCESS = "gpuexplore.features.machine_code.kernel_process"
 
@@ -143,16 +141,18 @@ def _compile_exclusively(targets: Sequence[Target]) -> dict[Target, Answer]:
     except (Timeout, Unsupported):
         return {target: {"reason": CPU_BUSY} for target in targets}
     for target, answer in answers.items():
-        _cache(target, answer)
+        path = _path(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(answer), encoding="utf-8")
     return answers
 
 
 def _compile(targets: Sequence[Target], cpu: HostLock) -> list[Answer]:
     """Return what the process answered, in order; where it was stopped or failed, why for those that are missing."""
     request = json.dumps([asdict(target) for target in targets]).encode()
-    command, reason = [sys.executable, "-m", PROCESS, "compile"], ""
+    reason = ""
     try:
-        done = run_preemptible(command, input=request, timeout=LIMIT_S, cpu=cpu)
+        done = run_preemptible([sys.executable, "-m", PROCESS, "compile"], input=request, timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
         printed = error.output or b""
         reason = f"the compiler took longer than {format_seconds(LIMIT_S)}: try again when this machine is less busy"
@@ -177,16 +177,12 @@ def _known(targets: Sequence[Target]) -> dict[Target, Answer]:
 def _cached(target: Target) -> Answer | None:
     path = _path(target)
     try:
-        age_s, cached = time.time() - path.stat().st_mtime, json.loads(path.read_text(encoding="utf-8"))
+        age_s = time.time() - path.stat().st_mtime
+        cached = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # never compiled, or cut off while it was written
         return None
-    return cached if "compiled" in cached or 0 <= age_s < REASON_S else None
-
-
-def _cache(target: Target, answer: Answer) -> None:
-    path = _path(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(answer), encoding="utf-8")
+    is_valid = "compiled" in cached or 0 <= age_s < 60.0  # those who waited get the same reason; a kernel stays valid
+    return cached if is_valid else None
 
 
 def _path(target: Target) -> Path:
@@ -198,13 +194,14 @@ def _path(target: Target) -> Path:
 def fingerprint(sources: Sequence[str] = SOURCES) -> list[str]:
     """Return what a compiled kernel depends on besides its target: sources, by default of kernels, and compiler."""
     root = Path(gpuexplore.__file__).parent
-    files = [path for name in sources for path in _python_files(root / name)]
-    digest = sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-    return [digest, *(f"{name} {host.version_of(name)}" for name in TOOLCHAIN)]
-
-
-def _python_files(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.py"))
+    files = [path for name in sources for path in sorted((root / name).rglob("*.py"))]
+    return [
+        sha256(b"".join(path.read_bytes() for path in files)).hexdigest(),
+        *(
+            f"{name} {host.version_of(name)}"
+            for name in ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
+        ),
+    ]
 
 
 def run_preemptible(
@@ -242,7 +239,10 @@ def run_preemptible(
                 else:
                     return subprocess.CompletedProcess(command, process.returncode, printed, words)
         finally:
-            _end(process)
+            if process.poll() is None:
+                for each in _process_tree(process):
+                    with suppress(psutil.NoSuchProcess):
+                        each.kill()
 
 
 def _suspend(process: "subprocess.Popen[bytes]", cpu: HostLock) -> None:
@@ -257,24 +257,13 @@ def _suspend(process: "subprocess.Popen[bytes]", cpu: HostLock) -> None:
         while cpu_is_asked_for() and time.monotonic() < end_s:
             time.sleep(SLICE_S)
     finally:
-        _reacquire(cpu, end_s)
+        try:
+            cpu.acquire(timeout=max(end_s - time.monotonic(), 0.0))
+        except Timeout as error:
+            raise Unsupported(CPU_BUSY) from error
     for each in tree:
         with suppress(psutil.NoSuchProcess):
             each.resume()
-
-
-def _reacquire(cpu: HostLock, end_s: float) -> None:
-    try:
-        cpu.acquire(timeout=max(end_s - time.monotonic(), 0.0))
-    except Timeout as error:
-        raise Unsupported(CPU_BUSY) from error
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    if process.poll() is None:
-        for each in _process_tree(process):
-            with suppress(psutil.NoSuchProcess):
-                each.kill()
 
 
 def _process_tree(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:

@@ -10,17 +10,21 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from gpuexplore.analysis.occupancy import Occupancy, occupancy
 from gpuexplore.backends import host
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, TooSlow, Unsupported
 from gpuexplore.core.serialization import decode
-from gpuexplore.core.units import format_seconds
+from gpuexplore.core.units import format_seconds, read_whole
+from gpuexplore.features.machine_code.analysis import InstructionBound, code_bound
 from gpuexplore.features.machine_code.compiling import PROCESS, exclusive_cpu, fingerprint, run_preemptible
-from gpuexplore.hardware import cache_directory
+from gpuexplore.hardware import Accelerator, cache_directory
+from gpuexplore.hardware.capabilities import ComputeCapability
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
 from gpuexplore.kernels.files.arguments import KernelArgument, bits_of
@@ -32,8 +36,9 @@ from gpuexplore.kernels.files.machine_code import (
     lines_of_kernel,
     reallocated,
 )
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.ptx import Grid, LaunchOptions, LaunchReport, parse, run
-from gpuexplore.kernels.sass import Line
+from gpuexplore.kernels.sass import Line, LoopFacts, facts_of
 from gpuexplore.kernels.sass.instruction import as_tf32
 from gpuexplore.measure.check.interpreted import BlockRun, KernelLaunch
 
@@ -95,8 +100,7 @@ def _in_tf32(line: Line) -> Line:
     """Return a line whose product of tensor memory, if it is one, is in tf32."""
     if line.instruction.name != "UTCHMMA":
         return line
-    descriptor = as_tf32(line.instruction.descriptor)
-    return replace(line, instruction=replace(line.instruction, descriptor=descriptor))
+    return replace(line, instruction=replace(line.instruction, descriptor=as_tf32(line.instruction.descriptor)))
 
 
 def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:
@@ -107,8 +111,7 @@ def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:
         why = "which compilers ignore without .maxnreg, or .minnctapersm beside the threads of a block"
         return {"reallocated": written.reallocated, "ignored": why}
     why = f"which nvJitLink ignores, so the code shown has {found.registers_per_thread}; ptxas and the driver heed it"
-    at_launch = written.launch_registers
-    return {"reallocated": written.reallocated, "registers_per_thread": at_launch, "ignored": why}
+    return {"reallocated": written.reallocated, "registers_per_thread": written.launch_registers, "ignored": why}
 
 
 def _machine_code(cubin: Cubin, name: str) -> MachineCode:
@@ -171,7 +174,6 @@ def _in_order(numbers: Sequence[int | None], addresses: Sequence[int]) -> list[i
 
 
 SOURCES = ("operations", "kernels", "measure")
-MOST_KEPT = 200  # at most a megabyte each
 
 
 def interpret(request: KernelLaunch) -> BlockRun:
@@ -187,7 +189,12 @@ def interpret(request: KernelLaunch) -> BlockRun:
     if isinstance(answer, GpuExploreError):
         raise answer
     if found is None:
-        _keep(request, answer)
+        path = _path(request)
+        with suppress(OSError):  # a full disk: then it is run again
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(pickle.dumps(answer))
+            for old in sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime)[:-200]:  # up to 1 MB each
+                old.unlink(missing_ok=True)
     return answer
 
 
@@ -198,15 +205,6 @@ def kept_block(request: KernelLaunch) -> BlockRun | None:
     except (OSError, EOFError, pickle.UnpicklingError):  # never run, or cut off while it was written
         return None
     return found
-
-
-def _keep(request: KernelLaunch, run: BlockRun) -> None:
-    path = _path(request)
-    with suppress(OSError):  # a full disk: then it is run again
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(pickle.dumps(run))
-        for old in sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime)[:-MOST_KEPT]:
-            old.unlink(missing_ok=True)
 
 
 def _path(request: KernelLaunch) -> Path:
@@ -225,3 +223,96 @@ def _run(request: KernelLaunch, cpu: HostLock) -> BlockRun | GpuExploreError:
         raise Unsupported(f"the interpreter failed: {last}")
     answer: BlockRun | GpuExploreError = pickle.loads(done.stdout)
     return answer
+
+
+USUAL_BLOCK: Block = (256,)
+BlockOrigin = Literal["asked", "file", "default"]
+ORIGINS: dict[BlockOrigin, str] = {
+    "asked": "as asked for",
+    "file": "what the file says, or the most it allows",
+    "default": "the default, for the file says nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileKernel:
+    """A kernel of a file on one GPU.
+
+    Attributes:
+        block: threads of a block along x, y and z.
+        block_origin: where it comes from.
+        dynamic_shared_bytes: shared memory that a launch adds to the kernel's own.
+        facts: of its main loop.
+        occupancy: how full it can make a multiprocessor; None: its registers are unknown.
+        bound: the rate that its machine code allows at most; of a GPU that is in no table nothing follows.
+    """
+
+    block: Block
+    block_origin: BlockOrigin
+    dynamic_shared_bytes: int
+    facts: LoopFacts
+    occupancy: Occupancy | None
+    bound: InstructionBound
+
+
+def file_kernel(
+    code: MachineCode,
+    capability: ComputeCapability,
+    gpu: Accelerator | None,
+    *,
+    block: Block | None = None,
+    dynamic_shared_bytes: int = 0,
+) -> FileKernel:
+    """Return what follows for a kernel on a GPU; `gpu` None: it is in no table.
+
+    Raises:
+        InvalidInput: a block of more threads than the kernel is compiled for, or more of anything than the GPU has.
+    """
+    if block and code.block and prod(block) > prod(code.block):
+        most = " x ".join(map(str, code.block))
+        raise InvalidInput.of(
+            "block", " x ".join(map(str, block)), f"up to {prod(code.block)} threads: {most} in the file"
+        )
+    facts = facts_of(code.code)
+    full = None
+    chosen = block or code.block or USUAL_BLOCK
+    if code.registers_per_thread is not None:
+        full = occupancy(
+            capability,
+            threads_per_block=prod(chosen),
+            registers_per_thread=code.registers_per_thread,
+            shared_bytes_per_block=code.shared_bytes + dynamic_shared_bytes,
+        )
+    bound = code_bound(facts, gpu, full) if gpu and full else InstructionBound()
+    origin: BlockOrigin = "asked" if block else "file" if code.block else "default"
+    return FileKernel(chosen, origin, dynamic_shared_bytes, facts, full, bound)
+
+
+def registers_in_words(code: MachineCode) -> str:
+    """Return the registers of a thread at launch, and those its warps have once they gave some back or took more."""
+    if code.registers_per_thread is None:
+        return "registers unknown"
+    at_launch = f"{code.registers_per_thread} registers per thread"
+    if not code.reallocated:
+        return at_launch
+    asked = " and ".join(map(str, code.reallocated))
+    ignored = f" ({code.ignored})" if code.ignored else ""
+    return f"{at_launch} at launch, {asked} after setmaxnreg{ignored}"
+
+
+def asks_for_shared(code: MachineCode, dynamic_shared_bytes: int) -> bool:
+    """Return whether a launch would have to add shared memory that is not named, so that occupancy is too high."""
+    return bool(code.has_open_array) and not dynamic_shared_bytes
+
+
+def read_dynamic_shared(text: str | None, capability: ComputeCapability) -> int:
+    """Return the bytes of shared memory that were typed for a launch; None: none are added.
+
+    Raises:
+        InvalidInput: they are no number, or more than a block has.
+    """
+    most = capability.max_shared_bytes_per_block_opt_in
+    size_bytes = 0 if text is None else read_whole(text)
+    if size_bytes is None or size_bytes > most:
+        raise InvalidInput.of("dynamic shared memory", text, f"whole numbers of bytes from 0 to {most}")
+    return size_bytes

@@ -16,7 +16,6 @@ from typing import Any
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.serialization import encode
 
-NICENESS = 10  # no measurement and no page shall wait for a compiler, or a picture
 MOST_BYTES = 8 * 2**30  # of addresses, of which most are never touched
 
 
@@ -39,7 +38,8 @@ def _compiled(target: dict[str, Any]) -> dict[str, Any]:
     try:
         if exhibit:
             return {"compiled": encode(compile_exhibit(exhibit, capability))}
-        operation, block = operation_named(target["operation"]), target["block"]
+        operation = operation_named(target["operation"])
+        block = target["block"]
         implementation = operation.implementation_named(target["implementation"])
         dtype = dtype_named(target["dtype"])
         made = compile_for(operation, implementation, dtype, tuple(block) if block else None, capability)
@@ -80,5 +80,5 @@ TASKS = {"compile": _compile_targets, "assemble": _assemble_ptx, "interpret": _i
 
 
 if __name__ == "__main__":
-    os.nice(NICENESS)
+    os.nice(10)  # no measurement and no page shall wait for a compiler, or a picture
     TASKS[sys.argv[1]]()

@@ -56,7 +56,14 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         say_readings([arguments.gpu or ""])
         _print(answer, about)
-        _print_waves(passing)
+        found = passing.get("waves")
+        if found:
+            last = f"the last of {found['tail_blocks']} blocks" if found["tail_blocks"] else "all full"
+            print(
+                f"{passing['grid_blocks']} blocks on {passing['multiprocessors']} multiprocessors, "
+                f"{found['blocks_per_wave']} at once: {found['count']} wave{'s'[: found['count'] > 1]}, {last}, "
+                f"slot utilization {format_percent(found['efficiency'])}"
+            )
     return EXIT_OK
 
 
@@ -123,8 +130,7 @@ def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> d
     operation, implementation, geometry = kernel_named(arguments.kernel)
     dtype = dtype_of(arguments.dtype, operation)
     block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))
-    target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
-    made = compiled_kernel(target)
+    made = compiled_kernel(Target(operation.name, implementation.name, dtype, capability.compute_capability, block))
     return {
         "operation": operation.name,
         "implementation": implementation.name,
@@ -161,17 +167,6 @@ def _print(answer: Occupancy, about: dict[str, Any]) -> None:
         f"{answer.active_warps} of {answer.max_warps} warps per multiprocessor, {answer.limited_by}"
     )
     print_columns([("limit", "blocks"), *((name, str(blocks)) for name, blocks in answer.limits.items())])
-
-
-def _print_waves(passing: dict[str, Any]) -> None:
-    found = passing.get("waves")
-    if found:
-        last = f"the last of {found['tail_blocks']} blocks" if found["tail_blocks"] else "all full"
-        print(
-            f"{passing['grid_blocks']} blocks on {passing['multiprocessors']} multiprocessors, "
-            f"{found['blocks_per_wave']} at once: {found['count']} wave{'s'[: found['count'] > 1]}, {last}, "
-            f"slot utilization {format_percent(found['efficiency'])}"
-        )
 
 
 DEFAULT_DTYPE = "fp32"

@@ -4,8 +4,7 @@ import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.machine_code.ui import choose
-from gpuexplore.features.machine_code.ui.code_lines import show_ptx, show_source
-from gpuexplore.features.machine_code.ui.exhibits import show_exhibits
+from gpuexplore.features.machine_code.ui.code_lines import show_exhibits, show_ptx, show_source
 from gpuexplore.features.machine_code.ui.facts import show_blocks, show_launch
 from gpuexplore.features.machine_code.ui.interpreter import show_interpreter
 from gpuexplore.features.machine_code.ui.ladder import show_ladder

@@ -88,7 +88,8 @@ def execute(arguments: argparse.Namespace) -> int:
     )
     if arguments.run:
         raise InvalidInput("--run is for a file of PTX; our kernels are run on the page Kernels")
-    capability, dtype = capability_of(gpu), dtype_of(arguments.dtype, operation)
+    capability = capability_of(gpu)
+    dtype = dtype_of(arguments.dtype, operation)
     shape = parse_shape(arguments.shape or arguments.size or DEFAULT_SIZE, operation)
     block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))
     name = f"{operation.name}/{implementation.name}"
@@ -102,7 +103,8 @@ def execute(arguments: argparse.Namespace) -> int:
         registers_per_thread=made.registers_per_thread,
         shared_bytes_per_block=made.shared_bytes,
     )
-    loop, facts = main_loop(code), facts_of(code)
+    loop = main_loop(code)
+    facts = facts_of(code)
     mix = mix_of(loop if loop else code)
     bound = instruction_bound(facts, gpu, full, flop_per_byte(operation, shape, dtype))
     if arguments.json:

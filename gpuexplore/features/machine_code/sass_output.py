@@ -14,16 +14,17 @@ from gpuexplore.cli.output import print_json
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, read_whole
 from gpuexplore.features.machine_code.analysis import InstructionBound, format_rate
-from gpuexplore.features.machine_code.analysis.file_kernel import (
+from gpuexplore.features.machine_code.kernel_files import (
     ORIGINS,
     USUAL_BLOCK,
     FileKernel,
     asks_for_shared,
     file_kernel,
+    machine_code_of,
     read_dynamic_shared,
     registers_in_words,
+    run_kernel,
 )
-from gpuexplore.features.machine_code.kernel_files import machine_code_of, run_kernel
 from gpuexplore.hardware import Accelerator, readings
 from gpuexplore.hardware.capabilities import ComputeCapability
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, PtxText, kernel_chosen, read_kernel_file
@@ -59,7 +60,8 @@ def lines_json(lines: Sequence[Line], loop: Loop | None) -> list[dict[str, Any]]
 
 
 def _line(line: Line) -> dict[str, Any]:
-    read, control = line.instruction, line.control
+    read = line.instruction
+    control = line.control
     return {
         "address": read.address,
         "predicate": read.predicate or None,
@@ -150,6 +152,8 @@ def print_bound(bound: InstructionBound, full: Occupancy) -> None:
 def _print_run(arguments: argparse.Namespace, file: KernelFile, capability: ComputeCapability) -> int:
     """Print what the interpreter found, and the values of the arrays afterwards; fail where the kernel did wrong.
 
+    In JSON, NaN and infinities are text.
+
     Raises:
         InvalidInput, TooLarge, TooSlow, Unsupported: it cannot be run; the text says why.
     """
@@ -159,22 +163,26 @@ def _print_run(arguments: argparse.Namespace, file: KernelFile, capability: Comp
     kernel = next(each for each in file.kernels if each.name == name)
     asked = None if arguments.block is None else read_block(arguments.block, capability)
     given = tuple(map(read_argument, arguments.arg or ()))
-    grid = _grid(arguments.grid)
+    grid = tuple(read_whole(word) or 0 for word in (arguments.grid or "1").split(","))
+    if len(grid) > AXES or not all(1 <= length <= MOST_BLOCKS for length in grid):
+        raise InvalidInput.of("grid", arguments.grid, f"X or X,Y or X,Y,Z of 1 to {MOST_BLOCKS} blocks each")
     block = asked or kernel.block or USUAL_BLOCK
     shared_bytes = read_dynamic_shared(arguments.dynamic_shared, capability)
     report = run_kernel(file, kernel, Grid(_three(grid), _three(block), dynamic_shared_bytes=shared_bytes), given)
     if arguments.json:
-        print_json(_as_json(report, given))
+        print_json(
+            {
+                "faults": [str(fault) for fault in report.faults],
+                "warp_instructions": report.warp_instructions,
+                "arrays": {
+                    name: [value if np.isfinite(value) else str(value) for value in values.tolist()]
+                    for name, values in _arrays(report, given).items()
+                },
+            }
+        )
     else:
         _print(report, given, (grid, block))
     return EXIT_FAILED if report.faults else EXIT_OK
-
-
-def _grid(text: str | None) -> Block:
-    lengths = tuple(read_whole(word) or 0 for word in (text or "1").split(","))
-    if len(lengths) > AXES or not all(1 <= length <= MOST_BLOCKS for length in lengths):
-        raise InvalidInput.of("grid", text, f"X or X,Y or X,Y,Z of 1 to {MOST_BLOCKS} blocks each")
-    return lengths
 
 
 def _three(lengths: Block) -> tuple[int, int, int]:
@@ -185,18 +193,6 @@ def _three(lengths: Block) -> tuple[int, int, int]:
 def _arrays(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
     named = [argument for argument in given if argument.array is not None]
     return {each.name: each.values(stored) for each, stored in zip(named, report.arrays, strict=True)}
-
-
-def _as_json(report: LaunchReport, given: tuple[KernelArgument, ...]) -> dict[str, Any]:
-    """Return the report; NaN and infinities are text, as strict JSON has neither."""
-    return {
-        "faults": [str(fault) for fault in report.faults],
-        "warp_instructions": report.warp_instructions,
-        "arrays": {
-            name: [value if np.isfinite(value) else str(value) for value in values.tolist()]
-            for name, values in _arrays(report, given).items()
-        },
-    }
 
 
 def _print(report: LaunchReport, given: tuple[KernelArgument, ...], lengths: tuple[Block, Block]) -> None:

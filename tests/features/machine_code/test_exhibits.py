@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels
-from gpuexplore.features.machine_code.ui.exhibits import float64_instructions, source
+from gpuexplore.features.machine_code.ui.code_lines import float64_instructions, source
 from gpuexplore.kernels.exhibits import EXHIBITS, exhibits_of
 from gpuexplore.operations import OPERATIONS
 

@@ -54,7 +54,6 @@ UNITS = {
     "int4_tensor": "int4 tensor cores",
     "binary_tensor": "tensor cores for single bits",
 }
-INTEGER = {"int8_tensor_tops", "int4_tensor", "binary_tensor"}
 # Where a row has no rate of its own: the same units do it at the same rate, or, for DMMA, the ordinary fp64 units,
 # https://images.nvidia.com/aem-dam/en-zz/Solutions/geforce/ampere/pdf/NVIDIA-ampere-GA102-GPU-Architecture-Whitepaper-V1.pdf
 EXECUTED_BY = {
@@ -73,7 +72,6 @@ SLOWER = {
 # Results a clock and multiprocessor, https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions;
 # Blackwell Ultra does twice as many, 10.7e12 exponentials a second where a B200 does 5e12:
 # https://developer.nvidia.com/blog/inside-nvidia-blackwell-ultra-the-chip-powering-the-ai-factory-era/
-SPECIAL_PER_CLOCK, SPECIAL_PER_CLOCK_OF = 16, {"10.3": 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,11 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     _, seconds = _busiest(times)
     peak = sum(facts.capacity[unit] for unit in computing) / seconds
     reached = sum(facts.flops[unit] for unit in computing) / seconds
-    is_integer = {unit.removesuffix(SPARSE) for unit in computing} <= INTEGER
+    is_integer = {unit.removesuffix(SPARSE) for unit in computing} <= {
+        "int8_tensor_tops",
+        "int4_tensor",
+        "binary_tensor",
+    }
     rate_unit = "OP/s" if is_integer else "FLOP/s"
     cycles = _cycles(facts, gpu, full)
     if not cycles:
@@ -155,7 +157,11 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     if gpu.bandwidth_bytes_per_s and intensity * gpu.bandwidth_bytes_per_s < rate:
         rate = intensity * (loads.bytes_per_s or gpu.bandwidth_bytes_per_s)
         slowest = "global_memory"
-        evidence = _memory_evidence(intensity, cycles[work] / max(cycles.values()) * reached, gpu, loads)
+        by_memory = format_flop_per_s(intensity * gpu.bandwidth_bytes_per_s)
+        evidence = (
+            f"Global memory: {format_intensity(intensity)} at {format_bytes_per_s(gpu.bandwidth_bytes_per_s)} allow "
+            f"{by_memory}, the instructions {format_flop_per_s(cycles[work] / max(cycles.values()) * reached)}"
+        ) + (f". {loads.evidence}" if loads.evidence else "")
     else:
         loads = InstructionBound()
         evidence = _evidence(facts, cycles, full, gpu)
@@ -233,13 +239,12 @@ def _cycles(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> dict[Bottlen
     if ordinary := {unit: time for unit, time in times.items() if not _is_tensor(unit)}:
         cycles["multiply_adds"] = _busiest(ordinary)[1]
     if facts.special:
-        results = SPECIAL_PER_CLOCK_OF.get(gpu.compute_capability or "", SPECIAL_PER_CLOCK)
+        results = {"10.3": 32}.get(gpu.compute_capability or "", 16)
         cycles["special_functions"] = facts.special * capability.warp_size * capability.subpartitions / results
-    warps = full.active_warps / capability.subpartitions
     return cycles | {
         "issue": float(facts.instructions),
         "shared_memory": float(facts.requests * capability.subpartitions),
-        "latency": facts.cycles / max(1.0, warps),
+        "latency": facts.cycles / max(1.0, full.active_warps / capability.subpartitions),
     }
 
 
@@ -260,16 +265,6 @@ def code_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> Instructi
     bound = instruction_bound(facts, gpu, full, math.inf)
     known = bound.flop_per_s is not None and math.isfinite(bound.flop_per_s)
     return replace(bound, roofline_flop_per_s=None, flop_per_s=bound.flop_per_s if known else None)
-
-
-def _memory_evidence(intensity: float, rate: float, gpu: Accelerator, loads: InstructionBound) -> str:
-    """Return the sentence on an operation that memory limits before the instructions do, at `rate`, would."""
-    bandwidth = gpu.bandwidth_bytes_per_s or math.inf
-    told = (
-        f"Global memory: {format_intensity(intensity)} at {format_bytes_per_s(bandwidth)} allow "
-        f"{format_flop_per_s(intensity * bandwidth)}, the instructions {format_flop_per_s(rate)}"
-    )
-    return f"{told}. {loads.evidence}" if loads.evidence else told
 
 
 def _by_loads(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> InstructionBound:

@@ -21,9 +21,7 @@ from gpuexplore.kernels.ptx import Access, TraceStep, remembering_wavefronts
 from gpuexplore.measure.check.interpreted import BlockRun, RunArray
 from gpuexplore.operations.contract import Operation
 
-SIZE = WARP  # to begin with
 MOST_BLOCKS = 4
-LONGEST = 4096
 
 MOST_LANES = 4  # that a sentence names
 
@@ -55,7 +53,13 @@ def array_of(access: Access, arrays: Sequence[RunArray]) -> RunArray | None:
 def sentence(step: TraceStep, run: BlockRun) -> str:
     """Return what happens in a step and what it costs, with its figures."""
     if step.is_barrier:
-        return _at_barrier(step, run)
+        arrived, missing = arrivals(step, run)
+        if not missing:
+            return f"Warp {step.warp} arrives at the barrier as the last one: all {_count(len(arrived), 'warp')} go on."
+        return (
+            f"Warp {step.warp} waits at the barrier: {len(arrived)} of {run.warps} warps have arrived, "
+            f"{_warps(missing)} {'has' if len(missing) == 1 else 'have'} not."
+        )
     return " ".join(_told(step.warp, access, run) for access in step.accesses)
 
 
@@ -172,15 +176,14 @@ def _told(warp: int, access: Access, run: BlockRun) -> str:
     array = array_of(access, run.arrays)
     if array is None:
         return f"Warp {warp} {verb} outside of every array."
-    request, elements = request_of(access), elements_of(access, array)
+    request = request_of(access)
+    elements = elements_of(access, array)
     what = f"{len(elements)} elements" if len(elements) > 1 else "one element"
     whom = f" for its {access.lanes.size} lanes," if len(elements) < access.lanes.size else ""
     moved = f"{_count(request.sectors, 'sector')} of {SECTOR_BYTES} bytes"
-    share = format_percent(request.useful_share)
-    judged = _judged(request)
     return (
         f"Warp {warp} {verb} {what} of {array.name}{whom} in {moved}: {request.useful_bytes} of "
-        f"{request.moved_bytes} bytes moved are useful ({share}){judged}."
+        f"{request.moved_bytes} bytes moved are useful ({format_percent(request.useful_share)}){_judged(request)}."
     )
 
 
@@ -204,16 +207,6 @@ def _at_banks(who: str, access: Access) -> str:
     bank, lanes = collisions(words)[0]
     named = ", ".join(map(str, lanes[:MOST_LANES])) + (" …" if len(lanes) > MOST_LANES else "")
     return f"{start}, where {fewest} would do: lanes {named} want different words of bank {bank}.{why}"
-
-
-def _at_barrier(step: TraceStep, run: BlockRun) -> str:
-    arrived, missing = arrivals(step, run)
-    if not missing:
-        return f"Warp {step.warp} arrives at the barrier as the last one: all {_count(len(arrived), 'warp')} go on."
-    return (
-        f"Warp {step.warp} waits at the barrier: {len(arrived)} of {run.warps} warps have arrived, "
-        f"{_warps(missing)} {'has' if len(missing) == 1 else 'have'} not."
-    )
 
 
 def _effect(access: Access, run: BlockRun) -> str:
@@ -244,11 +237,11 @@ def _count(number: int, noun: str) -> str:
 
 def small_shape(operation: Operation, geometry: Geometry, block: Block | None) -> Shape:
     """Return a shape that at most MOST_BLOCKS blocks cover, with work for each of their threads where that can be."""
-    shape = operation.shape_of_size(SIZE)
+    shape = operation.shape_of_size(WARP)
     while (longest := _longest_that_adds_blocks(operation, geometry, shape, block)) is not None:
         shape = _scaled(shape, longest, 1, 2)
     while not _is_full(operation, geometry.launch(operation.output(shape), block), shape):
-        more = [_scaled(shape, axis, 2, 1) for axis, length in shape.axes if length < LONGEST]
+        more = [_scaled(shape, axis, 2, 1) for axis, length in shape.axes if length < 4096]
         fitting = [larger for larger in more if _helps(operation, geometry, (shape, larger), block)]
         if not fitting:
             break
@@ -298,5 +291,4 @@ def _elements(operation: Operation, shape: Shape) -> int:
 
 
 def _scaled(shape: Shape, axis: str, times: int, over: int) -> Shape:
-    axes = tuple((name, length * times // over if name == axis else length) for name, length in shape.axes)
-    return Shape(axes)
+    return Shape(tuple((name, length * times // over if name == axis else length) for name, length in shape.axes))

@@ -1,4 +1,4 @@
-"""What one access of a warp costs: 32-byte sectors of device memory, or passes through the banks of shared memory."""
+"""The cost of one access of a warp: 32-byte sectors of device memory, or passes through the banks of shared memory."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,8 +63,7 @@ class Word:
 def request_of(access: Access) -> SectorRequest:
     """Return the sectors of an access to device memory."""
     touched = np.unique(access.addresses[:, None] + np.arange(access.size_bytes))
-    sectors = np.unique(touched // SECTOR_BYTES)
-    return SectorRequest(sectors.size, touched.size, -(-touched.size // SECTOR_BYTES))
+    return SectorRequest(np.unique(touched // SECTOR_BYTES).size, touched.size, -(-touched.size // SECTOR_BYTES))
 
 
 def passes_of(access: Access) -> tuple[int, int]:
@@ -96,11 +95,15 @@ def collisions(words: Iterable[Word]) -> list[tuple[int, tuple[int, ...]]]:
 
 def _in_turns(lanes: Mapping[tuple[int, int], Sequence[int]]) -> list[Word]:
     """Return the words with their wavefronts; `lanes`: by the group of lanes that go together, and the word."""
-    found, before, group_now = [], 0, None
+    found = []
+    before = 0
+    group_now = None
     turn: dict[int, int] = {}
     for (group, word), who in sorted(lanes.items()):
         if group != group_now:
-            before, turn, group_now = before + max(turn.values(), default=0), {}, group
+            before = before + max(turn.values(), default=0)
+            turn = {}
+            group_now = group
         bank = word % BANKS
         turn[bank] = turn.get(bank, 0) + 1
         found.append(Word(group, bank, word, tuple(dict.fromkeys(who)), before + turn[bank], turn[bank]))
@@ -126,8 +129,7 @@ def touched(steps: Iterable[TraceStep], array: RunArray) -> npt.NDArray[np.bool_
             inside = array.holds(access.addresses)
             if access.memory == "global" and inside.any():
                 places = np.arange(0, access.size_bytes, array.item_bytes)
-                starts = access.addresses[inside, None] - array.address
-                found[(starts + places).ravel() // array.item_bytes] = True
+                found[((access.addresses[inside, None] - array.address) + places).ravel() // array.item_bytes] = True
     return found
 
 

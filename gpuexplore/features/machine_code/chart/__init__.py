@@ -13,7 +13,6 @@ from gpuexplore.core.units import format_flop_per_s, format_interval, format_per
 from gpuexplore.features.machine_code.analysis import InstructionBound
 from gpuexplore.features.machine_code.analysis.ladder import Published, Rung
 
-LABEL_MARGIN = 1.25  # next to the longest bar
 BOUND_TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
 
 ROW_HEIGHT = 40
@@ -25,7 +24,8 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     Args:
         published: what other authors' kernels of that kind reached, by implementation; drawn as ticks.
     """
-    frame, other = _frame(rungs), _published(rungs, published or {})
+    frame = _frame(rungs)
+    other = _published(rungs, published or {})
     names = [rung.implementation.name for rung in rungs]
     largest = max([1.0, *frame["share"], *other["share"]])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
@@ -47,9 +47,8 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     )
     ticks = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
     ticks = ticks.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
-    chart = alt.LayerChart(layer=[bars, spans, line, ticks, labels])
-    sized: alt.LayerChart = chart.properties(
-        width="container", height=ROW_HEIGHT * len(names) + 50, description=describe_ladder(rungs)
+    sized: alt.LayerChart = alt.LayerChart(layer=[bars, spans, line, ticks, labels]).properties(
+        width="container", height=ROW_HEIGHT * len(names) + 50, description=_describe_ladder(rungs)
     )
     return sized
 
@@ -57,7 +56,7 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
 TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "time": "Median time", "baseline": "Of"}
 
 
-def describe_ladder(rungs: Sequence[Rung]) -> str:
+def _describe_ladder(rungs: Sequence[Rung]) -> str:
     """Return the alternative text of a ladder."""
     shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
     return f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
@@ -65,8 +64,7 @@ def describe_ladder(rungs: Sequence[Rung]) -> str:
 
 def _frame(rungs: Sequence[Rung]) -> pd.DataFrame:
     columns = ["rung", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
-    drawn = [_row(rung) for rung in rungs if rung.share is not None]
-    return pd.DataFrame(drawn, columns=columns)
+    return pd.DataFrame([_row(rung) for rung in rungs if rung.share is not None], columns=columns)
 
 
 def _row(rung: Rung) -> dict[str, object]:
@@ -114,7 +112,7 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
         "rate:Q",
         title="Bound by the machine code",
         axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
-        scale=alt.Scale(domain=[0, LABEL_MARGIN * max(frame["rate"], default=1.0)]),
+        scale=alt.Scale(domain=[0, 1.25 * max(frame["rate"], default=1.0)]),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in BOUND_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(y=y, x=x)
@@ -140,17 +138,6 @@ def _known(bounds: Mapping[str, InstructionBound]) -> dict[str, InstructionBound
     return {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
 
 
-def _bound_row(name: str, bound: InstructionBound) -> dict[str, object]:
-    return {
-        "rate": bound.flop_per_s,
-        "rung": name,
-        "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
-        "percent": format_percent(bound.share_of_peak),
-        "evidence": bound.evidence,
-    }
-
-
-BLOCK_HEIGHT = 34
 BLOCK_TOOLTIPS = {"block": "Block", "said": "Value", "registers": "Registers", "limiter": "Limited by"}
 
 
@@ -189,7 +176,7 @@ def _bars(frame: pd.DataFrame, x: alt.X, color: alt.ExprRef) -> alt.LayerChart:
     listed = ", ".join(f"{row.block} {row.said}" for row in frame.itertuples()) or "nothing is known"
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
         width="container",
-        height=BLOCK_HEIGHT * max(1, len(frame)) + 50,
+        height=34 * max(1, len(frame)) + 50,
         description=f"{x['title']} by block shape: {listed}",
     )
     return chart

@@ -18,21 +18,25 @@ from gpuexplore.features.machine_code.analysis.memory_access import elements_of,
 from gpuexplore.kernels.ptx import Access, TraceStep
 from gpuexplore.measure.check.interpreted import RunArray
 
-REQUESTED, UNUSED, BEFORE = "requested", "moved but unused", "touched before"
+REQUESTED = "requested"
+UNUSED = "moved but unused"
+BEFORE = "touched before"
 REQUESTED_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#1f66b0' : '#66bffd'")
 UNUSED_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#f5c98a' : '#8a5a1c'")
-BEFORE_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#dbe3ec' : '#2e3a48'")
 ON_REQUESTED = alt.ExprRef("luminance(background) > 0.5 ? '#ffffff' : '#0f151d'")
 EDGE = alt.ExprRef("luminance(background) > 0.5 ? '#ffffff' : '#15191f'")
 FRAME = alt.ExprRef("luminance(background) > 0.5 ? '#aab4c0' : '#5b6673'")
-COLORS = alt.Scale(domain=[REQUESTED, UNUSED, BEFORE], range=[REQUESTED_COLOR, UNUSED_COLOR, BEFORE_COLOR])
+COLORS = alt.Scale(
+    domain=[REQUESTED, UNUSED, BEFORE],
+    range=[REQUESTED_COLOR, UNUSED_COLOR, alt.ExprRef("luminance(background) > 0.5 ? '#dbe3ec' : '#2e3a48'")],
+)
 LEGEND = alt.Legend(title=None, orient="top", columns=3, labelLimit=200, symbolType="square", symbolStrokeWidth=0)
-WRAPPED = 32  # columns that a vector is shown in
 SHOWN = 16  # rows and columns around a step that needs no more
-ROW_HEIGHT, LEAST_HEIGHT, MOST_HEIGHT, SMALL_HEIGHT = 16, 96, 520, 150
-AROUND, LITTLE_AROUND = 92, 44  # pixels of title and axis, with and without a legend
+ROW_HEIGHT = 16
+AROUND = 92  # pixels of title, axis and legend
 MOST_LINES = 64  # of a grid between elements
-LETTER, PADDING = 5.2, 1  # pixels of a letter and around a label
+LETTER = 5.2  # pixels
+PADDING = 1  # pixels around a label
 Row = dict[str, Any]
 
 
@@ -69,7 +73,7 @@ class ArrayWindow:
 def grid_of(array: RunArray) -> tuple[int, int]:
     """Return the rows and columns an array is shown in: its last axis lies across, a vector is wrapped."""
     count = prod(array.shape)
-    columns = min(count, WRAPPED) if len(array.shape) == 1 else array.shape[-1]
+    columns = min(count, 32) if len(array.shape) == 1 else array.shape[-1]
     return -(-count // columns), columns
 
 
@@ -84,7 +88,7 @@ def array_picture(array: RunArray, access: Access, before: Iterable[TraceStep]) 
     elements = elements_of(access, array)
     window = ArrayWindow.around([*elements, *(end for pair in sector_elements(access, array) for end in pair)], array)
     rows = list(_rows(array, access, touched(before, array)))
-    height = AROUND + min(MOST_HEIGHT, max(LEAST_HEIGHT, ROW_HEIGHT * (window.bottom - window.top)))
+    height = AROUND + min(520, max(96, ROW_HEIGHT * (window.bottom - window.top)))
     return _drawn(rows, window, (window.title(array), height), described(array, access))
 
 
@@ -95,7 +99,7 @@ def array_overview(array: RunArray, access: Access | None, before: Iterable[Trac
     for row in rows:
         row["lanes"] = ""
     said = described(array, access) if access is not None else f"{window.title(array)}: not touched yet"
-    return _drawn(rows, window, (window.title(array), LITTLE_AROUND + SMALL_HEIGHT), said, legend=None)
+    return _drawn(rows, window, (window.title(array), 194), said, legend=None)
 
 
 def described(array: RunArray, access: Access) -> str:
@@ -135,8 +139,7 @@ def _rows(array: RunArray, access: Access | None, before: npt.NDArray[np.bool_])
     for first, last in sector_elements(access, array):
         yield from _boxes((first, last), columns, UNUSED, ())
     elements = elements_of(access, array)
-    starts = [at for at in elements if elements.get(at - 1) != elements[at] or at % columns == 0]
-    for at in starts:
+    for at in [at for at in elements if elements.get(at - 1) != elements[at] or at % columns == 0]:
         end = at
         while elements.get(end + 1) == elements[at] and (end + 1) % columns:
             end += 1
@@ -153,8 +156,8 @@ def _boxes(elements: tuple[int, int], columns: int, what: str, lanes: tuple[int,
     """Yield the boxes of neighbouring elements, one in each row that they reach into."""
     first, last = elements
     for row in range(first // columns, last // columns + 1):
-        left, right = max(first, row * columns), min(last, (row + 1) * columns - 1)
-        x, end = left - row * columns, right - row * columns
+        x = max(first, row * columns) - row * columns
+        end = min(last, (row + 1) * columns - 1) - row * columns
         yield {
             "x": x,
             "right": end + 1,
@@ -177,8 +180,14 @@ def _drawn(
     legend: alt.Legend | None = LEGEND,
 ) -> alt.LayerChart:
     title, height = size
-    columns = ["x", "right", "middle", "y", "bottom", "center", "what", "lanes", "element"]
-    frame = pd.DataFrame([row for row in rows if _is_inside(row, window)], columns=columns)
+    frame = pd.DataFrame(
+        [
+            row
+            for row in rows
+            if bool(window.top <= row["y"] < window.bottom and row["right"] > window.left and row["x"] < window.right)
+        ],
+        columns=["x", "right", "middle", "y", "bottom", "center", "what", "lanes", "element"],
+    )
     across = alt.Scale(domain=[window.left, window.right], nice=False, zero=False)
     down = alt.Scale(domain=[window.bottom, window.top], nice=False, zero=False)
     x = alt.X("x:Q", scale=across, axis=_axis(window.left, window.right, "top", coarse=legend is None))
@@ -209,9 +218,8 @@ def _drawn(
 
 def framed(window: ArrayWindow, across: alt.Scale, down: alt.Scale) -> alt.Chart:
     """Return the edge of what is shown."""
-    edges = {"x": window.left, "right": window.right, "y": window.top, "bottom": window.bottom}
     edge: alt.Chart = (
-        alt.Chart(pd.DataFrame([edges]))
+        alt.Chart(pd.DataFrame([{"x": window.left, "right": window.right, "y": window.top, "bottom": window.bottom}]))
         .mark_rect(fillOpacity=0, stroke=FRAME, strokeWidth=1)
         .encode(x=alt.X("x:Q", scale=across), x2="right:Q", y=alt.Y("y:Q", scale=down), y2="bottom:Q")
     )
@@ -238,7 +246,3 @@ def _axis(first: int, end: int, orient: Literal["top", "left"], *, coarse: bool)
         gridOpacity=0.35,
         zindex=0,
     )
-
-
-def _is_inside(row: Row, window: ArrayWindow) -> bool:
-    return bool(window.top <= row["y"] < window.bottom and row["right"] > window.left and row["x"] < window.right)

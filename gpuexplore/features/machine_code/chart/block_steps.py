@@ -1,7 +1,6 @@
 """Shared memory as its 32 banks with the words that the lanes of a warp want at once; and when each warp waits."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -26,35 +25,45 @@ from gpuexplore.features.machine_code.chart.block_arrays import (
 )
 from gpuexplore.kernels.ptx import BANKS, Access
 
-FIRST, CONFLICT = "in the first pass of its bank", "bank conflict"
-CONFLICT_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#c0392b' : '#ff7f6b'")
-COLORS = alt.Scale(domain=[FIRST, CONFLICT], range=[REQUESTED_COLOR, CONFLICT_COLOR])
-LEAST_HEIGHT = 48
-GRID: dict[str, Any] = {
-    "labelExpr": "datum.value % 4 == 0 ? datum.label : ''",
-    "labelOverlap": False,
-    "ticks": False,
-    "domain": False,
-    "grid": True,
-    "gridColor": FRAME,
-    "gridOpacity": 0.35,
-    "zindex": 0,
-}
-COLUMNS = ("bank", "right", "middle", "row", "bottom", "center", "what", "lanes", "bytes", "wavefront")
+FIRST = "in the first pass of its bank"
+CONFLICT = "bank conflict"
+COLORS = alt.Scale(
+    domain=[FIRST, CONFLICT],
+    range=[REQUESTED_COLOR, alt.ExprRef("luminance(background) > 0.5 ? '#c0392b' : '#ff7f6b'")],
+)
 
 
 def bank_picture(access: Access, title: str) -> alt.LayerChart:
     """Return a row for each 128 bytes that are touched, a column for each bank, and the lanes in their words."""
     wanted = wanted_words(access)
     rows = sorted({word.word // BANKS for word in wanted})
-    frame = pd.DataFrame([_box(word, rows.index(word.word // BANKS)) for word in wanted], columns=list(COLUMNS))
-    across, down = alt.Scale(domain=[0, BANKS], nice=False), alt.Scale(domain=[len(rows), 0], nice=False)
+    frame = pd.DataFrame(
+        [_box(word, rows.index(word.word // BANKS)) for word in wanted],
+        columns=["bank", "right", "middle", "row", "bottom", "center", "what", "lanes", "bytes", "wavefront"],
+    )
+    across = alt.Scale(domain=[0, BANKS], nice=False)
+    down = alt.Scale(domain=[len(rows), 0], nice=False)
     starts = "[" + ",".join(str(row * ROW_BYTES) for row in rows) + "]"
     left = alt.Axis(
         title="byte", values=[row + 0.5 for row in range(len(rows))], grid=False, domain=False, ticks=False,
         labelExpr=f"{starts}[floor(datum.value)]", tickCount=len(rows),
     )  # fmt: skip
-    above = alt.Axis(title=None, orient="top", values=list(range(BANKS)), tickCount=BANKS, **GRID)
+    above = alt.Axis(
+        title=None,
+        orient="top",
+        values=list(range(BANKS)),
+        tickCount=BANKS,
+        **{
+            "labelExpr": "datum.value % 4 == 0 ? datum.label : ''",
+            "labelOverlap": False,
+            "ticks": False,
+            "domain": False,
+            "grid": True,
+            "gridColor": FRAME,
+            "gridOpacity": 0.35,
+            "zindex": 0,
+        },
+    )
     words = [
         alt.Tooltip("bank:Q", title="Bank"),
         alt.Tooltip("bytes:N", title="Byte"),
@@ -73,13 +82,12 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
         .mark_text(fontSize=9.5, color=ON_REQUESTED)
         .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text=alt.Text("lanes:N"))
     )
-    heading = alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8)
     chart: alt.LayerChart = alt.LayerChart(
         layer=[boxes, framed(ArrayWindow(0, len(rows), 0, BANKS), across, down), labels]
     ).properties(
         width="container",
-        height=AROUND + max(LEAST_HEIGHT, ROW_HEIGHT * len(rows)),
-        title=heading,
+        height=AROUND + max(48, ROW_HEIGHT * len(rows)),
+        title=alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8),
         description=described(access, title),
     )
     return chart
@@ -111,11 +119,9 @@ def _box(word: Word, row: int) -> dict[str, object]:
     }
 
 
-WORKS, WAITS = "works", "waits at a barrier"
-WARP_COLORS = alt.Scale(domain=[WORKS, WAITS], range=[REQUESTED_COLOR, UNUSED_COLOR])
-TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#0f151d' : '#e6e9ee'")
-FEW, WARP_HEIGHT, LOW_ROW_HEIGHT = 8, 22, 13
-WARP_COLUMNS = ("warp", "first", "last", "what", "said")
+WORKS = "works"
+WAITS = "waits at a barrier"
+FEW = 8
 
 
 def warp_timeline(intervals: Sequence[BarrierInterval], now: int, steps: int) -> alt.LayerChart:
@@ -126,7 +132,10 @@ def warp_timeline(intervals: Sequence[BarrierInterval], now: int, steps: int) ->
         now: number of the step that is looked at.
         steps: how many there are.
     """
-    frame = pd.DataFrame([row for interval in intervals for row in _rows(interval)], columns=list(WARP_COLUMNS))
+    frame = pd.DataFrame(
+        [row for interval in intervals for row in _rows(interval)],
+        columns=["warp", "first", "last", "what", "said"],
+    )
     warps = [f"warp {number}" for number in sorted({interval.warp for interval in intervals})]
     scale = alt.Scale(domain=[0.5, steps + 0.5], nice=False, zero=False)
     axis = alt.Axis(title="step of the block, in the order run here", grid=False, tickMinStep=1, format="d")
@@ -134,18 +143,20 @@ def warp_timeline(intervals: Sequence[BarrierInterval], now: int, steps: int) ->
         "warp:N", sort=warps, title=None, scale=alt.Scale(domain=warps), axis=alt.Axis(labelOverlap=len(warps) > FEW)
     )
     words = [alt.Tooltip("warp:N", title="Warp"), alt.Tooltip("said:N", title="Steps"), alt.Tooltip("what:N")]
-    color = alt.Color("what:N", scale=WARP_COLORS, legend=LEGEND)
+    color = alt.Color(
+        "what:N", scale=alt.Scale(domain=[WORKS, WAITS], range=[REQUESTED_COLOR, UNUSED_COLOR]), legend=LEGEND
+    )
     bars = alt.Chart(frame).mark_bar(height={"band": 0.62}).encode(
         x=alt.X("first:Q", scale=scale, axis=axis), x2="last:Q", y=y, color=color, tooltip=words
     )  # fmt: skip
     rule = (
         alt.Chart(pd.DataFrame({"now": [now]}))
-        .mark_rule(strokeWidth=2, color=TEXT)
+        .mark_rule(strokeWidth=2, color=alt.ExprRef("luminance(background) > 0.5 ? '#0f151d' : '#e6e9ee'"))
         .encode(x=alt.X("now:Q", scale=scale))
     )
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, rule]).properties(
         width="container",
-        height=AROUND + (WARP_HEIGHT if len(warps) <= FEW else LOW_ROW_HEIGHT) * max(1, len(warps)),
+        height=AROUND + (22 if len(warps) <= FEW else 13) * max(1, len(warps)),
         description=_described_warps(intervals, now),
     )
     return chart

@@ -1,4 +1,4 @@
-"""Which kernel, in which dtype, for which GPU, in which blocks, on which shape: the choices of the page Kernels."""
+"""The choices of the page Kernels: kernel, dtype, GPU, block, shape and grid."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,16 +19,12 @@ from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 
-DEFAULT_TARGET = "h100-sxm5-80gb"
-GRID_HELP = "Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never timed."
-MOST_AXES = 3
 MOST_BLOCKS = 2**31 - 1  # of a grid along x
 GPUS = {
     accelerator.key: of_the_table(accelerator)
     for accelerator in ACCELERATORS
     if accelerator.compute_capability in CAPABILITIES
 }
-OWN_CAPABILITY, OWN_MULTIPROCESSORS = "7.5", "16"  # of the notebook's card
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,8 @@ class KernelChoice:
     @property
     def block(self) -> Block | None:
         """The block shape, without its lengths of 1 at the end that the kernel does not name."""
-        geometry, launch = self.implementation.geometry, self.launch
+        geometry = self.implementation.geometry
+        launch = self.launch
         return launch.block[: len(geometry.blocks[0])] if geometry and launch else None
 
 
@@ -79,7 +76,14 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
         with shapes:
             shape_text = _shape(operation)
         with grids:
-            grid = url_widgets.text("Grid (blocks)", "grid", "", help=GRID_HELP, placeholder="covers the output")
+            grid = url_widgets.text(
+                "Grid (blocks)",
+                "grid",
+                "",
+                help="Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never "
+                "timed.",
+                placeholder="covers the output",
+            )
         gpu = GPUS[key] if key in GPUS else _own_gpu()
     shape = parse_shape(shape_text, operation)
     launch = geometry.launch(operation.output(shape), block, _grid(grid))
@@ -117,7 +121,7 @@ def _shape(operation: Operation) -> str:
 def _targets(devices: Sequence[Device]) -> list[str]:
     """Return every GPU of the table that CUDA can be compiled for: this machine's first, then a usual one."""
     here = [device.spec_key for device in devices if device.spec_key in GPUS]
-    return sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in (DEFAULT_TARGET, OWN)))
+    return sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in ("h100-sxm5-80gb", OWN)))
 
 
 def _own_gpu() -> TargetGpu:
@@ -128,17 +132,15 @@ def _own_gpu() -> TargetGpu:
     """
     left, right, _ = st.columns([2, 2, 7], gap="medium")
     with left:
-        capabilities = sorted(CAPABILITIES, key=lambda number: number != OWN_CAPABILITY)
+        capabilities = sorted(CAPABILITIES, key=lambda number: number != "7.5")  # of the notebook's card
         capability = url_widgets.select("Compute capability", "cc", capabilities)
     with right:
-        typed = url_widgets.text("Multiprocessors", "sm", OWN_MULTIPROCESSORS, help="Of the whole GPU, like 16.")
+        typed = url_widgets.text("Multiprocessors", "sm", "16", help="Of the whole GPU, like 16.")
     return own_gpu(capability, typed)
 
 
 def _gpu_label(key: str) -> str:
-    if key == OWN:
-        return "A GPU of your own …"
-    return f"{GPUS[key].name} ({GPUS[key].compute_capability})"
+    return "A GPU of your own …" if key == OWN else f"{GPUS[key].name} ({GPUS[key].compute_capability})"
 
 
 def _grid(text: str) -> tuple[int, ...] | None:
@@ -150,6 +152,15 @@ def _grid(text: str) -> tuple[int, ...] | None:
     if not text.strip():
         return None
     blocks = tuple(read_whole(word) or 0 for word in text.split(","))
-    if len(blocks) > MOST_AXES or not all(0 < count <= MOST_BLOCKS for count in blocks):
+    if len(blocks) > 3 or not all(0 < count <= MOST_BLOCKS for count in blocks):
         raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {MOST_BLOCKS:,}, like 8,8")
     return blocks
+
+
+Figures = dict[str, tuple[str, str]]  # by name, what it is and what it means
+
+
+def show_figures(figures: Figures) -> None:
+    """Show figures side by side, each with what it means."""
+    for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        column.metric(name, value, help=about)

@@ -1,31 +1,29 @@
-"""Machine code on a page, of whatever kernel: the rate it allows, its instructions and their scheduling."""
+"""Code on a page: the machine code of any kernel with its rate, our source and PTX, and the notebooks' kernels."""
 
 import ast
 from importlib.resources import files
+from textwrap import dedent
 
 import streamlit as st
 
-from gpuexplore.analysis.occupancy import TargetGpu
+from gpuexplore.analysis.occupancy import TargetGpu, kernel_occupancy, waves
+from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes_per_s, format_percent
 from gpuexplore.features.machine_code.analysis import InstructionBound, format_rate
-from gpuexplore.features.machine_code.ui import KernelChoice
-from gpuexplore.features.machine_code.ui.facts import compile_choice, show_on_its_way
+from gpuexplore.features.machine_code.compiling import Target
+from gpuexplore.features.machine_code.ui import Figures, KernelChoice
+from gpuexplore.features.machine_code.ui.facts import compile_choice, compiled, compiled_here, show_on_its_way
+from gpuexplore.kernels.exhibits import Exhibit, exhibits_of
+from gpuexplore.kernels.files.machine_code import CompiledKernel
+from gpuexplore.kernels.geometry import Launch
 from gpuexplore.kernels.sass import LEGEND, UNKNOWN_LIVE, Line, LoopFacts, as_text, main_loop, mix_of
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.tables import show_table
 
 PACKAGE = "gpuexplore.operations."
 CODE_HEIGHT = 520  # pixels
-SHORT = 800  # characters that need no scrolling
-
-Figures = dict[str, tuple[str, str]]  # by name, what it is and what it means
-
-
-def show_figures(figures: Figures) -> None:
-    """Show figures side by side, each with what it means."""
-    for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
-        column.metric(name, value, help=about)
 
 
 def bound_figures(facts: LoopFacts, bound: InstructionBound, *, of_what: str) -> Figures:
@@ -96,7 +94,7 @@ def show_lines(lines: tuple[Line, ...], made_by: str, *, key: str, file_name: st
 def show_source(operation: Operation, implementation: Implementation) -> None:
     """Show the file the kernel is in, as it is run, and the files of other kernels it takes over."""
     for path, text in sources(operation, implementation).items():
-        st.code(text, language="python", line_numbers=True, height=CODE_HEIGHT if len(text) > SHORT else "content")
+        st.code(text, language="python", line_numbers=True, height=CODE_HEIGHT if len(text) > 800 else "content")
         st.caption(f"`gpuexplore/operations/{path}`, as it is run.")
 
 
@@ -125,18 +123,96 @@ def show_ptx(choice: KernelChoice, gpu: TargetGpu) -> None:
     """Show the PTX for the target, once it is asked for: it is long."""
     if not st.toggle(f"Show the PTX for compute capability {gpu.compute_capability}", key="kernels.ptx"):
         return
-    compiled = compile_choice(choice, gpu)
-    if compiled is None:
-        show_on_its_way("Compiling: the PTX follows")
+    made = compiled_here(choice, gpu, "Compiling: the PTX follows")
+    if made is None:
         return
-    if isinstance(compiled, str):
-        st.warning(plain(compiled), icon=":material/block:")
-        return
-    st.code(compiled.ptx, language="asm", line_numbers=True, height=CODE_HEIGHT)
+    st.code(made.ptx, language="asm", line_numbers=True, height=CODE_HEIGHT)
     st.download_button(
         "PTX",
-        compiled.ptx,
+        made.ptx,
         file_name=f"{choice.operation.name}-{choice.implementation.name}-{choice.dtype}.ptx",
         icon=":material/download:",
         on_click="ignore",
     )
+
+
+def show_exhibits(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
+    """Show the notebooks' kernels of the operation that is chosen, each beside the kernel of ours."""
+    for exhibit in exhibits_of(choice.operation.name):
+        st.header(f"As in the notebook ({exhibit.row})", anchor=f"notebook-{exhibit.row.lower()}")
+        st.warning(f"Wrong, so it is shown and never run: {exhibit.wrong}", icon=":material/report:")
+        left, right = st.columns([3, 2], gap="medium")
+        with left:
+            st.code(source(exhibit), language="python", line_numbers=True)
+        with right:
+            st.code(exhibit.launch_code, language="python")
+            st.caption("The statements that matter are the notebook's; index, bounds and launch follow its text.")
+        _compare_exhibit(exhibit, choice, launch, gpu)
+        _show_exhibit_ptx(exhibit, gpu)
+
+
+def source(exhibit: Exhibit) -> str:
+    """Return the text of an exhibit's kernel; read, not imported."""
+    text = (files("gpuexplore.kernels.exhibits") / f"{exhibit.module}.py").read_text(encoding="utf-8")
+    body = text[text.index("    def ") : text.index("\n\n    return ")]
+    return "@cuda.jit\n" + dedent(body).replace("  # fmt: skip", "")
+
+
+def _compare_exhibit(exhibit: Exhibit, choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
+    theirs = _compiled_exhibit(exhibit, gpu)
+    ours = compile_choice(choice, gpu)
+    if theirs is None or ours is None:
+        show_on_its_way(f"Compiling for compute capability {gpu.compute_capability}: registers and occupancy follow")
+    if isinstance(theirs, str):
+        st.info(f"{plain(theirs)}.", icon=":material/block:")
+    name = f"{choice.implementation.name} in {choice.dtype}"
+    rows = [
+        _row("The notebook's", theirs, exhibit.launch, gpu),
+        _row(name, ours, launch, gpu),
+    ]
+    alt = f"Table of the notebook's kernel and {choice.implementation.name}: registers, occupancy, blocks and waves"
+    show_table(lambda: rows, (exhibit, name, launch, gpu, theirs, ours), {"Occupancy": "%"}, alt=alt)
+    st.caption(
+        f"The notebook's in fp32 on {exhibit.elements:,} elements; ours as chosen above. Not measured, not ranked."
+    )
+
+
+def _compiled_exhibit(exhibit: Exhibit, gpu: TargetGpu) -> CompiledKernel | str | None:
+    found = compiled([Target(exhibit.operation, exhibit.name, "fp32", gpu.compute_capability)])
+    return found[0] if found else None
+
+
+def _row(name: str, made: CompiledKernel | str | None, launch: Launch, gpu: TargetGpu) -> dict[str, object]:
+    known: dict[str, object] = {
+        "Kernel": name,
+        "Registers": None,
+        "float64 instructions": None,
+        "Occupancy": None,
+        "Blocks": launch.blocks,
+        "Waves": None,
+    }
+    if not isinstance(made, CompiledKernel):
+        return known
+    known |= {"Registers": made.registers_per_thread, "float64 instructions": float64_instructions(made)}
+    try:
+        full = kernel_occupancy(made, launch, gpu)
+    except InvalidInput:
+        return known
+    blocks = full.blocks_per_multiprocessor
+    passing = waves(launch.blocks, blocks, gpu.multiprocessors) if blocks and gpu.multiprocessors else None
+    return known | {"Occupancy": full.occupancy, "Waves": passing.count if passing else None}
+
+
+def float64_instructions(made: CompiledKernel) -> int:
+    """Return how many instructions of a kernel's PTX compute, convert or move in float64."""
+    lines = (line.strip() for line in made.ptx.splitlines())
+    return sum(".f64" in line.split(" ")[0].split("\t")[0] for line in lines if not line.startswith((".", "//")))
+
+
+def _show_exhibit_ptx(exhibit: Exhibit, gpu: TargetGpu) -> None:
+    label = f"Show the PTX of the notebook's kernel for compute capability {gpu.compute_capability}"
+    if not st.toggle(label, key=f"kernels.ptx.{exhibit.name}"):
+        return
+    made = _compiled_exhibit(exhibit, gpu)
+    if isinstance(made, CompiledKernel):
+        st.code(made.ptx, language="asm", line_numbers=True, height=CODE_HEIGHT)

@@ -1,6 +1,7 @@
-"""What a kernel's launch and its compiled code mean for a GPU: grid, waves, registers, occupancy; every block shape."""
+"""The meaning of a kernel's launch and compiled code: grid, waves, registers, occupancy; and of every block shape."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import streamlit as st
 
@@ -10,7 +11,7 @@ from gpuexplore.core.model import Device, Experiment, Options, Result, Run
 from gpuexplore.core.units import format_bytes, format_percent
 from gpuexplore.features.machine_code.chart import block_name, block_occupancy, block_times
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels, known_kernels
-from gpuexplore.features.machine_code.ui import KernelChoice
+from gpuexplore.features.machine_code.ui import KernelChoice, show_figures
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
 from gpuexplore.ui.markdown import plain
@@ -23,14 +24,19 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.turns import MEASURING
 
 COMPILED: Shared[list[CompiledKernel | str] | None] = Shared(100)
-COMPILED_LOOKS = 30  # what was compiled before is looked for again after so many
 COMPILING: Later[list[CompiledKernel | str]] = Later()
 
 
 def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
     """Show what the compiler made of the kernel, how the grid passes through the GPU, and what it leaves out."""
     if launch.uncovered:
-        _show_uncovered(launch)
+        total = prod(launch.domain)
+        st.error(
+            f"This grid does not cover the output: {launch.uncovered:,} of {total:,} elements "
+            f"({format_percent(launch.uncovered / total)}) would never be written. The call would still return, and "
+            "sooner, so its time would be wrong. It is shown here and never timed.",
+            icon=":material/grid_off:",
+        )
     compiled = compile_choice(choice, gpu)
     if compiled is None:
         show_on_its_way(f"Compiling for compute capability {gpu.compute_capability}: registers and occupancy follow")
@@ -56,9 +62,19 @@ def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str
     The block shapes that the page compares further down are compiled along: one compiler is sooner done than two.
     """
     geometry = choice.implementation.geometry
-    blocks = [choice.block, *(geometry.blocks if geometry else ())]
-    found = compiled([target(choice, block, gpu) for block in blocks])
+    found = compiled([target(choice, block, gpu) for block in [choice.block, *(geometry.blocks if geometry else ())]])
     return found[0] if found else None
+
+
+def compiled_here(choice: KernelChoice, gpu: TargetGpu, on_its_way: str) -> CompiledKernel | None:
+    """Return the compiled kernel; None where there is none yet, which `on_its_way` says, or never, and then why."""
+    made = compile_choice(choice, gpu)
+    if made is None:
+        show_on_its_way(on_its_way)
+    if isinstance(made, str):
+        st.warning(plain(made), icon=":material/block:")
+        return None
+    return made
 
 
 def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
@@ -68,15 +84,14 @@ def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
 
 def compiled(targets: Sequence[Target]) -> list[CompiledKernel | str] | None:
     """Return each target compiled, or the reason why it cannot be; None while they are compiled, see `Later`."""
-    known = COMPILED.get((*targets, moment(COMPILED_LOOKS)), lambda: known_kernels(targets))
+    known = COMPILED.get((*targets, moment(30)), lambda: known_kernels(targets))
     return known or COMPILING.get(tuple(targets), lambda: compiled_kernels(targets))
 
 
 def show_on_its_way(what: str) -> None:
     """Say what is missing of the page, that it comes by itself, and what it waits for."""
     supervisor = live_supervisor()
-    is_measuring = supervisor is not None and supervisor.state == "measuring"
-    why = f" {MEASURING}." if is_measuring else ""
+    why = f" {MEASURING}." if (supervisor is not None and supervisor.state == "measuring") else ""
     st.info(f"{what} in some seconds.{why}", icon=":material/hourglass_top:")
 
 
@@ -88,18 +103,21 @@ def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | 
         ),
         "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers per thread"),
         "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Per block"),
-        "Spills": (_spills(compiled), "Registers the compiler spilled to memory"),
+        "Spills": (
+            spills_words(compiled.spill_bytes if compiled else None),
+            "Registers the compiler spilled to memory",
+        ),
         "Grid": (" × ".join(f"{length:,}" for length in launch.grid if length > 1) or "1", "Blocks along x, y, z"),
         "Block": (" × ".join(str(length) for length in launch.block if length > 1) or "1", "Threads along x, y, z"),
     }
-    for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
-        column.metric(name, value, help=about)
+    show_figures(figures)
 
 
-def _spills(compiled: CompiledKernel | None) -> str:
-    if compiled is None:
+def spills_words(size_bytes: int | None) -> str:
+    """Return what the compiler spilled, for a reader."""
+    if size_bytes is None:
         return "–"
-    return format_bytes(compiled.spill_bytes) if compiled.spill_bytes else "none"
+    return format_bytes(size_bytes) if size_bytes else "none"
 
 
 def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: TargetGpu) -> list[str]:
@@ -117,18 +135,14 @@ def _coverage(launch: Launch) -> str:
     if launch.tile is None:
         return f"{launch.blocks:,} blocks of {launch.threads_per_block} threads stride over {domain} elements."
     tile = " × ".join(map(str, launch.tile))
-    per_thread = _per_thread(launch)
     return (
         f"Each block of {launch.threads_per_block} threads ({-(-launch.threads_per_block // WARP)} warps) covers "
-        f"{tile} of the {domain} elements{per_thread}; the grid has {launch.blocks:,} blocks."
+        f"{tile} of the {domain} elements{_per_thread(launch)}; the grid has {launch.blocks:,} blocks."
     )
 
 
 def _per_thread(launch: Launch) -> str:
-    elements = 1
-    for length in launch.tile or ():
-        elements *= length
-    each = elements / launch.threads_per_block
+    each = prod(launch.tile or ()) / launch.threads_per_block
     return f", {each:g} per thread" if each >= 1 else f", {1 / each:g} threads per element"
 
 
@@ -157,20 +171,7 @@ def _waves(launch: Launch, full: Occupancy, multiprocessors: int) -> str:
     )
 
 
-def _show_uncovered(launch: Launch) -> None:
-    total = 1
-    for length in launch.domain:
-        total *= length
-    st.error(
-        f"This grid does not cover the output: {launch.uncovered:,} of {total:,} elements "
-        f"({format_percent(launch.uncovered / total)}) would never be written. The call would still return, and "
-        "sooner, so its time would be wrong. It is shown here and never timed.",
-        icon=":material/grid_off:",
-    )
-
-
 SWEEP = "sweep"  # the URL's parameter: the runs of a sweep, one a block shape
-TICK_S = 1.0
 SHAPES: Shared[tuple[BlockShape, ...]] = Shared(100)
 UNITS = {"Shared": "B", "Blocks": "count", "Slot utilization": "%"}
 
@@ -180,9 +181,20 @@ def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, device
     st.subheader("Block shapes", anchor="blocks")
     here = next((device for device in devices if device.spec_key == gpu.key), None)
     if here and st.button(f"Measure every block shape on {here.id}", icon=":material/timer:"):
-        _submit(choice, geometry, here)
+        experiments = [
+            Experiment(
+                choice.operation.name,
+                (choice.shape,),
+                (choice.dtype,),
+                (choice.implementation.name,),
+                (here.id,),
+                Options(block=block),
+            )
+            for block in geometry.blocks
+        ]
+        start(experiments, [here], SWEEP)
     active = any(run.active for run in started(SWEEP))
-    st.fragment(_draw, run_every=TICK_S if active else None)(choice, geometry, gpu, active)
+    st.fragment(_draw, run_every=1.0 if active else None)(choice, geometry, gpu, active)
     if here is None:
         st.caption(f"{gpu.name} is not in this machine, so block shapes are compared by their theoretical occupancy.")
 
@@ -197,7 +209,8 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
     if kernels is None:
         show_on_its_way("Compiling every block shape: their comparison follows")
         return
-    name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
+    name = choice.implementation.name
+    problems = tuple(kernel for kernel in kernels if isinstance(kernel, str))
     measured = tuple((run.id, run.progress.done, run.progress.provisional) for run in runs)
     of = (choice.operation.name, name, choice.dtype, choice.shape, gpu, problems, measured)
     shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, _measured(runs, choice)))
@@ -208,36 +221,23 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
         if any(shape.result and shape.result.measurement for shape in shapes):
             show_chart(lambda: block_times(name, shapes), of, key="chart.block_times")
         else:
-            alt = f"Table of {len(shapes)} block shapes"
-            show_table(lambda: [_row(shape) for shape in shapes], of, UNITS, alt=alt)
-
-
-def _row(shape: BlockShape) -> dict[str, object]:
-    return {
-        "Block": block_name(shape),
-        "Registers": shape.compiled.registers_per_thread if shape.compiled else None,
-        "Shared": shape.compiled.shared_bytes if shape.compiled else None,
-        "Blocks": shape.launch.blocks,
-        "Waves": shape.waves.count if shape.waves else None,
-        "Slot utilization": shape.waves.efficiency if shape.waves else None,
-        "Remarks": shape.reason or (shape.occupancy.limited_by if shape.occupancy else ""),
-    }
-
-
-def _submit(choice: KernelChoice, geometry: Geometry, device: Device) -> None:
-    """Queue a run for each block shape: the block is a condition of a run."""
-    experiments = [
-        Experiment(
-            choice.operation.name,
-            (choice.shape,),
-            (choice.dtype,),
-            (choice.implementation.name,),
-            (device.id,),
-            Options(block=block),
-        )
-        for block in geometry.blocks
-    ]
-    start(experiments, [device], SWEEP)
+            show_table(
+                lambda: [
+                    {
+                        "Block": block_name(shape),
+                        "Registers": shape.compiled.registers_per_thread if shape.compiled else None,
+                        "Shared": shape.compiled.shared_bytes if shape.compiled else None,
+                        "Blocks": shape.launch.blocks,
+                        "Waves": shape.waves.count if shape.waves else None,
+                        "Slot utilization": shape.waves.efficiency if shape.waves else None,
+                        "Remarks": shape.reason or (shape.occupancy.limited_by if shape.occupancy else ""),
+                    }
+                    for shape in shapes
+                ],
+                of,
+                UNITS,
+                alt=f"Table of {len(shapes)} block shapes",
+            )
 
 
 def _measured(runs: Sequence[Run], choice: KernelChoice) -> Mapping[Block, Result]:

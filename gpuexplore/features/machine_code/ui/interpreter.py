@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 import streamlit as st
 
@@ -24,7 +25,7 @@ from gpuexplore.features.machine_code.chart.block_arrays import array_overview, 
 from gpuexplore.features.machine_code.chart.block_steps import bank_picture, warp_timeline
 from gpuexplore.features.machine_code.kernel_files import interpret, kept_block
 from gpuexplore.features.machine_code.ui import KernelChoice
-from gpuexplore.features.machine_code.ui.facts import compile_choice, show_on_its_way
+from gpuexplore.features.machine_code.ui.facts import compiled_here
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.kernels.ptx import BANKS, Access, TraceStep
@@ -34,7 +35,6 @@ from gpuexplore.measure.check.interpreted import (
     MOST_WORK,
     BlockRun,
     KernelLaunch,
-    RunArray,
     check_size,
 )
 from gpuexplore.shapes import parse_shape
@@ -48,30 +48,23 @@ from gpuexplore.ui.url_widgets import show_problem
 
 STEP = "step"  # the URL's parameter
 AROUND = 6  # instructions of the table before and after the step
-MARK = "▶"
-WIDTHS = {
-    name: st.column_config.Column(width=pixels)
-    for name, pixels in {" ": 24, "Step": 48, "Warp": 48, "Line": 48, "Effect": 168}.items()
-}
 
 RUNS: Shared[BlockRun] = Shared(20)
 CLICKED = "kernels.interpreter.clicked"  # in a session: a link alone starts nothing
 LOOKS = 100  # what could not be run is tried again after so many
-MOST_CHOICES = 64  # of blocks
 LIMITS = (
     f"Arrays of {format_bytes(MOST_BYTES)} at most, {MOST_WORK:,} thread instructions, and the first "
     f"{MOST_STEPS:,} loads, stores and barriers of the block."
 )
-ABOUT = (
-    "This kernel's PTX, run by an interpreter on this server: there is no GPU and no clock, so nothing here is a time. "
-    "It shows which thread touches what, what that costs in sectors and wavefronts, and where warps wait."
-)
 
 
 def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
-    """Show the section; the kernel is run once somebody asks for it."""
+    """Show the section; the kernel is run once a visitor asks for it."""
     st.header("Run this kernel here, warp by warp", anchor="interpreter")
-    st.caption(ABOUT)
+    st.caption(
+        "This kernel's PTX, run by an interpreter on this server: there is no GPU and no clock, so nothing here is a "
+        "time. It shows which thread touches what, what that costs in sectors and wavefronts, and where warps wait."
+    )
     st.fragment(_show)(choice, geometry, gpu)
 
 
@@ -79,12 +72,8 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
     label = f"Run {choice.implementation.name} in the interpreter"
     if not url_widgets.toggle(label, "interpret", help=LIMITS, on_change=_click):
         return
-    made = compile_choice(choice, gpu)
+    made = compiled_here(choice, gpu, "Compiling: the kernel is run")
     if made is None:
-        show_on_its_way("Compiling: the kernel is run")
-        return
-    if isinstance(made, str):
-        st.warning(plain(made), icon=":material/block:")
         return
     try:
         request, warp_column = _request(choice, geometry, made)
@@ -121,7 +110,7 @@ def _request(
     check_size(choice.operation, shape, choice.dtype)
     launch = geometry.launch(choice.operation.output(shape), choice.block)
     x, y, z = launch.grid
-    blocks = [f"{i % x},{i // x % y},{i // (x * y)}" for i in range(min(MOST_CHOICES, x * y * z))]
+    blocks = [f"{i % x},{i // x % y},{i // (x * y)}" for i in range(min(64, x * y * z))]
     with block_column:
         place = url_widgets.select(f"Block of {launch.blocks:,}", "at", blocks, shown=_block_label)
     along_x, along_y, along_z = map(int, place.split(","))
@@ -194,11 +183,11 @@ def _show_result(run: BlockRun) -> None:
 
 def outcome(run: BlockRun) -> list[str]:
     """Return whether all blocks computed what they should, and what this one costs as a whole, a sentence each."""
-    error, allowed = run.accuracy.relative_error, run.accuracy.tolerance
+    error = run.accuracy.relative_error
     found = "not a number" if error is None else f"{error:.1e}"
     return [
         f"**{'Correct' if run.is_right else 'Incorrect'}**: relative error {found} against the float64 reference "
-        f"(tolerance {allowed:.1e}).",
+        f"(tolerance {run.accuracy.tolerance:.1e}).",
         _fault_count(len(run.faults)),
         *_block_costs(run),
     ]
@@ -241,7 +230,17 @@ def _show_steps(run: BlockRun, warp: int) -> None:
     st.markdown(f"#### {sentence(step, run)}")
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        _show_memory(run, step)
+        if step.is_barrier:
+            _show_warps(run, step)
+        for index, access in enumerate(step.accesses):
+            of = (run.request, step.number, index)
+            array = array_of(access, run.arrays) if access.memory == "global" else None
+            if array is not None:
+                picture = partial(array_picture, array, access, run.steps[: step.number - 1])
+                show_chart(picture, of, key=f"chart.array.{index}")
+            elif access.memory == "shared":
+                picture = partial(bank_picture, access, _shared_title(access, run))
+                show_chart(picture, of, key=f"chart.banks.{index}")
     with right:
         _show_instructions(run, steps, place)
     _show_arrays(run, step)
@@ -262,29 +261,6 @@ def _button(label: str, place: int, icon: str | None = None) -> None:
     st.button(label, key=f"interpreter.{label}", icon=icon, on_click=link.write, args=(STEP, str(place)))
 
 
-def _show_memory(run: BlockRun, step: TraceStep) -> None:
-    if step.is_barrier:
-        _show_warps(run, step)
-    for index, access in enumerate(step.accesses):
-        of = (run.request, step.number, index)
-        array = array_of(access, run.arrays) if access.memory == "global" else None
-        if array is not None:
-            before = run.steps[: step.number - 1]
-            _draw_array(array, access, before, of=of, key=f"chart.array.{index}")
-        elif access.memory == "shared":
-            _draw_banks(access, _shared_title(access, run), of=of, key=f"chart.banks.{index}")
-
-
-def _draw_array(
-    array: RunArray, access: Access, before: Sequence[TraceStep], *, of: tuple[object, ...], key: str
-) -> None:
-    show_chart(lambda: array_picture(array, access, before), of, key=key)
-
-
-def _draw_banks(access: Access, title: str, *, of: tuple[object, ...], key: str) -> None:
-    show_chart(lambda: bank_picture(access, title), of, key=key)
-
-
 def _shared_title(access: Access, run: BlockRun) -> str:
     first = int(access.addresses.min())
     number = sum(start <= first for start in run.shared_arrays)
@@ -301,14 +277,17 @@ def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) ->
         (run.request, now.number),
         {},
         alt=f"Table of {len(shown)} steps of warp {now.warp} around step {place}: {effect(now, run)}",
-        config=WIDTHS,
+        config={
+            name: st.column_config.Column(width=pixels)
+            for name, pixels in {" ": 24, "Step": 48, "Warp": 48, "Line": 48, "Effect": 168}.items()
+        },
     )
     st.caption("Step counts those of all warps, Line those of the PTX. Others compute or jump, before the step.")
 
 
 def _row(step: TraceStep, run: BlockRun, is_now: bool) -> dict[str, object]:
     return {
-        " ": MARK if is_now else "",
+        " ": "▶" if is_now else "",
         "Step": step.number,
         "Warp": step.warp,
         "Line": step.line,
@@ -332,11 +311,11 @@ def _show_arrays(run: BlockRun, step: TraceStep) -> None:
     )
     for column, array in zip(st.columns(len(run.arrays)), run.arrays, strict=True):
         with column:
-            _draw_overview(array, last.get(array.name), before, (run.request, step.number, array))
-
-
-def _draw_overview(array: RunArray, access: Access | None, before: Sequence[TraceStep], of: tuple[object, ...]) -> None:
-    show_chart(lambda: array_overview(array, access, before), of, key=f"chart.overview.{array.name}")
+            show_chart(
+                partial(array_overview, array, last.get(array.name), before),
+                (run.request, step.number, array),
+                key=f"chart.overview.{array.name}",
+            )
 
 
 def _show_warps(run: BlockRun, step: TraceStep) -> None:

@@ -12,7 +12,6 @@ from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
 from gpuexplore.core.model import Device, Result, Run
 from gpuexplore.features.machine_code.analysis import InstructionBound
 from gpuexplore.features.machine_code.analysis.ladder import (
-    Published,
     Rung,
     ladder,
     ladder_experiment,
@@ -56,7 +55,11 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     names = [library.name for library in libraries(choice.operation, choice.implementation.backend)]
     library = names[0] if len(names) == 1 else f"the fastest of {' and '.join(names)}"
     st.caption(f"Each step adds one optimization. 100 % is {library}.")
-    here = [device for device in devices if _climbs(device, choice)]
+    here = [
+        device
+        for device in devices
+        if (device.kind == "cpu" if choice.gpu is None else device.kind not in ("cpu", *TORCH_KINDS))
+    ]
     if here:
         _offer(choice, here[0])
     else:
@@ -74,11 +77,6 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
         _show(choice, (), ())
 
 
-def _climbs(device: Device, choice: KernelChoice) -> bool:
-    """Return whether the steps of a ladder run on a device: on a CPU, or as CUDA kernels."""
-    return device.kind == "cpu" if choice.gpu is None else device.kind not in ("cpu", *TORCH_KINDS)
-
-
 def _offer(choice: KernelChoice, device: Device) -> None:
     place = f"{choice.dtype} at {shape_label(choice.shape)} on {device.id}"
     if not st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
@@ -89,17 +87,12 @@ def _offer(choice: KernelChoice, device: Device) -> None:
     start([experiment], [device], "run")
 
 
-def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:
-    """Return the results of `run` when it is of this operation and dtype, whatever else it measured."""
-    return tuple(
+def _show_measured(choice: KernelChoice, run: Run) -> None:
+    results = tuple(
         result
         for result in run.results
         if (result.case.operation, result.case.dtype) == (choice.operation.name, choice.dtype)
     )
-
-
-def _show_measured(choice: KernelChoice, run: Run) -> None:
-    results = _fitting(run, choice)
     seen = (run.id, run.progress.done, run.progress.provisional, run.active)
     _show(choice, results, seen)
     context = Context(origin=origin_of(run))
@@ -121,7 +114,12 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
         case = results[0].case
         st.caption(f"Measured in {case.dtype} at {shape_label(case.shape)} on {case.device}, in the same rounds.")
     if any(rung.implementation.name in known for rung in rungs):
-        _sources(known)
+        first = next(iter(known.values()))
+        words = (
+            f"Grey ticks: published results for comparable kernels on {first.device} ({first.conditions}), "
+            f"[source]({first.source}); not measured here."
+        )
+        st.markdown(small(words))
     st.markdown("\n".join(f"1. **{rung.implementation.name}**: {rung.implementation.about}." for rung in rungs))
     bounds = _bounds(choice)
     if results or choice.gpu:
@@ -147,15 +145,6 @@ def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
             told.setdefault(toolkit, []).append(words)
     for toolkit, kernels in told.items():
         st.caption(f"CUDA {toolkit} compiles these otherwise: {', '.join(kernels)}.")
-
-
-def _sources(known: Mapping[str, Published]) -> None:
-    first = next(iter(known.values()))
-    words = (
-        f"Grey ticks: published results for comparable kernels on {first.device} ({first.conditions}), "
-        f"[source]({first.source}); not measured here."
-    )
-    st.markdown(small(words))
 
 
 def _bounds(choice: KernelChoice) -> dict[str, InstructionBound]:
@@ -209,7 +198,8 @@ def _measured(rung: Rung) -> dict[str, object]:
 def _compiled(rung: Rung, choice: KernelChoice) -> dict[str, object]:
     """Return the columns of compiled kernels, unknown on a CPU and for targets nothing is recorded for."""
     names = ("Block", "Registers", "Shared", "Spills", "Occupancy")
-    geometry, gpu = rung.implementation.geometry, choice.gpu
+    geometry = rung.implementation.geometry
+    gpu = choice.gpu
     if geometry is None or gpu is None:
         return dict.fromkeys(names)
     known = recorded(choice.operation.name, rung.implementation.name, choice.dtype, gpu.compute_capability)

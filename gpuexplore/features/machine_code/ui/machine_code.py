@@ -13,24 +13,22 @@ from gpuexplore.features.machine_code.analysis import (
     flop_per_byte,
     instruction_bound,
 )
-from gpuexplore.features.machine_code.analysis.file_kernel import (
+from gpuexplore.features.machine_code.kernel_files import (
     ORIGINS,
     FileKernel,
     asks_for_shared,
     file_kernel,
+    machine_code_of,
     read_dynamic_shared,
     registers_in_words,
 )
-from gpuexplore.features.machine_code.kernel_files import machine_code_of
-from gpuexplore.features.machine_code.ui import KernelChoice
+from gpuexplore.features.machine_code.ui import Figures, KernelChoice, show_figures
 from gpuexplore.features.machine_code.ui.code_lines import (
-    Figures,
     bound_figures,
     show_evidence,
-    show_figures,
     show_lines,
 )
-from gpuexplore.features.machine_code.ui.facts import compile_choice, show_on_its_way
+from gpuexplore.features.machine_code.ui.facts import compiled_here, show_on_its_way, spills_words
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile
@@ -54,15 +52,14 @@ UNNAMED = (
     "The file declares shared memory whose size a launch gives. Name its bytes above: until then occupancy counts none "
     "of it."
 )
-BLOCK_HELP = "Threads along x, y and z, like `16,16`. Empty: what the file says, else 256."
-SHARED_HELP = "Bytes that the launch adds to the shared memory the kernel declares, like `16384`."
 FILE_BOUND = (
     "At the rated clock these instructions are no faster. Memory is not part of it: what they have to move is unknown"
 )
 
 DISASSEMBLED: Shared[tuple[Line, ...]] = Shared(100)
 DISASSEMBLING: Later[tuple[Line, ...]] = Later()
-OURS, FILE = "This kernel", "A file: PTX or a cubin"
+OURS = "This kernel"
+FILE = "A file: PTX or a cubin"
 BOUND = "At the rated clock no run of this code is faster unless its arrays stay in the caches. Not a measurement"
 ROOFLINE = "What the peak of its units and the memory's bandwidth allow any kernel at this shape"
 
@@ -80,12 +77,8 @@ def show_machine_code(choice: KernelChoice, gpu: TargetGpu) -> None:
 
 
 def _show_ours(choice: KernelChoice, gpu: TargetGpu) -> None:
-    made = compile_choice(choice, gpu)
+    made = compiled_here(choice, gpu, "Compiling: the machine code follows")
     if made is None:
-        show_on_its_way("Compiling: the machine code follows")
-        return
-    if isinstance(made, str):
-        st.warning(plain(made), icon=":material/block:")
         return
     try:
         lines = _lines(made.cubin)
@@ -125,8 +118,7 @@ def _bound(facts: LoopFacts, made: CompiledKernel, choice: KernelChoice, gpu: Ta
         )
     except InvalidInput:  # said above: a block needs more than there is
         return InstructionBound()
-    intensity = flop_per_byte(choice.operation, choice.shape, choice.dtype)
-    return instruction_bound(facts, row, full, intensity)
+    return instruction_bound(facts, row, full, flop_per_byte(choice.operation, choice.shape, choice.dtype))
 
 
 def _show_file_code(gpu: TargetGpu) -> None:
@@ -145,11 +137,10 @@ def _show_file_code(gpu: TargetGpu) -> None:
             )
         name, block, dynamic_shared_bytes = _choose(file, gpu)
         of = (digest, name, gpu.compute_capability)
-        doing = f"Reading the machine code for compute capability {gpu.compute_capability}"
         code: MachineCode = run_queued(
             ("file", *of, moment(LOOKS)),
             lambda: CODES.get(of, lambda: machine_code_of(file, name, gpu.compute_capability)),
-            doing,
+            f"Reading the machine code for compute capability {gpu.compute_capability}",
         )
         row = accelerator_named(gpu.key)
         found = file_kernel(code, gpu.limits, row, block=block, dynamic_shared_bytes=dynamic_shared_bytes)
@@ -162,16 +153,24 @@ def _show_file_code(gpu: TargetGpu) -> None:
 
 
 def _choose(file: KernelFile, gpu: TargetGpu) -> tuple[str, Block | None, int]:
-    """Draw the choices of a kernel and its launch, and return them; a block nobody named is None.
+    """Draw the choices of a kernel and its launch, and return them; a block that was not named is None.
 
     Raises:
         InvalidInput: a block or shared memory that no launch can have.
     """
     left, middle, right = st.columns([4, 2, 2], gap="medium")
     name: str = left.selectbox("Kernel", [kernel.name for kernel in file.kernels], key="kernels.file_kernel")
-    threads = middle.text_input("Block (threads)", key="kernels.file_block", help=BLOCK_HELP, placeholder="of the file")
+    threads = middle.text_input(
+        "Block (threads)",
+        key="kernels.file_block",
+        help="Threads along x, y and z, like `16,16`. Empty: what the file says, else 256.",
+        placeholder="of the file",
+    )
     added = right.text_input(
-        "Dynamic shared memory (bytes)", key="kernels.file_shared", help=SHARED_HELP, placeholder="0"
+        "Dynamic shared memory (bytes)",
+        key="kernels.file_shared",
+        help="Bytes that the launch adds to the shared memory the kernel declares, like `16384`.",
+        placeholder="0",
     )
     block = read_block(threads, gpu.limits) if threads.strip() else None
     return name, block, read_dynamic_shared(added.strip() or None, gpu.limits)
@@ -194,27 +193,21 @@ def _show(code: MachineCode, found: FileKernel) -> None:
 
 
 def _figures(code: MachineCode, found: FileKernel) -> Figures:
-    full, live = found.occupancy, most_live(code.lines)
+    full = found.occupancy
     return {
         "Occupancy": (
             format_percent(full.occupancy) if full else "–",
             "Active warps per multiprocessor, of the most it holds",
         ),
         "Registers": (_number(code.registers_per_thread), "32-bit registers per thread"),
-        "Live registers": (_number(live), "The most registers of a thread that are in use at once"),
+        "Live registers": (_number(most_live(code.lines)), "The most registers of a thread that are in use at once"),
         "Shared memory": (format_bytes(code.shared_bytes + found.dynamic_shared_bytes), "Per block"),
-        "Spills": (_spills(code.spill_bytes), "Registers the compiler spilled to memory; a cubin does not tell"),
+        "Spills": (spills_words(code.spill_bytes), "Registers the compiler spilled to memory; a cubin does not tell"),
     }
 
 
 def _number(count: int | None) -> str:
     return "–" if count is None else str(count)
-
-
-def _spills(size_bytes: int | None) -> str:
-    if size_bytes is None:
-        return "–"
-    return format_bytes(size_bytes) if size_bytes else "none"
 
 
 def _limit(found: FileKernel) -> str:

@@ -1,8 +1,12 @@
 from dataclasses import replace
+from math import prod
 
 import pytest
 
+from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Shape
 from gpuexplore.features.machine_code.analysis.block_steps import (
+    MOST_BLOCKS,
     BarrierInterval,
     arrivals,
     barrier_intervals,
@@ -12,8 +16,11 @@ from gpuexplore.features.machine_code.analysis.block_steps import (
     effect,
     moments,
     sentence,
+    small_shape,
     steps_of,
 )
+from gpuexplore.measure.check.interpreted import MOST_BYTES, check_size
+from gpuexplore.operations import OPERATIONS
 from tests.measure.made_block import block_run
 
 
@@ -95,3 +102,32 @@ def test_each_warp_has_steps_of_its_own(warp):
 
     assert {step.warp for step in steps_of(run, warp)} == {warp}
     assert costliest_read(run, warp) == 1
+
+
+KERNELS = [
+    pytest.param(operation, implementation.geometry, block, id=f"{operation.name}-{implementation.name}-{block}")
+    for operation in OPERATIONS.values()
+    for implementation in operation.implementations
+    if implementation.geometry
+    for block in implementation.geometry.blocks
+]
+
+
+@pytest.mark.parametrize(("operation", "geometry", "block"), KERNELS)
+def test_every_kernel_has_a_small_shape_that_it_covers_and_the_interpreter_takes(operation, geometry, block):
+    shape = small_shape(operation, geometry, block)
+    launch = geometry.launch(operation.output(shape), block)
+    check_size(operation, shape, "fp64" if "fp64" in operation.dtypes else "fp32")
+
+    assert 1 <= launch.blocks <= MOST_BLOCKS
+    assert launch.uncovered == 0
+    assert prod(operation.output(shape)) * DTYPES["fp64"].storage.itemsize <= MOST_BYTES
+
+
+def test_tiles_are_full_and_rows_long_enough_to_tell_a_stride():
+    steps = {kernel.name: kernel.geometry for kernel in OPERATIONS["matmul"].implementations if kernel.geometry}
+    matmul = OPERATIONS["matmul"]
+
+    assert small_shape(matmul, steps["numba-cuda-naive"], (16, 16)) == Shape.of(m=32, k=32, n=32)
+    assert small_shape(matmul, steps["numba-cuda-register"], (16, 16)) == Shape.of(m=128, k=32, n=128)
+    assert small_shape(matmul, steps["numba-cuda-register"], (8, 8)) == Shape.of(m=64, k=32, n=64)
