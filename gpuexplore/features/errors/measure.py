@@ -87,7 +87,6 @@ class Provoked:
     reason: str | None = None
 
 
-PROVOCATIONS = "gpuexplore.features.errors.provocations"  # loads torch
 LONGEST_MESSAGE = 2000  # characters: some of CUDA's come with a manual
 ERRORS: Mapping[str, CommonError] = MappingProxyType(
     {
@@ -165,17 +164,6 @@ ERRORS: Mapping[str, CommonError] = MappingProxyType(
 )
 
 
-def error_named(name: str) -> CommonError:
-    """Return the error that people meet under this name.
-
-    Raises:
-        InvalidInput: there is none.
-    """
-    if name not in ERRORS:
-        raise InvalidInput.of("error", name, ERRORS)
-    return ERRORS[name]
-
-
 def perform(
     arguments: Mapping[str, str],
     device: Device,
@@ -197,15 +185,17 @@ def perform(
         InvalidInput: no such error.
         Cancelled: `cancelled` said so.
     """
-    error = error_named(arguments.get("name", ""))
+    name = arguments.get("name", "")
+    if name not in ERRORS:
+        raise InvalidInput.of("error", name, ERRORS)
     if progress.cancelled():
         raise Cancelled("cancelled before anything was provoked")
-    progress.report(encode(provoked(error, device)))
+    progress.report(encode(provoked(ERRORS[name], device)))
 
 
 def provoked(error: CommonError, device: Device) -> Provoked:
     """Return what torch says when `error` is provoked on `device`."""
-    run: Callable[[str], None] = getattr(import_module(PROVOCATIONS), error.function)
+    run: Callable[[str], None] = getattr(import_module("gpuexplore.features.errors.provocations"), error.function)
     said = _said(lambda: run(device.id))
     reason = None if said else error.otherwise or "torch said nothing"
     return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)

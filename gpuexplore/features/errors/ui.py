@@ -13,10 +13,6 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import device, select
 
-KIND = "provoke"
-EXPECTED_S = 1.0
-KNOWN_FOR = timedelta(days=30)  # after that it is provoked again
-
 
 def show_errors() -> None:
     """Show the error that is chosen, and the words of torch as they were provoked on this server."""
@@ -37,8 +33,8 @@ def show_errors() -> None:
 
 
 def _show_words(error: CommonError, chosen: Device) -> None:
-    asked = of_kind(KIND, {"name": error.name}, device=chosen.id, expected_s=EXPECTED_S)
-    run = started_or_newest(asked, KNOWN_FOR)
+    asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
+    run = started_or_newest(asked, timedelta(days=30))  # after that it is provoked again
     if run is None:
         st.caption("Not provoked on this server yet.")
     else:

@@ -18,8 +18,6 @@ FEATURE = Feature(
         script=Path(__file__).with_name("page.py"),
     ),
     commands={"mistake": "a measuring mistake made on purpose, beside the right way"},
-    activities={
-        "mistake": ActivityKind("gpuexplore.features.mistakes.catalog.perform", "Timing mistake", "timing-mistakes")
-    },
+    activities={"mistake": ActivityKind("gpuexplore.features.mistakes.catalog", "Timing mistake", "timing-mistakes")},
     lesson_blocks=("mistake",),
 )

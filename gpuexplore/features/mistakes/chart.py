@@ -10,8 +10,6 @@ from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_interval
 from gpuexplore.features.mistakes.catalog.contract import UNITS, MistakeObservation, Quantity, WayReading
 
-ROW_HEIGHT, AXIS_HEIGHT = 58, 56
-MOST_TICKS = 7
 SI_UNITS: dict[Quantity, str] = {"time": "s", "compute rate": "FLOP/s", "memory rate": "B/s"}
 LABELS: dict[Quantity, str] = {
     "share": "format(datum.value, '.3~%')",
@@ -39,14 +37,13 @@ def wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
     )
     words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text=alt.Text("shown:N"))
     unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=x_value(6), text=alt.Text("unknown:N"))
-    chart = alt.LayerChart(layer=[intervals, points, words, unknown])
-    sized: alt.LayerChart = chart.properties(
-        width="container", height=2 * ROW_HEIGHT + AXIS_HEIGHT, description=describe_observation(observation)
+    sized: alt.LayerChart = alt.LayerChart(layer=[intervals, points, words, unknown]).properties(
+        width="container", height=2 * 58 + 56, description=_described_observation(observation)
     )
     return sized
 
 
-def describe_observation(observation: MistakeObservation) -> str:
+def _described_observation(observation: MistakeObservation) -> str:
     """Return the alternative text."""
     said = "; ".join(_described(observation, way, reading) for way, reading in _ways(observation))
     return f"{_title(observation)} of {observation.what}, {observation.origin}: {said}."
@@ -62,14 +59,13 @@ def _ways(observation: MistakeObservation) -> tuple[tuple[str, WayReading], ...]
 
 
 def _frame(observation: MistakeObservation) -> pd.DataFrame:
-    columns = ["way", "value", "low", "high", "shown", "interval", "unknown"]
     rows = []
     for way, reading in _ways(observation):
         low, high = reading.ci95 or (reading.value, reading.value)
         interval = format_interval(reading.ci95, observation.format) if reading.ci95 else ""
         shown = observation.words(reading)
         rows.append((way, reading.value, low, high, shown, interval, shown if reading.value is None else ""))
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["way", "value", "low", "high", "shown", "interval", "unknown"])
 
 
 def _axis(observation: MistakeObservation, frame: pd.DataFrame) -> alt.X:
@@ -89,12 +85,10 @@ def _axis(observation: MistakeObservation, frame: pd.DataFrame) -> alt.X:
 
 def _few(ticks: Sequence[float]) -> list[float]:
     """Return the ticks, of many only powers of ten."""
-    decades = [tick for tick in ticks if f"{tick:e}".startswith("1.000")]
-    return list(ticks) if len(ticks) <= MOST_TICKS else decades
+    return list(ticks) if len(ticks) <= 7 else [tick for tick in ticks if f"{tick:e}".startswith("1.000")]
 
 
 def _title(observation: MistakeObservation) -> str:
     """Return what the axis measures, with the unit where its labels do not carry it."""
     name = TITLES.get(observation.quantity, observation.quantity.capitalize())
-    unit = UNITS[observation.quantity]
-    return f"{name} ({unit})" if observation.quantity in SI_UNITS else name
+    return f"{name} ({UNITS[observation.quantity]})" if observation.quantity in SI_UNITS else name

@@ -46,18 +46,12 @@ def execute(arguments: argparse.Namespace) -> int:
         _list(MISTAKES.values(), as_json=arguments.json)
         return EXIT_OK
     mistake = mistake_named(arguments.name)
-    observation = _run_here(mistake.name, arguments.device)
+    observation = decode(MistakeObservation, perform(activity_of(mistake.name, arguments.device))[-1])
     if arguments.json:
         print_json(_description(mistake) | _seen(observation))
     else:
         _print(mistake, observation)
     return EXIT_OK
-
-
-def _run_here(name: str, device_id: str) -> MistakeObservation:
-    """Return what is observed of the mistake `name` in a worker of this machine."""
-    payloads = perform(activity_of(name, device_id))
-    return decode(MistakeObservation, payloads[-1])
 
 
 def _list(mistakes: Any, *, as_json: bool) -> None:

@@ -31,8 +31,7 @@ VERDICTS = {
     None: ":gray-badge[undecided]",
 }
 PARAMETER = "mistake"
-NOTHING = "nothing"
-NAME_WIDTH, QUESTION_WIDTH, ROWS_WIDTH = 150, 330, 90  # pixels
+# pixels
 
 
 def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | None) -> None:
@@ -51,7 +50,7 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
     if run is None:
         st.caption("Nothing was observed here in the last hour. Wrong and right take turns, for a few seconds.")
     else:
-        show_activity(run, lambda run: _show_seen(_seen_in(run), mistake))
+        show_activity(run, lambda run: _show_seen(decode(MistakeObservation, run.payloads[-1]), mistake))
 
 
 def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
@@ -91,14 +90,22 @@ def _elsewhere(observation: MistakeObservation, mistake: Mistake) -> str | None:
 def show_mistakes() -> None:
     """Show every mistake in a table, and the one that is chosen."""
     show_table(
-        lambda: [_row(mistake) for mistake in MISTAKES.values()],
+        lambda: [
+            {
+                "Mistake": mistake.name,
+                "Question": mistake.title,
+                "Notebooks": ", ".join(mistake.rows),
+                "Given away by": str(mistake.gives_away or "nothing"),
+            }
+            for mistake in MISTAKES.values()
+        ],
         "mistakes",
         {},
         alt=f"Table of {len(MISTAKES)} measuring mistakes, the rows of the notebooks that make them and their signs",
         config={
-            "Mistake": st.column_config.TextColumn(width=NAME_WIDTH),
-            "Question": st.column_config.TextColumn(width=QUESTION_WIDTH),
-            "Notebooks": st.column_config.TextColumn(width=ROWS_WIDTH),
+            "Mistake": st.column_config.TextColumn(width=150),
+            "Question": st.column_config.TextColumn(width=330),
+            "Notebooks": st.column_config.TextColumn(width=90),
             "Given away by": st.column_config.TextColumn(width="large"),
         },
     )
@@ -127,7 +134,9 @@ def _show(mistake: Mistake, devices: Sequence[Device], asked: ActivityRun | None
         st.code(mistake.right_code, language="python")
     st.markdown(plain(mistake.why))
     st.markdown(_sign(mistake))
-    _show_observation(mistake, _device_for(mistake, devices), asked)
+    _show_observation(
+        mistake, next((device for device in devices if device.kind in mistake.live_on), devices[0]), asked
+    )
 
 
 def _sign(mistake: Mistake) -> str:
@@ -137,20 +146,6 @@ def _sign(mistake: Mistake) -> str:
     name = mistake.gives_away.name
     sign = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
     return f"**Given away by** the {mistake.gives_away.kind} {sign}."
-
-
-def _device_for(mistake: Mistake, devices: Sequence[Device]) -> Device:
-    """Return the device to make it on: the first one on which it is live, else the first."""
-    return next((device for device in devices if device.kind in mistake.live_on), devices[0])
-
-
-def _row(mistake: Mistake) -> dict[str, object]:
-    return {
-        "Mistake": mistake.name,
-        "Question": mistake.title,
-        "Notebooks": ", ".join(mistake.rows),
-        "Given away by": str(mistake.gives_away or NOTHING),
-    }
 
 
 # What is known of a mistake on a device: nothing yet, that it waits or failed, or what was observed.
@@ -165,11 +160,6 @@ def _observation_for(name: str, device: Device, asked: ActivityRun | None) -> Ac
     if asked is not None and asked.arguments[NAME] == name:
         return asked
     return newest_done(activity_of(name, device.id), timedelta(hours=1))
-
-
-def _seen_in(run: ActivityRun) -> MistakeObservation:
-    """Return what an activity observed; it has to have observed something."""
-    return decode(MistakeObservation, run.payloads[-1])
 
 
 def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpuexplore.activity import kind_named
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.serialization import decode
-from gpuexplore.features.errors.measure import ERRORS, Provoked, error_named, perform, provoked
+from gpuexplore.features.errors.measure import ERRORS, Provoked, perform, provoked
 from tests.analysis.made import device
 from tests.measure.fakes import run_with
 
@@ -58,7 +58,7 @@ def test_old_names_of_mixed_precision_warn_and_do_not_fail():
 
 def test_what_asks_for_memory_takes_none():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    provoked(error_named("out-of-memory"), CPU)
+    provoked(ERRORS["out-of-memory"], CPU)
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
 
@@ -74,7 +74,7 @@ def test_warnings_stay_with_the_one_who_provoked_them():
 def test_an_error_that_this_machine_cannot_show_says_why(monkeypatch):
     from gpuexplore.features.errors import provocations
 
-    quiet = replace(error_named("no-cuda"), function="quiet")
+    quiet = replace(ERRORS["no-cuda"], function="quiet")
     monkeypatch.setattr(provocations, "quiet", len, raising=False)
 
     found = provoked(quiet, CPU)

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.features.mistakes.catalog.contract import WayReading
-from gpuexplore.features.mistakes.chart import describe_observation, wrong_and_right
+from gpuexplore.features.mistakes.chart import wrong_and_right
 from tests.charts.conftest import _checked_once
 from tests.features.mistakes.catalog.made import observation
 
@@ -60,7 +60,7 @@ def test_what_is_no_number_is_told_and_has_no_point():
 
 
 def test_the_alternative_text_tells_both_values_and_where_they_come_from():
-    assert describe_observation(observation()) == (
+    assert wrong_and_right(observation()).to_dict()["description"] == (
         "Time (s) of a made-up computation, measured here: wrong 2.00 ms, 95 % interval 1.90 ms to 2.10 ms; "
         "right 1.00 ms, 95 % interval 0.900 ms to 1.10 ms."
     )

@@ -6,9 +6,13 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
+from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.mistakes.catalog.contract import Mistake
-from gpuexplore.hardware import check_measured_on
+from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import encode
+from gpuexplore.features.mistakes.catalog.contract import Mistake, Stage
+from gpuexplore.hardware import check_measured_on, ensure_ceiling
+from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 KIND = "mistake"  # of its activities
 EXPECTED_S = 5.0  # that a demonstration takes
@@ -45,3 +49,33 @@ def mistake_named(name: str) -> Mistake:
     if name not in MISTAKES:
         raise InvalidInput.of("mistake", name, MISTAKES)
     return MISTAKES[name]
+
+
+def perform(
+    arguments: Mapping[str, str],
+    device: Device,
+    *,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
+) -> None:
+    """Report the observation of the mistake that `arguments` name, as JSON.
+
+    Args:
+        arguments: `name` is that of the mistake.
+        device: where it is made; a CPU's peaks are measured first where they are unknown.
+        clock: in nanoseconds.
+        isolation: of the calls.
+        progress: gets a `MistakeObservation` that was encoded; polled between rounds.
+
+    Raises:
+        InvalidInput: no such mistake.
+        Unsupported: it cannot be made on this kind of device.
+        Cancelled: the user asked to stop.
+    """
+    if "name" not in arguments:
+        raise InvalidInput.of("mistake", None, MISTAKES)
+    mistake = mistake_named(arguments["name"])
+    is_known = bool(device.peaks) or not mistake.live_on
+    stage = Stage(device if is_known else ensure_ceiling(device), clock, isolation, progress)
+    progress.report(encode(mistake.observe(stage)))

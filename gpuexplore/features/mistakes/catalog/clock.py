@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import cycle
 from time import sleep
 from typing import Any
@@ -13,12 +14,20 @@ from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Shape, Telemetry
 from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
 from gpuexplore.core.units import format_seconds
-from gpuexplore.features.mistakes.catalog.contract import Detection, Mistake, MistakeObservation, Sign, Stage
-from gpuexplore.features.mistakes.catalog.pairs import Procedure, interleave
+from gpuexplore.features.mistakes.catalog.contract import (
+    Demonstrate,
+    Detection,
+    Mistake,
+    MistakeObservation,
+    Sign,
+    Stage,
+)
 from gpuexplore.features.mistakes.catalog.subject import (
+    Procedure,
     Subject,
     flag_of,
     from_pairs,
+    interleave,
     no_sign,
     open_subject,
     round_median,
@@ -26,11 +35,18 @@ from gpuexplore.features.mistakes.catalog.subject import (
 )
 from gpuexplore.hardware import read as read_telemetry
 
-SIZES = {"cpu": 256, "cuda": 1024}
+
+def _on_a_product(observe: Callable[[Subject, Stage], MistakeObservation]) -> Demonstrate:
+    """Return what makes a mistake on a product."""
+
+    def demonstrate(stage: Stage) -> MistakeObservation:
+        size = {"cpu": 256, "cuda": 1024}[stage.device.kind]
+        return observe(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
+
+    return demonstrate
 
 
 # The clock is stopped when the work was submitted, not when it was done.
-QUEUE_OF_ONE = "A queue of one thread stands in for the GPU's stream: the clock stops when the call was put into it."
 
 Submit = Callable[[Call], Call]  # starts the work, and returns what waits for it
 
@@ -40,9 +56,13 @@ def _demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
     size = {"cpu": 512, "cuda": 4096}[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
     if stage.device.kind == "cuda":
-        return observe_no_synchronise(subject, stage, lambda run: (run(), _wait(subject))[1])
+        wait = partial(subject.candidate.backend.synchronize, subject.case.device)
+        return observe_no_synchronise(subject, stage, lambda run: (run(), wait)[1])
     with ThreadPoolExecutor(1) as queue:
-        return replace(observe_no_synchronise(subject, stage, lambda run: queue.submit(run).result), note=QUEUE_OF_ONE)
+        return replace(
+            observe_no_synchronise(subject, stage, lambda run: queue.submit(run).result),
+            note="A queue of one thread stands in for the GPU's stream: the clock stops when the call was put into it.",
+        )
 
 
 def observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> MistakeObservation:
@@ -67,10 +87,6 @@ def _timed_until(subject: Subject, stage: Stage, submit: Submit, *, is_waited_fo
         return elapsed_s
 
     return take
-
-
-def _wait(subject: Subject) -> Call:
-    return lambda: subject.candidate.backend.synchronize(subject.case.device)
 
 
 NO_SYNCHRONISE = Mistake(
@@ -130,8 +146,7 @@ def observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]
         return latest()
 
     warm = replace(subject, candidate=replace(subject.candidate, run=again))
-    pairs = interleave(first, round_median(warm, stage), stage)
-    return from_pairs(FIRST_CALL, pairs, subject, no_sign(FIRST_CALL))
+    return from_pairs(FIRST_CALL, interleave(first, round_median(warm, stage), stage), subject, no_sign(FIRST_CALL))
 
 
 def _freshly_compiled(a: Any, b: Any, out: Any) -> Call:
@@ -180,12 +195,6 @@ FIRST_CALL = Mistake(
 FEW = 5
 
 
-def _demonstrate_mean_of_five(stage: Stage) -> MistakeObservation:
-    """Take the mean of five calls and the median of 25, again and again."""
-    size = SIZES[stage.device.kind]
-    return observe_mean_of_five(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
-
-
 def observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
     """Compare the mean of five calls with the median of 25."""
     last_five: list[float] = []
@@ -225,18 +234,12 @@ MEAN_OF_FIVE = Mistake(
     quantity="time",
     gives_away=Sign("check", "fewer than six samples: no 95 % interval exists"),
     live_on=("cpu", "cuda"),
-    demonstrate=_demonstrate_mean_of_five,
+    demonstrate=_on_a_product(observe_mean_of_five),
 )
 
 
 # The fastest call stands for all of them.
 CALLS_OF_MINIMUM = 20
-
-
-def _demonstrate_minimum(stage: Stage) -> MistakeObservation:
-    """Take minimum and median of 20 calls of a product, again and again."""
-    size = SIZES[stage.device.kind]
-    return observe_minimum(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
 
 
 def observe_minimum(subject: Subject, stage: Stage) -> MistakeObservation:
@@ -268,18 +271,12 @@ MINIMUM = Mistake(
     quantity="time",
     gives_away=Sign("flag", "noisy"),
     live_on=("cpu", "cuda"),
-    demonstrate=_demonstrate_minimum,
+    demonstrate=_on_a_product(observe_minimum),
 )
 
 
 # Two implementations are timed one after the other, so whatever drifts meanwhile goes into their ratio.
 CALLS_OF_BLOCK = 12
-
-
-def _demonstrate_not_interleaved(stage: Stage) -> MistakeObservation:
-    """Compare a product with itself: whatever differs from 1 is the method's own."""
-    size = SIZES[stage.device.kind]
-    return observe_not_interleaved(open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage)
 
 
 def observe_not_interleaved(subject: Subject, stage: Stage) -> MistakeObservation:
@@ -326,19 +323,18 @@ NOT_IN_TURNS = Mistake(
         "and no result holds a ratio"
     ),
     live_on=("cpu", "cuda"),
-    demonstrate=_demonstrate_not_interleaved,
+    demonstrate=_on_a_product(observe_not_interleaved),
 )
 
 
 # One call after a pause: clocks are low, and threads asleep.
-PAUSES_S = {"cpu": 0.1, "cuda": 0.4}
-WOKEN_SIZES = {"cpu": 256, "cuda": 2048}
 Pause = Callable[[], object]
 
 
 def _demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
     """Time one call of a product after a pause, and calls that follow each other."""
-    size, pause_s = WOKEN_SIZES[stage.device.kind], PAUSES_S[stage.device.kind]
+    size = {"cpu": 256, "cuda": 2048}[stage.device.kind]
+    pause_s = {"cpu": 0.1, "cuda": 0.4}[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
     return observe_idle_clocks(subject, stage, lambda: sleep(pause_s), lambda: read_telemetry(stage.device))
 

@@ -27,9 +27,10 @@ CARD = "Tesla T4"
 PRODUCT_SHAPE = Shape.of(m=1000, k=500, n=200)
 
 
-def demonstrate_flops_n3(_: Stage) -> MistakeObservation:
+def _demonstrate_flops_n3(_: Stage) -> MistakeObservation:
     """Count the FLOPs of the notebook's product without and with its additions."""
-    wrong, right = prod(PRODUCT_SHAPE), operation_named("matmul").flop_count(PRODUCT_SHAPE)
+    wrong = prod(PRODUCT_SHAPE)
+    right = operation_named("matmul").flop_count(PRODUCT_SHAPE)
     return MistakeObservation(
         mistake=FLOPS_N3.name,
         quantity=FLOPS_N3.quantity,
@@ -59,21 +60,19 @@ FLOPS_N3 = Mistake(
         "Half the rate is as plausible as the rate itself. Every operation here has an example that was counted by "
         "hand, which its formula is tested with"
     ),
-    demonstrate=demonstrate_flops_n3,
+    demonstrate=_demonstrate_flops_n3,
 )
 
 
 # An MFU relative to a peak that counts FLOPs that are not done.
-SPARSE_ROW = "h200-sxm-141gb"
 REACHED = 788e12  # FLOP/s, of its row's notes: bf16 on random data
-SPARSE_TIMES = 2  # two of four weights are zero and skipped, and counted all the same
 
 
-def demonstrate_sparse_peak(_: Stage) -> MistakeObservation:
+def _demonstrate_sparse_peak(_: Stage) -> MistakeObservation:
     """Divide a published rate by the sparse peak and by the dense one."""
-    row = accelerator_named(SPARSE_ROW)
+    row = accelerator_named("h200-sxm-141gb")
     dense = next(peak for peak in (peaks_of(row) if row else ()) if (peak.dtype, peak.unit) == ("bf16", "matrix"))
-    sparse_flop_per_s = SPARSE_TIMES * dense.flop_per_s
+    sparse_flop_per_s = 2 * dense.flop_per_s  # two of four weights are zero and skipped, and counted all the same
     rates = format_flop_per_s(sparse_flop_per_s), format_flop_per_s(dense.flop_per_s)
     return MistakeObservation(
         mistake=SPARSE_PEAK.name,
@@ -102,20 +101,19 @@ SPARSE_PEAK = Mistake(
     ),
     quantity="share",
     why_none="Every MFU between 0 and 1 is plausible. Peaks here are dense, and each says so with its source",
-    demonstrate=demonstrate_sparse_peak,
+    demonstrate=_demonstrate_sparse_peak,
 )
 
 
 # An MFU relative to a peak that was rounded from memory.
-FP32_PRINTED_S = 1.73267
 ROUNDED = 8e12
 
 
-def demonstrate_rounded_peak(_: Stage) -> MistakeObservation:
+def _demonstrate_rounded_peak(_: Stage) -> MistakeObservation:
     """Divide the notebook's rate by its own peak and by the datasheet's."""
     row = accelerator_named(CARD)
     peak = next(peak for peak in (peaks_of(row) if row else ()) if (peak.dtype, peak.unit) == ("fp32", "matrix"))
-    flop_per_s = operation_named("linear").flop_count(SHAPE) / FP32_PRINTED_S
+    flop_per_s = operation_named("linear").flop_count(SHAPE) / 1.73267  # seconds, as printed
     peaks = f"over {format_flop_per_s(ROUNDED)} and over {format_flop_per_s(peak.flop_per_s)}"
     return MistakeObservation(
         mistake=ROUNDED_PEAK.name,
@@ -144,7 +142,7 @@ ROUNDED_PEAK = Mistake(
     ),
     quantity="share",
     why_none="The error is smaller than anything that a rule could object to. Every peak here names its source",
-    demonstrate=demonstrate_rounded_peak,
+    demonstrate=_demonstrate_rounded_peak,
 )
 
 
@@ -153,7 +151,7 @@ BF16_PRINTED_S = 3.87376
 FOREIGN = 16e12  # what the notebook took: the T4's fp16 on vector units
 
 
-def demonstrate_foreign_peak(_: Stage) -> MistakeObservation:
+def _demonstrate_foreign_peak(_: Stage) -> MistakeObservation:
     """Divide the notebook's rate in bf16 by the peak it took; the right one does not exist."""
     row = accelerator_named(CARD)
     device = as_device(row) if row else Device("table", "table", CARD)
@@ -198,7 +196,7 @@ FOREIGN_PEAK = Mistake(
     ),
     quantity="share",
     gives_away=Sign("flag", "emulated"),
-    demonstrate=demonstrate_foreign_peak,
+    demonstrate=_demonstrate_foreign_peak,
 )
 
 

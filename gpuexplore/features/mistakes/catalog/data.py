@@ -18,13 +18,13 @@ from gpuexplore.features.mistakes.catalog.contract import (
     Stage,
     WayReading,
 )
-from gpuexplore.features.mistakes.catalog.pairs import interleave
 from gpuexplore.features.mistakes.catalog.subject import (
     Subject,
     accuracy_of,
     factor_of,
     from_pairs,
     incorrect,
+    interleave,
     no_sign,
     open_subject,
     round_median,
@@ -60,7 +60,8 @@ def observe_zeros(zeros: Subject, normal: Subject, stage: Stage) -> MistakeObser
 
 def _published_zeros(_: Stage) -> MistakeObservation:
     """Return what was published of one GPU."""
-    row, middle = accelerator_named(PUBLISHED_ROW), sum(ON_RANDOM) / 2
+    row = accelerator_named(PUBLISHED_ROW)
+    middle = sum(ON_RANDOM) / 2
     return MistakeObservation(
         mistake=ZEROS.name,
         quantity=ZEROS.quantity,
@@ -104,21 +105,20 @@ ONES_SIZE = 256
 ONES_DTYPE = "bf16"
 
 
-def demonstrate_all_ones(stage: Stage) -> MistakeObservation:
+def _demonstrate_all_ones(stage: Stage) -> MistakeObservation:
     """Compute a product in bf16 from ones and from random numbers, and take the error of both."""
     shape = Shape.of(m=ONES_SIZE, k=ONES_SIZE, n=ONES_SIZE)
     subject = open_subject(stage, "matmul", shape, dtype=ONES_DTYPE, implementation="torch")
     group = subject.group
     ones = Reference(group.operation, group.dtype, group.inputs(shape, "ones"))
     on_ones = accuracy_of(with_data(subject, ones), ones)
-    on_normal = accuracy_of(subject, group.checked_reference)
     return MistakeObservation(
         mistake=ALL_ONES.name,
         quantity=ALL_ONES.quantity,
         what=subject.what,
         how="measured",
         wrong=WayReading(on_ones.relative_error),
-        right=WayReading(on_normal.relative_error),
+        right=WayReading(accuracy_of(subject, group.checked_reference).relative_error),
         detection=exact_error(on_ones, group.dtype.unit_roundoff),
         environment=subject.environment,
     )
@@ -145,7 +145,7 @@ ALL_ONES = Mistake(
     quantity="error",
     gives_away=Sign("check", "an error of exactly 0 in a format that rounds"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_all_ones,
+    demonstrate=_demonstrate_all_ones,
 )
 
 
@@ -154,10 +154,11 @@ TF32_SIZE = 512
 NO_TF32 = "A CPU has no TF32: its rounding of the inputs to 11 significant bits is emulated, the product is in fp32."
 
 
-def demonstrate_tf32_on(stage: Stage) -> MistakeObservation:
+def _demonstrate_tf32_on(stage: Stage) -> MistakeObservation:
     """Compute a product in TF32 and in fp32, and take the error of both."""
     subject = open_subject(stage, "matmul", Shape.of(m=TF32_SIZE, k=TF32_SIZE, n=TF32_SIZE))
-    group, is_emulated = subject.group, stage.device.kind == "cpu"
+    group = subject.group
+    is_emulated = stage.device.kind == "cpu"
     wrong = _emulated_tf32(group) if is_emulated else _on_tensor_cores(subject)
     right = accuracy_of(subject, group.checked_reference)
     return MistakeObservation(
@@ -204,19 +205,20 @@ TF32_ON = Mistake(
     quantity="error",
     gives_away=Sign("status", "incorrect"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_tf32_on,
+    demonstrate=_demonstrate_tf32_on,
 )
 
 
 # A sum in fp16 passes 65,504 and is infinite from there on.
 MULTIPLIED_COUNT = 65_536
-FP16_ROUNDOFF = 2.0**-11  # of rounding the sum to fp16
 
 
-def demonstrate_fp16_overflow(stage: Stage) -> MistakeObservation:
+def _demonstrate_fp16_overflow(stage: Stage) -> MistakeObservation:
     """Take the dot product of 65,536 ones with as many, in fp16 and in fp32."""
-    narrow, wide = dot(np.float16), dot(np.float32)
-    accuracy = check(np.array([narrow]), ((..., np.array([float(MULTIPLIED_COUNT)])),), FP16_ROUNDOFF)
+    narrow = dot(np.float16)
+    wide = dot(np.float32)
+    roundoff = 2.0**-11  # of rounding the sum to fp16
+    accuracy = check(np.array([narrow]), ((..., np.array([float(MULTIPLIED_COUNT)])),), roundoff)
     return MistakeObservation(
         mistake=FP16_OVERFLOW.name,
         quantity=FP16_OVERFLOW.quantity,
@@ -253,7 +255,7 @@ FP16_OVERFLOW = Mistake(
     gives_away=Sign("status", "incorrect"),
     live_on=("cpu",),
     elsewhere="the format ends at the same number on every device.",
-    demonstrate=demonstrate_fp16_overflow,
+    demonstrate=_demonstrate_fp16_overflow,
 )
 
 
@@ -263,14 +265,15 @@ PRODUCT_SIZE = 1000
 Product = npt.NDArray[np.float64]
 
 
-def demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
+def _demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
     """Compare two correct products of 1000 × 1000 element by element and by their norms."""
     shape = Shape.of(m=PRODUCT_SIZE, k=PRODUCT_SIZE, n=PRODUCT_SIZE)
     subject = open_subject(stage, "matmul", shape, implementation="torch")
     group = subject.group
     accuracy = accuracy_of(subject, group.checked_reference)
-    other = np.matmul(*group.checked_reference.inputs).astype(np.float64)
-    share = _unequal_share(subject.candidate.output(), other)
+    share = float(
+        np.mean(~np.isclose(subject.candidate.output(), np.matmul(*group.checked_reference.inputs).astype(np.float64)))
+    )
     return MistakeObservation(
         mistake=DEFAULT_ALLCLOSE.name,
         quantity=DEFAULT_ALLCLOSE.quantity,
@@ -282,11 +285,6 @@ def demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
         note="The share of the elements that each check calls wrong; both products are correct.",
         environment=subject.environment,
     )
-
-
-def _unequal_share(out: Product, other: Product) -> float:
-    """Return the share of elements that NumPy's default tolerances call unequal."""
-    return float(np.mean(~np.isclose(out, other)))
 
 
 def disagreement(share: float, accuracy: Accuracy) -> Detection:
@@ -315,7 +313,7 @@ DEFAULT_ALLCLOSE = Mistake(
     quantity="share",
     gives_away=Sign("check", "allclose fails while the error by norm is what rounding explains"),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_default_allclose,
+    demonstrate=_demonstrate_default_allclose,
 )
 
 
@@ -325,7 +323,8 @@ ADDED_COUNT = 5000
 
 def _demonstrate_sum_one_by_one(stage: Stage) -> MistakeObservation:
     """Add 5,000 ones one after another, the sum kept in bf16 and in fp32."""
-    narrow, wide = total("bf16"), total("fp32")
+    narrow = total("bf16")
+    wide = total("fp32")
     accuracy = check(
         np.array([narrow]), ((..., np.array([float(ADDED_COUNT)])),), dtype_named("bf16").unit_roundoff
     )  # of rounding the sum once

@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Unsupported
@@ -33,7 +32,7 @@ FLOOR_LENGTH = 100_000
 FLOOR_THREADS = 1024
 
 
-def demonstrate_grid_floor(stage: Stage) -> MistakeObservation:
+def _demonstrate_grid_floor(stage: Stage) -> MistakeObservation:
     """Add two vectors block by block, on a grid that is rounded down and on one that is rounded up."""
     blocks = FLOOR_LENGTH // FLOOR_THREADS
     unwritten, accuracy = launched(ELEMENT_PER_THREAD.launch((FLOOR_LENGTH,), (FLOOR_THREADS,), (blocks,)))
@@ -53,20 +52,16 @@ def demonstrate_grid_floor(stage: Stage) -> MistakeObservation:
 
 def launched(launch: Launch) -> tuple[int, Accuracy]:
     """Run a launch of the notebook's kernel on the CPU block by block; return how many elements it missed."""
-    operation, dtype, shape = operation_named("vector_add"), dtype_named("fp32"), Shape.of(n=FLOOR_LENGTH)
+    operation = operation_named("vector_add")
+    dtype = dtype_named("fp32")
+    shape = Shape.of(n=FLOOR_LENGTH)
     inputs = make_inputs(operation, shape, dtype, "normal")
     out = np.full(FLOOR_LENGTH, np.nan, np.float32)
     for block in range(launch.blocks):
-        index = _indices(block, launch)
+        index = block * launch.threads_per_block + np.arange(launch.threads_per_block)
+        index = index[index < FLOOR_LENGTH]  # the kernel's bounds check
         out[index] = inputs[0][index] + inputs[1][index]
-    accuracy = judge(out.astype(np.float64), Reference(operation, dtype, inputs), shape)
-    return int(np.isnan(out).sum()), accuracy
-
-
-def _indices(block: int, launch: Launch) -> npt.NDArray[np.int64]:
-    """Return the element of each thread of a block, where there is one."""
-    index = block * launch.threads_per_block + np.arange(launch.threads_per_block)
-    return index[index < FLOOR_LENGTH]  # the kernel's bounds check
+    return int(np.isnan(out).sum()), judge(out.astype(np.float64), Reference(operation, dtype, inputs), shape)
 
 
 GRID_FLOOR = Mistake(
@@ -85,7 +80,7 @@ GRID_FLOOR = Mistake(
     gives_away=Sign("status", "incorrect"),
     live_on=("cpu",),
     elsewhere="the same blocks are missing on a GPU, whatever it is.",
-    demonstrate=demonstrate_grid_floor,
+    demonstrate=_demonstrate_grid_floor,
 )
 
 
@@ -93,7 +88,7 @@ GRID_FLOOR = Mistake(
 ADDED_CALLS = 10
 
 
-def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
+def _demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
     """Add two vectors ten times, into the output and onto it."""
     subject = open_subject(stage, "vector_add", Shape.of(n=100_000))
     a, b = subject.group.checked_reference.inputs
@@ -103,7 +98,8 @@ def demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
         out[...] += a + b
 
     adding = replace(subject, candidate=replace(subject.candidate, run=accumulate))
-    wrong, right = _after_calls(adding), _after_calls(subject)
+    wrong = _after_calls(adding)
+    right = _after_calls(subject)
     return MistakeObservation(
         mistake=ACCUMULATING_OUTPUT.name,
         quantity=ACCUMULATING_OUTPUT.quantity,
@@ -145,18 +141,16 @@ ACCUMULATING_OUTPUT = Mistake(
     gives_away=Sign("status", "incorrect"),
     live_on=("cpu",),
     elsewhere="the arithmetic is the same on every device.",
-    demonstrate=demonstrate_accumulating_output,
+    demonstrate=_demonstrate_accumulating_output,
 )
 
 
 # A constant `0.` makes a kernel sum in float64.
 COMPUTE_CAPABILITY = "7.5"  # of the notebook's card
-LIMIT_S = 60.0
 PROCESS = "gpuexplore.features.mistakes.catalog.double_constant_ptx"
-_ARITHMETIC = re.compile(r"^[ \t]*(?:\{[ \t]*)?((?:add|sub|mul|fma|mad|cvt)[\w.]*)", re.M)
 
 
-def demonstrate_double_constant(_: Stage) -> MistakeObservation:
+def _demonstrate_double_constant(_: Stage) -> MistakeObservation:
     """Compile the notebook's kernel with and without the constant, without a GPU, and count instructions."""
     wrong, right = (counted(ptx) for ptx in compiled())
     return MistakeObservation(
@@ -173,7 +167,7 @@ def demonstrate_double_constant(_: Stage) -> MistakeObservation:
 
 def counted(ptx: str) -> tuple[int, int]:
     """Return how many instructions of a PTX compute in float64, or convert to or from it, and how many in float32."""
-    instructions = _ARITHMETIC.findall(ptx)
+    instructions = re.findall(r"^[ \t]*(?:\{[ \t]*)?((?:add|sub|mul|fma|mad|cvt)[\w.]*)", ptx, re.M)
     f64 = sum(".f64" in instruction for instruction in instructions)
     return f64, sum(".f32" in instruction and ".f64" not in instruction for instruction in instructions)
 
@@ -193,7 +187,7 @@ def compiled() -> tuple[str, str]:
     """
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_ENABLE_CUDASIM"}
     command = [sys.executable, "-m", PROCESS, COMPUTE_CAPABILITY]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60.0, env=environment)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise Unsupported(f"the CUDA compiler failed: {last}; it takes pip install 'gpuexplore[cuda13]'")
@@ -215,7 +209,7 @@ DOUBLE_CONSTANT = Mistake(
     ),
     quantity="count",
     gives_away=Sign("check", ".f64 in the PTX of a kernel whose arrays are fp32"),
-    demonstrate=demonstrate_double_constant,
+    demonstrate=_demonstrate_double_constant,
 )
 
 

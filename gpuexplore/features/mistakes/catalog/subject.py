@@ -1,25 +1,100 @@
-"""The subject of a mistake: an implementation, ready to be timed as for any result; and what is observed of it."""
+"""The subject of a mistake, ready to be timed as for any result; its interleaved samples; and what is observed of it.
 
-from collections.abc import Mapping
+What drifts hits both ways alike, and the factor between them comes from pairs of one round, as speedups do.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from random import Random
 from typing import Any
 
+from gpuexplore.core.errors import Cancelled
 from gpuexplore.core.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
-from gpuexplore.core.statistics import median
+from gpuexplore.core.statistics import median, median_interval, paired_ratio
 from gpuexplore.core.units import format_interval
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Stage
-from gpuexplore.features.mistakes.catalog.pairs import Pairs, Procedure, reading
+from gpuexplore.features.mistakes.catalog.contract import (
+    Detection,
+    Factor,
+    Mistake,
+    MistakeObservation,
+    Stage,
+    WayReading,
+)
 from gpuexplore.measure.candidates.candidate import Candidate, wake
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group, open_group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.flags import MeasuredCase, find_flags
-from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
+from gpuexplore.measure.sample.timing import (
+    MIN_SAMPLES,
+    PRECISION,
+    WARM_UP_IDLE_GPU_S,
+    WARM_UP_S,
+    Sampling,
+    plan_rounds,
+    warm_up,
+)
 
-DEFAULT_IMPLEMENTATIONS: Mapping[str, str] = MappingProxyType({"cpu": "numpy", "cuda": "torch"})
-WITHIN_NOISE = "the two ways agree within the noise on this machine"
+BUDGET_S = 1.5  # of rounds: a demonstration is watched
+MAX_ROUNDS = 100
+
+Procedure = Callable[[], float]  # follows one way of measuring, and returns the figure that it gives
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Figures of the wrong way and of the right one; figures of one index come from one round."""
+
+    wrong: tuple[float, ...]
+    right: tuple[float, ...]
+
+    @property
+    def factor(self) -> Factor:
+        """The median of the wrong ones over that of the right ones, with its interval round by round."""
+        ratio, ends, _ = paired_ratio(self.wrong, self.right)
+        return Factor(ratio, ends)
+
+    def as_rates(self, work: float) -> "Pairs":
+        """Return `work` over the figures, which are seconds."""
+        return Pairs(tuple(work / figure for figure in self.wrong), tuple(work / figure for figure in self.right))
+
+
+def interleave(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
+    """Return figures of both, one of each per round and in random order, until both medians are known within 1 %.
+
+    Not before ten rounds, and not much longer than the budget.
+
+    Raises:
+        Cancelled: a stop was requested.
+    """
+    random = Random(20)
+    start = stage.clock()
+    wrongs: list[float] = []
+    rights: list[float] = []
+    while not (
+        len(rights) >= MIN_SAMPLES
+        and (
+            (stage.clock() - start) * 1e-9 >= BUDGET_S
+            or len(rights) >= MAX_ROUNDS
+            or all(_is_precise(figures) for figures in (wrongs, rights))
+        )
+    ):
+        if stage.progress.cancelled():
+            raise Cancelled("cancelled while a mistake was demonstrated")
+        for procedure, figures in random.sample([(wrong, wrongs), (right, rights)], 2):
+            figures.append(procedure())
+    return Pairs(tuple(wrongs), tuple(rights))
+
+
+def reading(figures: tuple[float, ...]) -> WayReading:
+    """Return the median of figures that were sampled, with its interval."""
+    return WayReading(median(figures), median_interval(figures))
+
+
+def _is_precise(figures: list[float]) -> bool:
+    interval = median_interval(figures)
+    return interval is not None and interval[1] - interval[0] <= 2 * PRECISION * median(figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +143,7 @@ def open_subject(stage: Stage, operation: str, shape: Shape, **own: Any) -> Subj
     """
     usual = {
         "dtype": "fp32",
-        "implementation": DEFAULT_IMPLEMENTATIONS[stage.device.kind],
+        "implementation": {"cpu": "numpy", "cuda": "torch"}[stage.device.kind],
         "device": stage.device.id,
     }
     case = Case(operation, shape, **usual | own)
@@ -149,8 +224,7 @@ def accuracy_of(subject: Subject, reference: AnyReference) -> Accuracy:
 
 def with_data(subject: Subject, reference: AnyReference) -> Subject:
     """Return the subject computing on other inputs."""
-    candidate = subject.group.build(subject.case, subject.case.shape, reference.inputs)
-    return replace(subject, candidate=candidate)
+    return replace(subject, candidate=subject.group.build(subject.case, subject.case.shape, reference.inputs))
 
 
 def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
@@ -161,7 +235,9 @@ def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Dete
     factor = pairs.factor
     if factor.is_within_noise:
         interval = format_interval(factor.ci95, "{:.3f}".format)
-        detection = Detection(None, f"{WITHIN_NOISE}: a factor of {interval}. {_sentence(detection.evidence)}")
+        agree = f"the two ways agree within the noise on this machine: a factor of {interval}"
+        evidence = f"{detection.evidence[:1].upper()}{detection.evidence[1:]}"
+        detection = Detection(None, f"{agree}. {evidence}")
     return MistakeObservation(
         mistake=mistake.name,
         quantity=mistake.quantity,
@@ -179,7 +255,3 @@ def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Dete
 def no_sign(mistake: Mistake) -> Detection:
     """Return that nothing can be decided, and why: a mistake that leaves no sign in a result."""
     return Detection(None, mistake.why_none or "")
-
-
-def _sentence(evidence: str) -> str:
-    return f"{evidence[:1].upper()}{evidence[1:]}"

@@ -9,11 +9,12 @@ import numpy as np
 from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Options, Shape
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, Mistake, MistakeObservation, Sign, Stage
-from gpuexplore.features.mistakes.catalog.pairs import Procedure, interleave
 from gpuexplore.features.mistakes.catalog.subject import (
+    Procedure,
     Subject,
     flag_of,
     from_pairs,
+    interleave,
     no_sign,
     open_subject,
     round_median,
@@ -25,7 +26,7 @@ BACK: Mapping[str, Callable[[Any], object]] = {"cpu": lambda out: out.copy(), "c
 WITHIN_MEMORY = "A CPU has no transfer: copies within its memory, of the inputs and of the result, stand in for it."
 
 
-def demonstrate_transfer_counted(stage: Stage) -> MistakeObservation:
+def _demonstrate_transfer_counted(stage: Stage) -> MistakeObservation:
     """Time a vector addition with and without copies of its inputs and its result."""
     subject = open_subject(stage, "vector_add", Shape.of(n={"cpu": 1_000_000, "cuda": 16_000_000}[stage.device.kind]))
     seen = observe_transfer_counted(
@@ -73,17 +74,17 @@ TRANSFER_COUNTED = Mistake(
         "says what a transfer would add to a result on a GPU that is compared with a CPU"
     ),
     live_on=("cpu", "cuda"),
-    demonstrate=demonstrate_transfer_counted,
+    demonstrate=_demonstrate_transfer_counted,
 )
 
 
 # The result is allocated in every call, and the allocation timed with it.
-ALLOCATED_LENGTH = 12_000_000  # 48 MB: above 32 MiB the C library asks the system for fresh pages each time
 
 
 def _demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
     """Time NumPy's addition into a new array and into one that is there."""
-    subject = open_subject(stage, "vector_add", Shape.of(n=ALLOCATED_LENGTH))
+    # 48 MB: above 32 MiB the C library asks the system for fresh pages each time.
+    subject = open_subject(stage, "vector_add", Shape.of(n=12_000_000))
     a, b = subject.group.timed_reference.inputs
     return observe_result_allocated(subject, stage, lambda: a + b)
 
@@ -160,12 +161,11 @@ TINY_SIZE = Mistake(
 
 
 # A rate from the caches is reported as the memory's.
-CACHED_LENGTHS = {"cpu": 100_000, "cuda": 1_000_000}  # the notebook's on a CPU
 
 
 def _demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
     """Time a vector addition with its operands in the caches and in memory."""
-    shape = Shape.of(n=CACHED_LENGTHS[stage.device.kind])
+    shape = Shape.of(n={"cpu": 100_000, "cuda": 1_000_000}[stage.device.kind])
     warm, cold = (open_subject(stage, "vector_add", shape, options=Options(cache=cache)) for cache in ("warm", "cold"))
     return observe_warm_cache(warm, cold, stage)
 
@@ -238,7 +238,8 @@ def _pinned(subject: Subject, stage: Stage) -> Procedure:
 
 def _idle_cores(subject: Subject) -> Detection:
     """Return whether cores had no work, from the same two figures as the diagnosis."""
-    threads, cores = subject.environment.threads, subject.group.device.cores
+    threads = subject.environment.threads
+    cores = subject.group.device.cores
     if threads is None or cores is None:
         return Detection(None, "the number of threads or of cores is unknown")
     return Detection(threads < cores, f"threads: {threads}, physical cores: {cores}")
@@ -308,7 +309,8 @@ def _compiled(x: Any, out: Any) -> tuple[Callable[[], object], Callable[[], obje
             total += x[i]
         out[0] = total
 
-    without, within = njit(unused), njit(used)
+    without = njit(unused)
+    within = njit(used)
     return lambda: without(x), lambda: within(x, out)
 
 

@@ -129,7 +129,7 @@ def test_a_reading_is_told_in_words(reading, words, made_observation):
 
 @pytest.mark.long
 def test_reading_about_mistakes_loads_no_measuring_library_and_no_office_library():
-    loaded = libraries_loaded_by("import gpuexplore.features.mistakes.catalog.perform")
+    loaded = libraries_loaded_by("import gpuexplore.features.mistakes.catalog")
 
     assert "numpy" in loaded
     assert not loaded & {"altair", "cuda", "cupy", "llvmlite", "numba", "pandas", "sqlalchemy", "streamlit", "torch"}

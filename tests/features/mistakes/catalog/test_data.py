@@ -5,6 +5,7 @@ import pytest
 
 from gpuexplore.core.model import Accuracy
 from gpuexplore.features.mistakes.catalog import data
+from gpuexplore.features.mistakes.catalog.data import total
 from gpuexplore.hardware import accelerator_named
 from tests.features.mistakes.catalog.made import Lasting, stage, subject
 from tests.measure.fakes import FakeClock
@@ -37,7 +38,7 @@ def test_where_no_gpu_is_the_published_rates_on_zeros_stand_in():
 
 
 def test_a_bf16_product_of_ones_has_no_error_and_one_of_random_numbers_has():
-    seen = data.demonstrate_all_ones(on_the_cpu())
+    seen = data.ALL_ONES.demonstrate(on_the_cpu())
 
     assert seen.wrong.value == 0
     assert 1e-3 < seen.right.value < 1e-2
@@ -50,7 +51,7 @@ def test_an_error_that_is_not_zero_does_not_give_ones_away():
 
 
 def test_tf32_is_a_thousand_times_further_off_than_fp32_and_incorrect_as_fp32():
-    seen = data.demonstrate_tf32_on(on_the_cpu())
+    seen = data.TF32_ON.demonstrate(on_the_cpu())
 
     assert seen.how == "emulated"
     assert 2.0**-14 < seen.wrong.value < 2.0**-11
@@ -66,7 +67,7 @@ def test_fp16_ends_between_32768_and_65536(count, expected):
 
 
 def test_an_infinite_sum_is_shown_as_such_and_incorrect():
-    seen = data.demonstrate_fp16_overflow(on_the_cpu())
+    seen = data.FP16_OVERFLOW.demonstrate(on_the_cpu())
 
     assert (seen.wrong.value, seen.wrong.text) == (None, "inf")
     assert seen.right.value == 65_536
@@ -75,7 +76,7 @@ def test_an_infinite_sum_is_shown_as_such_and_incorrect():
 
 
 def test_default_allclose_calls_a_correct_product_wrong():
-    seen = data.demonstrate_default_allclose(on_the_cpu())
+    seen = data.DEFAULT_ALLCLOSE.demonstrate(on_the_cpu())
 
     assert 0.001 < seen.wrong.value < 0.1
     assert seen.right.value == 0
@@ -87,3 +88,14 @@ def test_equal_products_do_not_give_allclose_away():
     assert data.disagreement(0.0, Accuracy(1e-7, 1e-6)).found is False
     assert data.disagreement(1.0, Accuracy(1e-2, 1e-6)).found is False
     assert data.disagreement(1.0, Accuracy(None, 1e-6)).found is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count", "expected"), [("bf16", 256, 256), ("bf16", 5000, 256), ("fp16", 5000, 2048)]
+)
+def test_a_sum_of_ones_stands_still_where_the_format_has_no_next_whole_number(dtype, count, expected):
+    assert total(dtype, count) == expected
+
+
+def test_a_sum_of_ones_in_fp32_counts_them():
+    assert total("fp32") == 5000

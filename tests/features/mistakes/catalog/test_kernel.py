@@ -19,7 +19,7 @@ PTX = """
 
 
 def test_a_grid_that_is_rounded_down_leaves_672_elements_unwritten():
-    seen = kernel.demonstrate_grid_floor(stage())
+    seen = kernel.GRID_FLOOR.demonstrate(stage())
 
     assert (seen.wrong.value, seen.right.value) == (672, 0)
     assert seen.detection.found is True
@@ -39,7 +39,7 @@ def test_a_grid_that_is_rounded_up_is_correct():
 
 
 def test_ten_calls_that_accumulate_are_off_by_nine_times_the_answer():
-    seen = kernel.demonstrate_accumulating_output(stage(FakeClock(tick_ns=10_000_000)))
+    seen = kernel.ACCUMULATING_OUTPUT.demonstrate(stage(FakeClock(tick_ns=10_000_000)))
 
     assert seen.wrong.value == pytest.approx(9, rel=1e-5)
     assert seen.right.value < 1e-6
@@ -55,7 +55,7 @@ def test_instructions_are_counted_by_the_format_they_compute_in():
 
 @pytest.mark.long
 def test_a_double_constant_makes_the_kernel_sum_in_float64_and_without_it_nothing_does():
-    seen = kernel.demonstrate_double_constant(stage())
+    seen = kernel.DOUBLE_CONSTANT.demonstrate(stage())
 
     assert seen.wrong.value >= 3
     assert seen.right.value == 0

@@ -7,6 +7,7 @@ import pytest
 
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.serialization import decode
+from gpuexplore.features.mistakes import catalog
 from gpuexplore.features.mistakes.catalog import MISTAKES, perform
 from gpuexplore.features.mistakes.catalog.contract import MistakeObservation
 from gpuexplore.hardware import discover
@@ -18,7 +19,7 @@ SIGNS_THAT_NEED_AN_EFFECT = {"mean-of-five", "minimum", "idle-clocks", "one-thre
 
 def performed(name, device=CPU, cancelled=lambda: False):
     reported = []
-    perform.perform({"name": name}, device, **run_with(reported.append, cancelled))
+    perform({"name": name}, device, **run_with(reported.append, cancelled))
     return reported
 
 
@@ -35,12 +36,12 @@ def test_the_report_is_an_observation_in_json(name):
 @pytest.mark.parametrize("arguments", [{}, {"name": "no-clock"}])
 def test_no_name_or_an_unknown_one_is_refused(arguments):
     with pytest.raises(InvalidInput, match="accepted are no-synchronise"):
-        perform.perform(arguments, CPU, **run_with(print))
+        perform(arguments, CPU, **run_with(print))
 
 
 def test_peaks_are_measured_where_they_are_unknown_and_needed(monkeypatch):
     asked = []
-    monkeypatch.setattr(perform, "ensure_ceiling", lambda device: asked.append(device) or device)
+    monkeypatch.setattr(catalog, "ensure_ceiling", lambda device: asked.append(device) or device)
 
     performed("grid-floor", replace(CPU, peaks=()))
     performed("flops-n3", replace(CPU, peaks=()))
@@ -56,7 +57,7 @@ def test_a_demonstration_can_be_cancelled():
 
 @pytest.fixture(scope="module")
 def cpu():
-    return perform.ensure_ceiling(discover()[0])
+    return catalog.ensure_ceiling(discover()[0])
 
 
 @pytest.mark.slow

@@ -7,7 +7,9 @@ import pytest
 
 from gpuexplore.analysis.diagnosis.processors import too_few_threads
 from gpuexplore.features.mistakes.catalog import work
+from gpuexplore.features.mistakes.catalog.contract import Detection, Factor
 from gpuexplore.features.mistakes.catalog.subject import flag_of
+from gpuexplore.features.mistakes.catalog.work import _unless_others_had_the_cores
 from tests.analysis.made import alone, ok
 from tests.features.mistakes.catalog.made import Lasting, stage, subject, with_peak
 from tests.measure.fakes import CPU, FakeClock
@@ -32,7 +34,7 @@ def test_copies_are_part_of_the_wrong_time_and_no_sign_tells(clock):
 
 
 def test_copies_on_a_cpu_are_called_emulated(clock):
-    seen = work.demonstrate_transfer_counted(stage(FakeClock(tick_ns=10_000_000)))
+    seen = work.TRANSFER_COUNTED.demonstrate(stage(FakeClock(tick_ns=10_000_000)))
 
     assert seen.how == "emulated"
     assert "stand in for it" in seen.note
@@ -133,3 +135,10 @@ def test_numba_really_removes_the_loop_whose_sum_is_not_used():
     assert out[0] == 0
     used()
     assert out[0] == 1000
+
+
+@pytest.mark.parametrize(("interval", "found"), [((1.6, 1.9), True), ((0.6, 1.4), True), ((0.02, 0.26), None)])
+def test_one_thread_that_was_faster_is_no_mistake_shown(interval, found):
+    seen = Detection(True, "threads: 1, physical cores: 2")
+
+    assert _unless_others_had_the_cores(Factor(0.5, interval), seen).found is found

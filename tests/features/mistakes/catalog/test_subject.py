@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.errors import Cancelled
-from gpuexplore.features.mistakes.catalog.pairs import BUDGET_S, MAX_ROUNDS, Pairs, interleave
+from gpuexplore.features.mistakes.catalog.subject import BUDGET_S, MAX_ROUNDS, Pairs, interleave
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import FakeClock
 
