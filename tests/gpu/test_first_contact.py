@@ -107,27 +107,27 @@ def test_gpu_chosen_by_a_variable_is_the_one_that_is_recorded(second_gpu, needs,
 
 
 def test_kernel_of_known_length_is_read_right_by_every_library(bench):
-    assert_passes(timer.run(bench))
+    assert_passes(timer.CHECK.run(bench))
 
 
 def test_copy_is_as_fast_behind_every_flush(bench):
-    assert_passes(timer.run_flush(bench))
+    assert_passes(timer.FLUSH.run(bench))
 
 
 def test_clock_is_held_under_two_seconds_of_load(bench):
-    assert_passes(ladder.run_clock(bench))
+    assert_passes(ladder.CLOCK.run(bench))
 
 
 def test_one_broken_case_ends_alone(bench):
-    assert_passes(survival.run(bench))
+    assert_passes(survival.CHECK.run(bench))
 
 
 def test_kernels_launched_have_the_registers_that_are_shown(bench):
-    assert_passes(correctness.run_registers(bench))
+    assert_passes(correctness.REGISTERS.run(bench))
 
 
 def test_every_rung_is_right_and_its_share_of_cublas_is_told(bench, record_property):
-    found = ladder.run(bench)
+    found = ladder.CHECK.run(bench)
     for figure in found.figures:
         record_property(figure.name, figure.value)
 

@@ -49,10 +49,9 @@ NO_GPU = (
     "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
     "`--gpus all`; docs/gpu.md says which driver."
 )
+NUMBA_SIMULATOR = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
 STAND_IN = ""  # what stands in for the device; tests have one
 CLEAR_LINE = "\r\033[K"
-MAX_SHOWN = 100
-NUMBA_SIMULATOR = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,12 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run every check, say on standard error how each ends, write the report, and print it."""
     devices = discover()
-    device = device_named(arguments.device or _default(devices), _testable(devices))
+    device = device_named(
+        arguments.device or _default(devices), [device for device in devices if not device.is_simulated]
+    )
     if arguments.html:
         check_writable(arguments.html, [".html"])
     if not arguments.by.strip():
         raise InvalidInput.of("--by", arguments.by, "names: who measures, and answers questions")
-    started_utc, began_s = utc_now(), time.monotonic()
+    started_utc = utc_now()
+    began_s = time.monotonic()
     bench = Bench(device, is_quick=arguments.quick, folder=_folder(arguments.out, started_utc), by=arguments.by)
     bench.progress = _show
     report_lock_holder(device)
@@ -86,7 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
         started_utc=started_utc,
         app_version=gpuexplore.__version__,
         commit=git_commit(),
-        command=command_of(arguments, device),
+        command=_command_of(arguments, device),
         device=bench.device,
         is_quick=arguments.quick,
         lasted_s=time.monotonic() - began_s,
@@ -102,15 +104,9 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_FAILED if report.has_failed or report.is_interrupted else EXIT_OK
 
 
-def command_of(arguments: argparse.Namespace, device: Device) -> str:
+def _command_of(arguments: argparse.Namespace, device: Device) -> str:
     """Return the command that repeats the test, without names of files."""
-    words = ["gpuexplore", "selftest", *(["--quick"] if arguments.quick else []), "--device", device.id]
-    return shlex.join(words)
-
-
-def _testable(devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that something can be measured on."""
-    return [device for device in devices if not device.is_simulated]
+    return shlex.join(["gpuexplore", "selftest", *(["--quick"] if arguments.quick else []), "--device", device.id])
 
 
 def _default(devices: Sequence[Device]) -> str:
@@ -145,7 +141,7 @@ def _write(report: SelftestReport, folder: Path, page_file: Path) -> None:
 def _show(doing: str) -> None:
     """Say what is being done, on one line of a terminal."""
     if sys.stderr.isatty():
-        print(f"{CLEAR_LINE}{doing[:MAX_SHOWN]}", end="", file=sys.stderr, flush=True)
+        print(f"{CLEAR_LINE}{doing[:100]}", end="", file=sys.stderr, flush=True)
 
 
 def _tell(outcome: CheckOutcome) -> None:
@@ -175,7 +171,8 @@ def carry_out(
 
 
 def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iterator[CheckOutcome]:
-    began_s, stopped = time.monotonic(), ""
+    began_s = time.monotonic()
+    stopped = ""
     for check in checks:
         check_began_s = time.monotonic()
         left_s = limit_s - (check_began_s - began_s)
@@ -185,7 +182,8 @@ def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iter
         else:
             bench.allow(min(left_s, check.share * limit_s))
             finding, stopped = _found(check, bench)
-        finding, lasted_s = _without_names_in(finding), time.monotonic() - check_began_s
+        finding = _without_names_in(finding)
+        lasted_s = time.monotonic() - check_began_s
         yield CheckOutcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
 
 

@@ -132,7 +132,8 @@ class Bench:
 
     def release(self) -> None:
         """End the worker; whatever is measured next gets a fresh one."""
-        opened, self._opened = self._opened, None
+        opened = self._opened
+        self._opened = None
         if opened is not None:
             opened.close()
 

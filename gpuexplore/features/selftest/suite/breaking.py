@@ -12,12 +12,11 @@ from gpuexplore.core.dtypes import DType
 from gpuexplore.operations.implementation import Implementation
 
 OPERATION = "vector_add"
-FAR_ELEMENTS = 2**44  # 64 TiB behind an array: no GPU has that much
-HUGE_ELEMENTS = 2**47  # 512 TiB
-OUT_OF_BOUNDS, OUT_OF_MEMORY = "selftest-out-of-bounds", "selftest-out-of-memory"
+OUT_OF_BOUNDS = "selftest-out-of-bounds"
+OUT_OF_MEMORY = "selftest-out-of-memory"
 
 
-def build_out_of_bounds(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+def _build_out_of_bounds(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return a call that writes far behind its output: CUDA ends the context for it."""
     from numba import cuda
 
@@ -25,14 +24,14 @@ def build_out_of_bounds(inputs: Sequence[Any], out: Any, dtype: DType) -> Callab
         array[far] = array[0]
 
     kernel: Any = cuda.jit(write_far)
-    return lambda: kernel[1, 1](out, FAR_ELEMENTS)
+    return lambda: kernel[1, 1](out, 2**44)  # 64 TiB behind the array: no GPU has that much
 
 
-def build_out_of_memory(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+def _build_out_of_memory(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return a call that asks for more memory than there is."""
     device = f"cuda:{getattr(getattr(out, 'device', None), 'index', None) or 0}"
     library = load_backend("torch" if type(out).__module__.startswith("torch") else "numba_cuda")
-    return lambda: library.empty((HUGE_ELEMENTS,), dtype, device)
+    return lambda: library.empty((2**47,), dtype, device)  # 512 TiB
 
 
 def out_of_memory_of(library: str) -> str:
@@ -43,8 +42,8 @@ def out_of_memory_of(library: str) -> str:
 def add_breaking() -> None:
     """Add them to the operations of this process."""
     rows = [Implementation(OUT_OF_BOUNDS, "selftest_out_of_bounds", "numba_cuda", "vector", "breaks on purpose")]
-    _make_module("selftest_out_of_bounds", build_out_of_bounds)
-    _make_module("selftest_out_of_memory", build_out_of_memory)
+    _make_module("selftest_out_of_bounds", _build_out_of_bounds)
+    _make_module("selftest_out_of_memory", _build_out_of_memory)
     rows += [
         Implementation(out_of_memory_of(library), "selftest_out_of_memory", library, "vector", "breaks on purpose")
         for library in ("numba_cuda", "torch")

@@ -19,8 +19,8 @@ from gpuexplore.core.units import (
     format_si,
 )
 
-SCHEMA_VERSION = 1
-FULL_S, QUICK_S = 600.0, 120.0
+FULL_S = 600.0
+QUICK_S = 120.0
 FRACTION = "fraction"
 INTERRUPTED = "interrupted"
 
@@ -135,7 +135,7 @@ class SelftestReport:
     outcomes: tuple[CheckOutcome, ...]
     stand_in: str = ""
     no_gpu: str = ""
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
 
     @property
     def has_failed(self) -> bool:
@@ -166,9 +166,6 @@ Payload = Mapping[str, Any]
 # A report as text, and as one self-contained HTML file, which can be sent.
 
 
-SHORTEST_SHOWN_S = 0.01  # what was skipped took no time worth a figure
-
-
 def report_html(report: SelftestReport) -> str:
     """Return the report as an HTML document."""
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -192,7 +189,7 @@ def report_text(report: SelftestReport) -> str:
 
 def outcome_line(outcome: CheckOutcome) -> str:
     """Return how a check ended, in a line."""
-    took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= SHORTEST_SHOWN_S else ""
+    took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= 0.01 else ""
     return f"{outcome.verdict.upper():7}  {outcome.title}{took}"
 
 

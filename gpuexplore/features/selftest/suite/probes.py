@@ -27,7 +27,7 @@ from gpuexplore.operations.kernel_targets import compile_for, kernel_of
 # What this process finds: versions, the driver as each library sees it, and the state of the device.
 
 
-def probe_environment(device: Device, _isolation: Isolation) -> Iterator[dict[str, Any]]:
+def _probe_environment(device: Device, _isolation: Isolation) -> Iterator[dict[str, Any]]:
     """Yield the environment, then what each library of the device's kind says."""
     able = [name for name in BACKENDS if device.kind in load_backend(name).DEVICE_KINDS]
     yield {
@@ -56,11 +56,12 @@ def _identity(name: str, device: Device) -> dict[str, Any]:
 # the difference of their times has no launch in it. On a CPU the call reads the clock until its time is over.
 
 
-LONG_S, LONGER_S = 10e-3, 30e-3  # kernels that the host's clock can time
-TRIES, ROUNDS, CALLS = 3, 9, 8
+LONG_S = 10e-3  # of kernels that the host's clock can time
+LONGER_S = 30e-3
+CALLS = 8
 
 
-def probe_timer(device: Device, _isolation: Isolation, library: str) -> Iterator[dict[str, Any]]:
+def _probe_timer(device: Device, _isolation: Isolation, library: str) -> Iterator[dict[str, Any]]:
     """Yield what `library` reads for each length, cold and warm; `known_s` are the bounds of how long it took."""
     backend = load_backend(library)
     device = device_for(backend, device)
@@ -93,8 +94,7 @@ def _seconds_of_a_nominal_one(spin: Callable[[float], object], wait: Call) -> fl
         return (perf_counter_ns() - began_ns) * 1e-9
 
     lasted_s(LONG_S)  # compiled, and the clock up
-    slopes = [(lasted_s(LONGER_S) - lasted_s(LONG_S)) / (LONGER_S - LONG_S) for _ in range(TRIES)]
-    return median(slopes)
+    return median([(lasted_s(LONGER_S) - lasted_s(LONG_S)) / (LONGER_S - LONG_S) for _ in range(3)])
 
 
 def _busy(length_s: float) -> Call:
@@ -110,20 +110,18 @@ def _busy(length_s: float) -> Call:
 
 def _read_s(timer: Timer, run: Call, flush: Call | None) -> float:
     timer.sample(run, calls=CALLS, flush=flush)
-    return median([sample_s for _ in range(ROUNDS) for sample_s in timer.sample(run, calls=CALLS, flush=flush)])
+    return median([sample_s for _ in range(9) for sample_s in timer.sample(run, calls=CALLS, flush=flush)])
 
 
 # The same copy, by the timer of one library, behind the flush of each: they must empty the cache alike.
 
 
-ITEMSIZE_BYTES = 4
-
-
 def probe_flush(device: Device, isolation: Isolation, library: str, flushes: str) -> Iterator[dict[str, Any]]:
     """Yield seconds of a copy of half a cache, warm and behind the flush of each library of `flushes`."""
-    operation, dtype = operation_named("copy"), DTYPES["fp32"]
+    operation = operation_named("copy")
+    dtype = DTYPES["fp32"]
     facts = device_for(load_backend(library), device)
-    count = (facts.cache_bytes or ASSUMED_CACHE_BYTES) // 2 // (2 * ITEMSIZE_BYTES)
+    count = (facts.cache_bytes or ASSUMED_CACHE_BYTES) // 2 // 8  # read and written, 4 bytes each
     (name,) = (row.name for row in operation.usual if row.backend == library)
     case = Case(operation.name, Shape.of(n=max(1, count)), dtype.name, name, device.id, Options(cache="warm"))
     inputs = make_inputs(operation, case.shape, dtype, "normal")
@@ -139,11 +137,12 @@ def probe_flush(device: Device, isolation: Isolation, library: str, flushes: str
 # The clock that a device sustains: read while it multiplies matrices without a pause.
 
 
-def probe_clock(
+def _probe_clock(
     device: Device, isolation: Isolation, *, library: str, size: str, seconds: str
 ) -> Iterator[dict[str, Any]]:
     """Yield what the device reported: before, and under so many seconds of products of `size`."""
-    operation, dtype = operation_named("matmul"), dtype_named("fp32")
+    operation = operation_named("matmul")
+    dtype = dtype_named("fp32")
     (name,) = (row.name for row in operation.usual if row.backend == library)
     shape = operation.shape_of_size(read_whole(size) or 1)
     case = Case(operation.name, shape, dtype.name, name, device.id, Options(cache="warm"))
@@ -154,7 +153,8 @@ def probe_clock(
     )
     call_s = min(candidate.first_call_s(perf_counter_ns) for _ in range(3))
     watch.look_at_busy(candidate.timer)
-    calls, end_s = candidate.timer.calls_per_round(call_s), perf_counter() + float(seconds)
+    calls = candidate.timer.calls_per_round(call_s)
+    end_s = perf_counter() + float(seconds)
     samples_s: list[float] = []
     while perf_counter() < end_s:
         samples_s += candidate.timer.sample(candidate.run, calls=calls, flush=None)
@@ -171,7 +171,7 @@ def probe_clock(
 # The registers of a kernel that was launched, as the driver reports them, and those of the kernel that is shown.
 
 
-def probe_registers(
+def _probe_registers(
     device: Device, _isolation: Isolation, *, operation: str, implementation: str, dtype: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the registers of a thread: launched, shown on this machine, and recorded with the package.
@@ -181,12 +181,13 @@ def probe_registers(
     """
     if device.compute_capability is None:
         raise Unsupported(f"the compute capability of {device.name} is unknown: its code cannot be shown")
-    known, kind = operation_named(operation), dtype_named(dtype)
-    row, shape = known.implementation_named(implementation), known.shape_of_size(64)
+    known = operation_named(operation)
+    kind = dtype_named(dtype)
+    row = known.implementation_named(implementation)
+    shape = known.shape_of_size(64)
     case = Case(operation, shape, dtype, implementation, device.id)
     inputs = make_inputs(known, shape, kind, "normal")
-    candidate = build_candidate(case, known, device, inputs=inputs, clock=perf_counter_ns)
-    candidate.first_call_s(perf_counter_ns)
+    build_candidate(case, known, device, inputs=inputs, clock=perf_counter_ns).first_call_s(perf_counter_ns)
     launched = kernel_of(known, row).launched_registers(kind)
     shown = compile_for(known, row, kind, None, device.compute_capability)
     kept = recorded(operation, implementation, dtype, device.compute_capability)
@@ -199,9 +200,9 @@ def probe_registers(
 
 
 PROBES: Mapping[str, Callable[..., Iterator[dict[str, Any]]]] = {
-    "clock": probe_clock,
-    "environment": probe_environment,
+    "clock": _probe_clock,
+    "environment": _probe_environment,
     "flush": probe_flush,
-    "registers": probe_registers,
-    "timer": probe_timer,
+    "registers": _probe_registers,
+    "timer": _probe_timer,
 }

@@ -57,4 +57,4 @@ def test_copy_is_of_the_cache_that_is_assumed_everywhere_where_nothing_tells_it(
     with pytest.raises(Seen) as seen:
         next(probes.probe_flush(replace(CPU, cache_bytes=None), None, "numpy", "numpy"))
 
-    assert seen.value.args[0] * 2 * probes.ITEMSIZE_BYTES == 64 * 2**20 // 2
+    assert seen.value.args[0] * 8 == 64 * 2**20 // 2

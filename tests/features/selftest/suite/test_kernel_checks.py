@@ -16,7 +16,7 @@ def test_goals_of_the_ladder_are_told_and_not_required():
     def result_of(case):
         return ended(case, time_s=1e-3 if case.implementation == "torch" else 2e-3)
 
-    found = ladder.run(FakeBench(results=result_of))
+    found = ladder.CHECK.run(FakeBench(results=result_of))
     told = {figure.name: figure for figure in found.figures}
 
     assert found.verdict is CheckVerdict.PASS
@@ -28,14 +28,14 @@ def test_rung_that_is_wrong_fails_the_ladder():
     def result_of(case):
         return ended(case, Status.INCORRECT if case.implementation == "numba-cuda" else Status.OK)
 
-    found = ladder.run(FakeBench(results=result_of))
+    found = ladder.CHECK.run(FakeBench(results=result_of))
 
     assert found.verdict is CheckVerdict.FAIL
     assert "numba-cuda in fp32 ended incorrect: because" in found.said
 
 
 def test_rungs_that_got_no_time_are_no_pass():
-    found = ladder.run(FakeBench(results=lambda case: ended(case) if case.dtype == "fp32" else None))
+    found = ladder.CHECK.run(FakeBench(results=lambda case: ended(case) if case.dtype == "fp32" else None))
 
     assert found.verdict is CheckVerdict.SKIPPED
     assert found.said[0].startswith("out of time for ")
@@ -46,7 +46,7 @@ def test_rungs_that_got_no_time_are_no_pass():
 def test_rungs_have_rates_where_the_vendors_library_does_not_run():
     bench = FakeBench(results=ended)
     bench.unusable = {"torch"}
-    found = ladder.run(bench)
+    found = ladder.CHECK.run(bench)
     told = {figure.name: figure for figure in found.figures}
 
     assert told["numba-cuda-vector, fp32"].unit == "FLOP/s"
@@ -57,7 +57,7 @@ def test_rungs_have_rates_where_the_vendors_library_does_not_run():
 def test_rungs_of_a_library_that_does_not_run_are_not_measured():
     bench = FakeBench(results=ended)
     bench.unusable = {"numba_cuda"}
-    found = ladder.run(bench)
+    found = ladder.CHECK.run(bench)
 
     assert (found.verdict, found.said[0]) == (CheckVerdict.SKIPPED, "no library that our kernels need runs here")
 
@@ -74,7 +74,7 @@ ALONE = {
 
 
 def test_broken_case_that_ends_alone_is_survived():
-    assert survival.run(broken(ALONE)).verdict is CheckVerdict.PASS
+    assert survival.CHECK.run(broken(ALONE)).verdict is CheckVerdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_broken_case_that_ends_alone_is_survived():
     ],
 )
 def test_case_that_takes_others_along_is_told(outcomes, words):
-    found = survival.run(broken(outcomes))
+    found = survival.CHECK.run(broken(outcomes))
 
     assert found.verdict is CheckVerdict.FAIL
     assert words in " ".join(found.said)
@@ -103,7 +103,7 @@ def test_what_was_found_before_the_time_was_over_is_told():
         return None if bench.is_late else ends(case)
 
     bench.results = result_of
-    found = survival.run(bench)
+    found = survival.CHECK.run(bench)
 
     assert found.verdict is CheckVerdict.FAIL
     assert found.said[0] == f"torch beside {OUT_OF_BOUNDS} ended timeout: because"
@@ -117,7 +117,7 @@ def test_broken_case_of_which_a_part_was_tried_is_no_pass():
         tried.append(case)
         return ended(case, ALONE.get(case.implementation, Status.OK)) if len(tried) <= 7 else None
 
-    found = survival.run(FakeBench(is_quick=False, results=result_of))
+    found = survival.CHECK.run(FakeBench(is_quick=False, results=result_of))
 
     assert found.verdict is CheckVerdict.SKIPPED
     assert found.said == (
@@ -132,7 +132,7 @@ def compiled(launched):
 
 @pytest.mark.parametrize("launched", [66, None])
 def test_kernel_launched_has_the_registers_that_are_shown(launched):
-    equal, other = (correctness.run_registers(FakeBench(answers=compiled(count))) for count in (64, launched))
+    equal, other = (correctness.REGISTERS.run(FakeBench(answers=compiled(count))) for count in (64, launched))
 
     assert (equal.verdict, other.verdict) == (CheckVerdict.PASS, CheckVerdict.FAIL)
     assert f"the kernel launched has {launched} registers, the one shown 64" in other.said[0]
@@ -143,7 +143,7 @@ def test_correctness_names_what_is_wrong_and_counts_what_is_too_slow():
         wrong, slow = (case.operation, case.dtype) == ("copy", "fp32"), case.operation == "conv2d"
         return ended(case, Status.INCORRECT if wrong else Status.SKIPPED if slow else Status.OK)
 
-    found = correctness.run(FakeBench(results=result_of, is_quick=False))
+    found = correctness.CHECK.run(FakeBench(results=result_of, is_quick=False))
     told = {figure.name: figure.value for figure in found.figures}
 
     assert found.verdict is CheckVerdict.FAIL
@@ -153,7 +153,7 @@ def test_correctness_names_what_is_wrong_and_counts_what_is_too_slow():
 
 
 def test_correctness_of_a_part_is_no_pass():
-    found = correctness.run(FakeBench(results=lambda case: ended(case) if case.operation == "copy" else None))
+    found = correctness.CHECK.run(FakeBench(results=lambda case: ended(case) if case.operation == "copy" else None))
 
     assert found.verdict is CheckVerdict.SKIPPED
     assert "none wrong" in found.said[0]
@@ -163,7 +163,7 @@ def test_correctness_of_a_part_is_no_pass():
 def test_correctness_without_a_library_that_is_installed_is_no_pass(unusable):
     bench = FakeBench(results=ended)
     bench.unusable = unusable
-    found = correctness.run(bench)
+    found = correctness.CHECK.run(bench)
     told = {figure.name: figure.value for figure in found.figures}
 
     assert found.verdict is CheckVerdict.SKIPPED
@@ -184,7 +184,7 @@ def recorded(monkeypatch, tmp_path):
         monkeypatch.setattr(recording, "validate", lambda path: file)
         monkeypatch.setattr(recording, "git_commit", lambda: "0" * 12)
         monkeypatch.setattr(recording, "_recorded", lambda bench, names: ("", True))
-        return recording.run(SimpleNamespace(device=GPU, folder=tmp_path))
+        return recording.CHECK.run(SimpleNamespace(device=GPU, folder=tmp_path))
 
     return run
 
@@ -204,10 +204,11 @@ def test_recording_that_had_no_time_to_begin_is_out_of_time(monkeypatch, tmp_pat
     monkeypatch.setattr(recording, "_recorded", lambda bench, names: ("waiting", is_ended))
     bench = SimpleNamespace(device=GPU, folder=tmp_path, no_answer=lambda: "out of time")
     is_ended = False
-    assert (recording.run(bench).verdict, recording.run(bench).said) == (CheckVerdict.SKIPPED, ("out of time",))
+    found = recording.CHECK.run(bench)
+    assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("out of time",))
 
     is_ended = True
-    assert recording.run(bench).said == ("no recording came of it: waiting",)
+    assert recording.CHECK.run(bench).said == ("no recording came of it: waiting",)
 
 
 def test_every_check_of_a_gpu_is_tried_by_name():

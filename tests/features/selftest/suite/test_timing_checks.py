@@ -27,12 +27,12 @@ def read(read_s, cache="warm"):
 
 @pytest.mark.parametrize("read_s", [19.5e-6, 20e-6, 22e-6, 25e-6])
 def test_timer_may_read_the_start_of_a_kernel_too(read_s):
-    assert timer.run(FakeBench(answers=read(read_s))).verdict is CheckVerdict.PASS
+    assert timer.CHECK.run(FakeBench(answers=read(read_s))).verdict is CheckVerdict.PASS
 
 
 @pytest.mark.parametrize(("read_s", "words"), [(10e-6, "0.495 times"), (40e-6, "1.98 times"), (28e-6, "1.39 times")])
 def test_timer_that_reads_another_length_is_wrong(read_s, words):
-    found = timer.run(FakeBench(answers=read(read_s)))
+    found = timer.CHECK.run(FakeBench(answers=read(read_s)))
 
     assert found.verdict is CheckVerdict.FAIL
     assert words in found.said[0]
@@ -58,12 +58,12 @@ def reading(read, cache="warm"):
 
 
 def test_timer_that_reads_as_much_too_much_for_every_kernel_reads_a_launch():
-    assert timer.run(FakeBench(answers=reading(lambda known_s: known_s + 6e-6))).verdict is CheckVerdict.PASS
+    assert timer.CHECK.run(FakeBench(answers=reading(lambda known_s: known_s + 6e-6))).verdict is CheckVerdict.PASS
 
 
 @pytest.mark.parametrize("factor", [0.93, 1.1])
 def test_timer_that_is_wrong_by_a_factor_is_seen_in_the_difference_of_two_kernels(factor):
-    found = timer.run(FakeBench(answers=reading(lambda known_s: known_s * factor + 0.5e-6)))
+    found = timer.CHECK.run(FakeBench(answers=reading(lambda known_s: known_s * factor + 0.5e-6)))
 
     assert found.verdict is CheckVerdict.FAIL
     sentence = (
@@ -80,7 +80,7 @@ def test_only_a_cold_call_on_a_cpu_may_cost_microseconds_more_with_a_longer_kern
     """Seen on a CPU: 13.2 µs for 5 µs, 113 µs for 100 µs."""
     answers = reading(lambda known_s: known_s * 1.06, cache)
 
-    assert timer.run(FakeBench(device=device, answers=answers)).verdict is verdict
+    assert timer.CHECK.run(FakeBench(device=device, answers=answers)).verdict is verdict
 
 
 @pytest.mark.parametrize("answers", [lambda library: [], read(20e-6)])
@@ -90,7 +90,7 @@ def test_timer_that_was_not_read_to_the_end_is_no_pass(answers):
         return answers(library) if bench.is_late else read(20e-6)(library)
 
     bench = FakeBench(answers=cut)
-    found = timer.run(bench)
+    found = timer.CHECK.run(bench)
 
     assert found.verdict is CheckVerdict.SKIPPED
     assert found.said == ("out of time for the timer of torch",)
@@ -101,7 +101,7 @@ def test_library_whose_timer_fails_is_told_and_the_other_is_tried():
     def answer(library):
         return GpuExploreError("no events") if library == "torch" else read(20e-6)(library)
 
-    found = timer.run(FakeBench(answers=answer))
+    found = timer.CHECK.run(FakeBench(answers=answer))
 
     assert found.said == ("torch: no events",)
     assert "numba_cuda, 20.0 µs, warm" in {figure.name for figure in found.figures}
@@ -110,8 +110,8 @@ def test_library_whose_timer_fails_is_told_and_the_other_is_tried():
 def test_cold_call_of_a_cpu_may_wait_for_the_interpreter():
     on_cpu = FakeBench(device=CPU, answers=read(45e-6, "cold"))
 
-    assert timer.run(on_cpu).verdict is CheckVerdict.PASS
-    assert timer.run(FakeBench(answers=read(45e-6, "cold"))).verdict is CheckVerdict.FAIL
+    assert timer.CHECK.run(on_cpu).verdict is CheckVerdict.PASS
+    assert timer.CHECK.run(FakeBench(answers=read(45e-6, "cold"))).verdict is CheckVerdict.FAIL
 
 
 def copied(times):
@@ -130,7 +130,7 @@ def copied(times):
     ],
 )
 def test_flushes_empty_the_cache_alike(times, words):
-    found = timer.run_flush(FakeBench(answers=copied(times), libraries=("torch",)))
+    found = timer.FLUSH.run(FakeBench(answers=copied(times), libraries=("torch",)))
 
     assert (words in found.said[0]) if words else (found.verdict, found.said) == (CheckVerdict.PASS, ())
 
@@ -141,7 +141,7 @@ def test_copy_that_was_not_timed_behind_every_flush_is_no_pass_and_no_failure(ti
         complete = {None: 1e-5, "torch": 2e-5, "numba_cuda": 2e-5}
         return copied(complete if library == "numba_cuda" else times)(library, flushes)
 
-    found = timer.run_flush(FakeBench(answers=answer))
+    found = timer.FLUSH.run(FakeBench(answers=answer))
 
     assert found.verdict is CheckVerdict.SKIPPED
     assert found.said == ("out of time for the copy of torch",)
@@ -158,7 +158,7 @@ def copying(bytes_per_s, peak=PEAK):
     [(0.9e12, ""), (1.2e12, "no memory is faster than it can be"), (0.3e12, "below 60.0 % something is wrong")],
 )
 def test_copy_reaches_the_memorys_peak_and_not_more(bytes_per_s, words):
-    found = bandwidth.run(copying(bytes_per_s))
+    found = bandwidth.CHECK.run(copying(bytes_per_s))
 
     assert found.verdict is (CheckVerdict.FAIL if words else CheckVerdict.PASS)
     assert words in " ".join(found.said)
@@ -169,25 +169,25 @@ def test_copies_that_other_work_disturbed_are_no_failure():
     undisturbed = bench.results
     bench.results = lambda case: replace(undisturbed(case), flags=(Flag("contended", "others used it"),))
 
-    assert bandwidth.run(bench).verdict is CheckVerdict.SKIPPED
+    assert bandwidth.CHECK.run(bench).verdict is CheckVerdict.SKIPPED
 
 
 def test_copy_without_a_known_peak_is_told_and_not_judged():
-    found = bandwidth.run(copying(1e15, peak=None))
+    found = bandwidth.CHECK.run(copying(1e15, peak=None))
 
     assert found.verdict is CheckVerdict.PASS
     assert found.said == ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
 
 
 def test_copy_that_fails_is_a_failure_and_not_out_of_time():
-    found = bandwidth.run(FakeBench(results=lambda case: ended(case, Status.ERROR)))
+    found = bandwidth.CHECK.run(FakeBench(results=lambda case: ended(case, Status.ERROR)))
 
     assert found.verdict is CheckVerdict.FAIL
     assert any(sentence.startswith("copy n=") and "ended error: because" in sentence for sentence in found.said)
 
 
 def test_copies_that_got_no_time_are_out_of_time():
-    found = bandwidth.run(FakeBench(results=lambda case: None))
+    found = bandwidth.CHECK.run(FakeBench(results=lambda case: None))
 
     assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("out of time",))
 
@@ -195,7 +195,7 @@ def test_copies_that_got_no_time_are_out_of_time():
 def test_copy_of_no_library_is_said():
     bench = copying(0.9e12)
     bench.unusable = {"numba_cuda", "torch", "triton", "cupy", "torch_compile"}
-    found = bandwidth.run(bench)
+    found = bandwidth.CHECK.run(bench)
 
     assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("no library that copies runs here",))
 
@@ -212,7 +212,7 @@ def test_share_of_a_copy_has_its_goal_in_percent_and_a_kernel_that_is_wrong_fail
 
     bench = copying(0.9e12)
     bench.results, bench.is_quick = result_of, False
-    found = bandwidth.run(bench)
+    found = bandwidth.CHECK.run(bench)
     told = {figure.name: figure for figure in found.figures}
 
     assert (told["vector_add, numba-cuda"].value, told["vector_add, numba-cuda"].note) == (
@@ -247,13 +247,13 @@ def loaded(clocks_mhz, reasons=(), highest_mhz=None):
     ],
 )
 def test_clock_held_under_load_is_near_the_rated_one_or_there_is_a_reason(bench, verdict, words):
-    found = ladder.run_clock(bench)
+    found = ladder.CLOCK.run(bench)
 
     assert found.verdict is verdict
     assert words in " ".join(found.said)
 
 
 def test_looks_without_a_clock_are_not_counted():
-    told = {figure.name: figure for figure in ladder.run_clock(loaded([900, None, 950, None])).figures}
+    told = {figure.name: figure for figure in ladder.CLOCK.run(loaded([900, None, 950, None])).figures}
 
     assert told["held clock"].note == "median of 2 looks"

@@ -26,26 +26,28 @@ MAX_SHARE = 1.05  # of the peak: faster is a wrong time, or a cache
 MIN_SHARE = {"cpu": 0.2} | dict.fromkeys(
     GPU_KINDS, 0.6
 )  # slower: others use the device, or it is not the one that is described
-COPY_S = 200e-6  # at the peak, at least: starting a kernel is timed too
 ROW = 4096
 DTYPE = DTYPES["fp32"]
 
 
-def run(bench: Bench) -> CheckFinding:
+def _run(bench: Bench) -> CheckFinding:
     """Return what copies reach, then kernels of ours."""
     cases = _cases(bench, "copy")
     if not cases:
         return skipped("no library that copies runs here")
     results = bench.measure(cases)
-    copies, problems = _rates(results), _failed(results)
+    copies = _rates(results)
+    problems = _failed(results)
     if not copies:
         return judged(problems, [], untried="every copy was too slow to be timed" if results else bench.no_answer())
-    best, peak = max(copies.values()), bench.device.bandwidth
+    best = max(copies.values())
+    peak = bench.device.bandwidth
     figures = [CheckFigure(f"copy, {case.implementation}", rate, "B/s") for case, rate in copies.items()]
     if peak:
         figures.append(CheckFigure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
+    is_slow = peak is not None and best < MIN_SHARE[bench.device.kind] * peak.bytes_per_s
     timed = (result for result in results if result.measurement)
-    if not problems and _is_slow(best, peak, bench.device) and all(map(_is_disturbed, timed)):
+    if not problems and is_slow and all(map(_is_disturbed, timed)):
         return skipped(
             "a copy was slow, and other work disturbed every one: try again when nothing else runs", tuple(figures)
         )
@@ -70,14 +72,11 @@ def _with_kernels(copied: CheckFinding, bench: Bench, best: float) -> CheckFindi
     )
 
 
-def _is_slow(best: float, peak: Bandwidth | None, device: Device) -> bool:
-    return peak is not None and best < MIN_SHARE[device.kind] * peak.bytes_per_s
-
-
 def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:
     if peak is None:
         return []
-    share, least = best / peak.bytes_per_s, MIN_SHARE[device.kind]
+    share = best / peak.bytes_per_s
+    least = MIN_SHARE[device.kind]
     if least <= share <= MAX_SHARE:
         return []
     why = (
@@ -91,7 +90,8 @@ def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:
 
 def _cases(bench: Bench, name: str, only: Sequence[str] = ()) -> list[Case]:
     """Return the cases of an operation on arrays that leave the caches."""
-    operation, device = operation_named(name), bench.device
+    operation = operation_named(name)
+    device = bench.device
     rows = [
         row
         for row in operation.usual
@@ -108,7 +108,8 @@ def _cases(bench: Bench, name: str, only: Sequence[str] = ()) -> list[Case]:
 
 def _copied_bytes(device: Device) -> int:
     """Return how much a copy moves: what leaves caches little of it, and lasts."""
-    lasting = device.bandwidth.bytes_per_s * COPY_S if device.bandwidth else 0.0
+    # At least 200 µs at the peak: starting a kernel is timed too.
+    lasting = device.bandwidth.bytes_per_s * 200e-6 if device.bandwidth else 0.0
     return max(CACHES_OVERFLOWN * (device.cache_bytes or ASSUMED_CACHE_BYTES), int(lasting))
 
 
@@ -130,4 +131,4 @@ def _is_disturbed(result: Result) -> bool:
     return bool({flag.name for flag in result.flags} & DISTURBED)
 
 
-CHECK = SelfCheck("bandwidth", "Copies against the memory's peak", run, share=0.15)
+CHECK = SelfCheck("bandwidth", "Copies against the memory's peak", _run, share=0.15)

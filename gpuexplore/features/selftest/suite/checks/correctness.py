@@ -17,7 +17,7 @@ MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last
 
 
-def run(bench: Bench) -> CheckFinding:
+def _run(bench: Bench) -> CheckFinding:
     """Return how many cases are right, and each that is not."""
     wanted = list(_groups(bench))
     if not wanted:
@@ -31,7 +31,8 @@ def run(bench: Bench) -> CheckFinding:
     wrong = [ended(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
     slow = sum(result.status is Status.SKIPPED for result in results)
     left = sum(map(len, groups)) - len(results)
-    needed, met = _kernels(case for group in groups for case in group), _kernels(result.case for result in results)
+    needed = _kernels(case for group in groups for case in group)
+    met = _kernels(result.case for result in results)
     figures = [
         CheckFigure("right", len(results) - len(wrong) - slow, note="cases"),
         CheckFigure("not right", len(wrong), note="cases"),
@@ -67,8 +68,7 @@ def _groups(bench: Bench) -> Iterator[list[Case]]:
     dtypes = [DTYPES[name] for name in names]
     shapes = {operation.name: awkward_shapes(operation)[::-1] for operation in OPERATIONS.values()}
     most = 1 if bench.is_quick else max(map(len, shapes.values()))
-    plans = [(rank, is_slow) for is_slow in (False, True) for rank in range(1 if is_slow else most)]
-    for rank, is_slow in plans:
+    for rank, is_slow in [(rank, late) for late in (False, True) for rank in range(1 if late else most)]:
         for operation, dtype in product(OPERATIONS.values(), dtypes):
             if rank < len(shapes[operation.name]):
                 cases = _cases(operation, shapes[operation.name][rank], dtype, bench, is_slow=is_slow)
@@ -77,31 +77,27 @@ def _groups(bench: Bench) -> Iterator[list[Case]]:
 
 
 def _cases(operation: Operation, shape: Shape, dtype: DType, bench: Bench, *, is_slow: bool) -> list[Case]:
-    rows = [row for row in operation.implementations if (row.backend == COMPILED_BY_TORCH) is is_slow]
     return [
         Case(operation.name, shape, dtype.name, row.name, bench.device.id, Options(budget_s=0.02))
-        for row in rows
-        if unsupported(operation, row, dtype, bench.device) is None
+        for row in operation.implementations
+        if (row.backend == COMPILED_BY_TORCH) is is_slow and unsupported(operation, row, dtype, bench.device) is None
     ]
 
 
-CHECK = SelfCheck("correctness", "Every implementation against the float64 reference", run, needs_s=10.0, share=0.45)
+CHECK = SelfCheck("correctness", "Every implementation against the float64 reference", _run, needs_s=10.0, share=0.45)
 
 
 # The kernel that is launched is the one that is shown, by its registers.
 
 
-ENOUGH_S = 6.0  # to compile a kernel twice
-
-
-def run_registers(bench: Bench) -> CheckFinding:
+def _run_registers(bench: Bench) -> CheckFinding:
     """Return the registers of our kernels, of as many as the time is enough for."""
     if "numba_cuda" not in bench.libraries():
         return skipped("numba-cuda does not run here, and the kernels are its")
     problems: list[str] = []
     figures: list[CheckFigure] = []
     left = list(_our_kernels(bench))
-    while left and bench.left_s() > ENOUGH_S:
+    while left and bench.left_s() > 6.0:  # to compile a kernel twice
         operation, implementation, dtype = left.pop(0)
         name = f"{operation}/{implementation} in {dtype}"
         try:
@@ -110,7 +106,8 @@ def run_registers(bench: Bench) -> CheckFinding:
             problems.append(f"{name}: {error}")
             continue
         for payload in found:
-            launched, shown = payload["launched"], payload["shown"]
+            launched = payload["launched"]
+            shown = payload["shown"]
             figures.append(
                 CheckFigure(
                     name, launched, note=f"shown {shown} (CUDA {payload['toolkit']}), recorded {payload['recorded']}"
@@ -142,7 +139,7 @@ def _our_kernels(bench: Bench) -> Iterator[tuple[str, str, str]]:
 REGISTERS = SelfCheck(
     "registers",
     "Registers of the kernel launched and of the one shown",
-    run_registers,
+    _run_registers,
     kinds=("cuda",),
     needs_s=15.0,
     share=0.12,

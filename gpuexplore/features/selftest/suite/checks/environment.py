@@ -9,7 +9,7 @@ from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 
 
-def run(bench: Bench) -> CheckFinding:
+def _run(bench: Bench) -> CheckFinding:
     """Return what the worker finds; a worker that can be used is warm afterwards."""
     payloads = bench.probe("environment")
     if not payloads:
@@ -35,7 +35,8 @@ def _problem(payload: Payload) -> str | None:
 
 
 def _of_device(environment: Environment, cache_bytes: int | None) -> Iterator[CheckFigure]:
-    device, now = environment.device, environment.before
+    device = environment.device
+    now = environment.before
     power_w = device.identity.power_limit_w if device.identity else None
     yield CheckFigure("platform", environment.platform)
     yield CheckFigure("Python", environment.python)
@@ -69,4 +70,4 @@ def _hints(device: Device, *, is_cut: bool) -> Iterator[str]:
         yield "A laptop's GPU: plug it in; its clock depends on the power that the laptop leaves it."
 
 
-CHECK = SelfCheck("environment", "Environment and driver", run, needs_s=2.0, share=0.4)
+CHECK = SelfCheck("environment", "Environment and driver", _run, needs_s=2.0, share=0.4)

@@ -16,22 +16,22 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 
 GOALS = {"fp32": 0.85, "bf16": 0.6, "fp16": 0.6}
-LARGEST, SMALLEST = 4096, 32
-PRODUCT_S = 10e-3  # at the peak of fp32: slow rungs take a hundred times as long
+LARGEST = 4096
 
 
 def _product_size(bench: Bench) -> int:
     """Return the largest power of two whose product in fp32 takes at most 10 ms at the device's peak."""
     peak = bench.device.peak("fp32", "vector")
     size = LARGEST // 2 if bench.is_quick or peak is None else LARGEST
-    while peak and size > SMALLEST and 2 * size**3 / peak.flop_per_s > PRODUCT_S:
+    while peak and size > 32 and 2 * size**3 / peak.flop_per_s > 10e-3:
         size //= 2
     return size
 
 
-def run(bench: Bench) -> CheckFinding:
+def _run(bench: Bench) -> CheckFinding:
     """Return the shares of all rungs, of one size."""
-    operation, size = operation_named("matmul"), _product_size(bench)
+    operation = operation_named("matmul")
+    size = _product_size(bench)
     shape = operation.shape_of_size(size)
     cases = [
         Case(operation.name, shape, dtype, row.name, bench.device.id)
@@ -104,7 +104,7 @@ def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Oper
 
 
 CHECK = SelfCheck(
-    "ladder", "The ladder of products against the vendor's library", run, kinds=("cuda",), needs_s=10.0, share=0.2
+    "ladder", "The ladder of products against the vendor's library", _run, kinds=("cuda",), needs_s=10.0, share=0.2
 )
 
 
@@ -116,7 +116,7 @@ READING = 1.02  # a step of the clock above the highest
 MIN_SHARE = 0.5  # of the rated clock, without a reason
 
 
-def run_clock(bench: Bench) -> CheckFinding:
+def _run_clock(bench: Bench) -> CheckFinding:
     """Return the clock and what throttled it."""
     libraries = bench.libraries()
     library = next((name for name in ("torch", "numba_cuda") if name in libraries), None)
@@ -176,4 +176,4 @@ def _clock_problems(
     return []
 
 
-CLOCK = SelfCheck("clock", "The clock held under load", run_clock, kinds=("cuda",), share=0.1)
+CLOCK = SelfCheck("clock", "The clock held under load", _run_clock, kinds=("cuda",), share=0.1)

@@ -20,12 +20,13 @@ GRACE_S = 5.0
 WRONG = (Status.INCORRECT, Status.CRASHED, Status.ERROR)
 
 
-def run(bench: Bench) -> CheckFinding:
+def _run(bench: Bench) -> CheckFinding:
     """Return what was recorded: on a GPU the default sizes of every operation, as far as the time is enough."""
     if git_commit() is None:
         return skipped("a recording names the commit of the code, and this is no checkout of git: `record --commit`")
     names = ("matmul", "vector_add", "softmax") if bench.device.kind == "cpu" else tuple(OPERATIONS)
-    (said, is_ended), path = _recorded(bench, names), bench.folder / FILE
+    said, is_ended = _recorded(bench, names)
+    path = bench.folder / FILE
     if not path.exists() and not is_ended:
         return skipped(bench.no_answer())
     if not path.exists():
@@ -78,4 +79,4 @@ def _judged(recording: Recording) -> CheckFinding:
     return judged(problems, figures, notes, untried=none and f"out of time: {none}" if recording.missing else "")
 
 
-CHECK = SelfCheck("recording", "A recording with provenance", run, needs_s=20.0, share=0.9, in_quick=False)
+CHECK = SelfCheck("recording", "A recording with provenance", _run, needs_s=20.0, share=0.9, in_quick=False)

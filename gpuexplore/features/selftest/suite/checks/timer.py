@@ -17,7 +17,7 @@ TOO_SHORT_S = 0.6e-6  # events count half microseconds
 WRONG_SLOPE = 0.05  # of the difference between the longest and the shortest kernel
 
 
-def run(bench: Bench) -> CheckFinding:
+def _run(bench: Bench) -> CheckFinding:
     """Return what every library's timer reads."""
     problems: list[str] = []
     figures: list[CheckFigure] = []
@@ -41,7 +41,8 @@ def run(bench: Bench) -> CheckFinding:
 
 
 def _problem(payload: Payload, kind: str) -> str | None:
-    (low_s, high_s), read_s = payload["known_s"], payload["read_s"]
+    low_s, high_s = payload["known_s"]
+    read_s = payload["read_s"]
     call_s = COLD_CALL_S if (kind, payload["cache"]) == ("cpu", "cold") else TOO_LONG_S
     if low_s * (1 - TOO_SHORT) - TOO_SHORT_S <= read_s <= high_s * (1 + TOO_LONG) + call_s:
         return None
@@ -56,9 +57,11 @@ def _slope_problem(known: Sequence[Payload], kind: str, cache: str) -> str | Non
     read = sorted((payload for payload in known if payload["cache"] == cache), key=itemgetter("length_s"))
     if len(read) < 2:
         return None
-    short, long = read[0], read[-1]
+    short = read[0]
+    long = read[-1]
     read_s = long["read_s"] - short["read_s"]
-    low_s, high_s = long["known_s"][0] - short["known_s"][1], long["known_s"][1] - short["known_s"][0]
+    low_s = long["known_s"][0] - short["known_s"][1]
+    high_s = long["known_s"][1] - short["known_s"][0]
     varies_s = COLD_CALL_VARIES_S if (kind, cache) == ("cpu", "cold") else 0.0
     if low_s * (1 - WRONG_SLOPE) - varies_s <= read_s <= high_s * (1 + WRONG_SLOPE) + varies_s:
         return None
@@ -76,7 +79,7 @@ def _figure(payload: Payload) -> CheckFigure:
     return CheckFigure(name, payload["read_s"], "s", f"known: {format_seconds(payload['known_s'][1])}")
 
 
-CHECK = SelfCheck("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)
+CHECK = SelfCheck("timer", "Timer against a kernel of known length", _run, kinds=("cpu", "cuda"), share=0.15)
 
 
 # A copy is as fast behind the flush of one library as behind that of another, and not faster than warm.
@@ -86,7 +89,7 @@ SPREAD = 0.15  # of the slowest over the fastest
 NOISE = 0.05
 
 
-def run_flush(bench: Bench) -> CheckFinding:
+def _run_flush(bench: Bench) -> CheckFinding:
     """Return what the copy takes behind each flush."""
     libraries = bench.libraries()
     able = [name for name in libraries if name != "cupy"]  # whose own copy is no implementation
@@ -112,7 +115,8 @@ def _flush_problems(library: str, times_s: Mapping[str | None, float]) -> list[s
     warm_s = times_s.get(None)
     if warm_s is None or not found:
         return []
-    slow, fast = max(found, key=found.__getitem__), min(found, key=found.__getitem__)
+    slow = max(found, key=found.__getitem__)
+    fast = min(found, key=found.__getitem__)
     problems = []
     if found[slow] > found[fast] * (1 + SPREAD):
         problems.append(
@@ -132,4 +136,4 @@ def _flush_figure(payload: Payload) -> CheckFigure:
     return CheckFigure(f"copy of {payload['library']}, {behind}", payload["median_s"], "s")
 
 
-FLUSH = SelfCheck("flush", "The same copy behind each library's flush", run_flush, kinds=("cuda",), share=0.1)
+FLUSH = SelfCheck("flush", "The same copy behind each library's flush", _run_flush, kinds=("cuda",), share=0.1)
