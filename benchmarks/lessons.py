@@ -16,8 +16,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from benchmarks.bias import busy_loop
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL
-from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 
 AT_MOST = 0.1  # of the steps

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from gpuexplore.cli import EXIT_OK, activity_run, main, run_command
-from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.ui.navigation import pages

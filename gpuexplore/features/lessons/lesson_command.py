@@ -19,8 +19,8 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.core.model import Case, Device, Experiment, Origin, Result
+from gpuexplore.features.lessons.lesson import FOLDER, catalog, lesson_at
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, MistakeBlock, module_of, with_colon
-from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog, lesson_at
 from gpuexplore.features.lessons.lesson.evidence import Measured, names_of, tasks_of
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
@@ -28,8 +28,6 @@ from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from gpuexplore.hardware import discover, lessons_directory
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
-
-MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +112,8 @@ def _judged(
     """Measure and judge each step; yield it with the seconds it took. A task may be reached with what came before."""
     own = list[QuantityRow]()
     for step in steps:
-        started_s, tasks = time.perf_counter(), tasks_of(step, devices)
+        started_s = time.perf_counter()
+        tasks = tasks_of(step, devices)
         measured = {index: _done(task.work, engine) for index, task in enumerate(tasks) if task.work is not None}
         names = names_of(step, devices, measured, tasks)
         own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
@@ -174,12 +173,6 @@ def _print_step(report: dict[str, Any]) -> None:
             print(f"   {check['said']}")
 
 
-def _where(devices: Sequence[Device]) -> str:
-    """Return the machine, the day and the versions, as answers on paper have to say them."""
-    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
-    return f"{', '.join(device.title for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
-
-
 def _print(arguments: argparse.Namespace) -> int:
     check_writable(arguments.out, (".html",))
     lesson = catalog().lesson(arguments.name)
@@ -187,7 +180,11 @@ def _print(arguments: argparse.Namespace) -> int:
     where = ""
     if arguments.answered:
         with _warm_engine() as (engine, devices):
-            steps, where = [judged for judged, _ in _judged(lesson.steps, engine, devices)], _where(devices)
+            steps = [judged for judged, _ in _judged(lesson.steps, engine, devices)]
+            versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
+            where = (
+                f"{', '.join(device.title for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
+            )
     arguments.out.write_text(sheet(lesson, steps, where), encoding="utf-8")
     print(f"Wrote {arguments.out}: open it in a browser, and print it")
     return EXIT_OK
@@ -216,4 +213,4 @@ def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") 
 
 
 def _markdown(text: str) -> Markup:
-    return Markup(MARKDOWN.render(text.replace("____", r"\_" * 8)))
+    return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(text.replace("____", r"\_" * 8)))

@@ -1,8 +1,11 @@
-"""Charts of a room's guesses and measurements for a projector: few marks, one thing a chart."""
+"""Charts of a room's guesses and measurements for a projector: few marks, one thing a chart.
+
+A result is a point: whose it is, what bounds it, and whether a limit of its device proves it wrong.
+"""
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import floor, log10
@@ -10,21 +13,25 @@ from math import floor, log10
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.analysis.run.summary import is_memory_bound
+from gpuexplore.analysis.utilization.best_results import is_plausible
+from gpuexplore.analysis.utilization.utilization import shape_label, size_of
 from gpuexplore.charts.axes import MOST_TICKS, log_axis, log_ticks
 from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.statistics import median
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_seconds
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun, latest_answers
 
 FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade, where guesses are close together
 MOST_COLORS = 7  # of the theme, for people or devices; the last one is all others
 OTHERS = "others"
 WRONG = "above the limit of its device"
-RIGHT_COLOR, GUESS_COLOR = "#00816e", "#808495"
 WRONG_COLOR = "#d0342c"
 FAR_ROOF = 100.0  # times the highest that is believed: a limit further up is not drawn
 ABOVE = 4.0  # times the highest that is believed: where what cannot be true is drawn, so that the others stay apart
 HEIGHT = 440
-ZEROS = re.compile(r"\.0+(?= )|(?<=\.[1-9])0+(?= )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.L
         x=alt.X("count:Q", title=None, axis=None, scale=alt.Scale(domain=[0, most * 1.5])),
     )
     bars = base.mark_bar(cornerRadiusEnd=3).encode(
-        color=alt.condition("datum.right", alt.value(RIGHT_COLOR), alt.value(GUESS_COLOR)),
+        color=alt.condition("datum.right", alt.value("#00816e"), alt.value("#808495")),
         tooltip=[alt.Tooltip("answer:N", title="Answer"), alt.Tooltip("count:Q", title="People")],
     )
     texts = base.mark_text(align="left", dx=8, color=NEUTRAL).encode(text="label:N")
@@ -107,16 +114,17 @@ def results(
         title: of the rates' axis.
         by_size: whether `size` of a point is one, and not the bytes that it moves.
     """
-    believed, wrong = [each for each in points if not each.is_wrong], [each for each in points if each.is_wrong]
-    named, at_size = _named(believed), defaultdict[float, list[float]](list)
+    believed = [each for each in points if not each.is_wrong]
+    wrong = [each for each in points if each.is_wrong]
+    named = _named(believed)
+    at_size = defaultdict[float, list[float]](list)
     for each in believed:
         at_size[each.size].append(each.rate)
     medians = [{"size": size, "value": median(rates)} for size, rates in sorted(at_size.items())]
     highest = max([each.rate for each in believed] or [each.rate for each in wrong])
     near = {label: roof for label, roof in roofs.items() if roof < FAR_ROOF * highest}
     top = ABOVE * max(highest, *near.values(), 0.0)
-    values = [*(min(each.rate, top) for each in points), *near.values()]
-    y = log_axis(title, values, unit)
+    y = log_axis(title, [*(min(each.rate, top) for each in points), *near.values()], unit)
     sizes = sorted({each.size for each in points})
     x = alt.X(
         "size:Q",
@@ -181,7 +189,8 @@ def _named(points: Sequence[RoomPoint]) -> list[str]:
 
 def _edges(numbers: Sequence[float]) -> list[float]:
     """Return the edges of bins that cover all numbers: by a log scale, evenly where one is 0."""
-    low, high = min(numbers), max(numbers)
+    low = min(numbers)
+    high = max(numbers)
     if low <= 0:
         step = high / 8 or 1.0
         return [step * index for index in range(9)]
@@ -204,4 +213,105 @@ def _bin_of(number: float, edges: Sequence[float]) -> int:
 
 def _round(words: str) -> str:
     """Return a round number without its zeros: 2 ms and not 2.00 ms."""
-    return ZEROS.sub("", words)
+    return re.sub(r"\.0+(?= )|(?<=\.[1-9])0+(?= )", "", words)
+
+
+LEADER = "leader"
+Kept = Sequence[tuple[RoomRun, AnalyzedResult]]
+
+
+def results_for(facts: RoomFacts, column: Column) -> Kept:
+    """Return what a room measured for one thing: the results of one operation, with their runs."""
+    found = [(run, each) for run in _runs(facts, column) for each in run.analysis.results if _is_about(column, each)]
+    measured = [(run, each) for run, each in found if each.median_s]
+    return [(run, each) for run, each in measured if each.case.operation == measured[0][1].case.operation]
+
+
+def results_chart(kept: Kept, names: Mapping[int, str] | None) -> alt.LayerChart:
+    """Return what a room measured, as the wall shows it.
+
+    Args:
+        kept: `results_for` one thing; at least one.
+        names: of the participants; None: colours stand for devices, and not for people.
+    """
+    by_memory = _is_by_memory(kept)
+    return results(
+        points_of(kept, names),
+        _roofs(kept, by_memory=by_memory),
+        unit="B/s" if by_memory else "FLOP/s",
+        title="Memory rate" if by_memory else "Compute rate",
+        by_size=_is_by_size(kept),
+    )
+
+
+def points_of(kept: Kept, names: Mapping[int, str] | None) -> list[RoomPoint]:
+    """Return a point for each result; `kept` and `names` as of `results_chart`."""
+    by_memory = _is_by_memory(kept)
+    by_size = _is_by_size(kept)
+    return [
+        RoomPoint(
+            float((size_of(each.case) if by_size else None) or each.byte_count),
+            (each.bytes_per_s if by_memory else each.flop_per_s) or 0.0,
+            _device(run, each) if names is None else _people(run, names),
+            _about(run, each),
+            not is_plausible(each.result),
+        )
+        for run, each in kept
+    ]
+
+
+def _is_by_memory(kept: Kept) -> bool:
+    run, first = kept[0]
+    return is_memory_bound(run.analysis) or not first.flop_count
+
+
+def _is_by_size(kept: Kept) -> bool:
+    """Return whether each shape has a size."""
+    return all(size_of(each.case) is not None for _, each in kept)
+
+
+def _runs(facts: RoomFacts, column: Column) -> Iterator[RoomRun]:
+    """Yield the runs that were made for one thing: by answers to a step, or since a goal was set."""
+    if column.goal:
+        yield from (run for run in facts.runs if any(asked >= column.task.created_utc for _, asked in run.asked))
+        return
+    wanted = {run_id for answer in latest_answers(facts, column).values() for run_id in answer.runs if run_id}
+    yield from (run for run in facts.runs if run.run_id in wanted)
+
+
+def _is_about(column: Column, analyzed: AnalyzedResult) -> bool:
+    """Return whether a result is drawn: a goal asks for an operation and a dtype, other sizes are context."""
+    if column.goal is None:
+        return True
+    settings = column.goal.settings
+    return (analyzed.case.operation, analyzed.case.dtype) == (settings["operation"], settings["dtype"])
+
+
+def _people(run: RoomRun, names: Mapping[int, str]) -> str:
+    """Return who asked for a run: the first of them, and how many more."""
+    (first, _), *others = run.asked
+    name = LEADER if first is None else names.get(first, LEADER)
+    return f"{name} and {len(others)} more" if others else name
+
+
+def _device(run: RoomRun, analyzed: AnalyzedResult) -> str:
+    name = analyzed.device.title if analyzed.device else analyzed.device_label
+    return f"{name} ({run.origin})" if run.origin else name
+
+
+def _about(run: RoomRun, analyzed: AnalyzedResult) -> str:
+    rate = format_flop_per_s(analyzed.flop_per_s) if analyzed.flop_count else format_bytes_per_s(analyzed.bytes_per_s)
+    where = f"{_device(run, analyzed)}, run {run.run_id}"
+    time = f"{format_seconds(analyzed.median_s)}{', one sample' if analyzed.flag('one_sample') else ''}"
+    return f"{analyzed.label}, {shape_label(analyzed.case.shape)}: {time}, {rate}, {where}"
+
+
+def _roofs(kept: Kept, *, by_memory: bool) -> dict[str, float]:
+    """Return the limits of the devices by their label; none where they are many or unknown."""
+    found: dict[str, float] = {}
+    for run, each in kept:
+        limit = each.default_bandwidth if by_memory else each.default_peak
+        if limit is not None:
+            what = "memory" if by_memory else f"peak in {each.case.dtype}"
+            found[f"{what}, {_device(run, each)}"] = getattr(limit, "bytes_per_s" if by_memory else "flop_per_s")
+    return found if len(found) <= 2 else {}  # more would lie on each other

@@ -20,7 +20,6 @@ from gpuexplore.operations import OPERATIONS, operation_named
 LONGEST = 40  # characters of a setting
 GPU = "gpu"  # a side of a comparison that is any GPU
 LARGEST_SIZE = 1 << 24
-LONGEST_GUESS_S = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,7 @@ class Goal:
     @property
     def link(self) -> str:
         """The page that measures it, filled in, such as `benchmark?op=matmul&dtype=fp32`."""
-        filled = {name: text.format_map(self.settings) for name, text in self.kind.parameters}
-        return f"benchmark?{urlencode(filled)}"
+        return f"benchmark?{urlencode({name: text.format_map(self.settings) for name, text in self.kind.parameters})}"
 
 
 def goal_of(kind: str, settings: Mapping[str, str]) -> Goal:
@@ -107,7 +105,7 @@ def read_guess(text: str) -> float:
         InvalidInput: it is none; says what is accepted.
     """
     seconds = read_seconds(text.strip()[:LONGEST])
-    if seconds is None or not 0 < seconds <= LONGEST_GUESS_S:
+    if seconds is None or not 0 < seconds <= 1e6:
         raise InvalidInput.of("guess", text, "times above 0 with their unit, like 90us or 2.5 ms")
     return seconds
 
@@ -163,45 +161,50 @@ def _percents(default: str) -> Setting:
 
 _CASE = (("op", "{operation}"), ("dtype", "{dtype}"))
 _ONE_SIZE = (*_CASE, ("size", "{size}"))
-_KINDS = (
-    GoalKind(
-        "share",
-        "Reach a share of the limit",
-        "Reach {percent} % of the limit with {operation} in {dtype}",
-        (OPERATION, DTYPE, _percents("50")),
-        parameters=_CASE,
-    ),
-    GoalKind(
-        "overtake",
-        "Find the size where one overtakes the other",
-        "{operation} in {dtype}: from which size on is {faster} faster than {slower}?",
-        (OPERATION, DTYPE, SLOWER, FASTER),
-        parameters=_CASE,
-    ),
-    GoalKind(
-        "guess",
-        "Guess, then measure",
-        "How long does {implementation} take for {operation} of size {size} in {dtype}?",
-        (OPERATION, SIZE, DTYPE, IMPLEMENTATION),
-        is_guessed=True,
-        parameters=(*_ONE_SIZE, ("impl", "{implementation}")),
-    ),
-    GoalKind(
-        "kernel",
-        "Make the fastest kernel of a ladder",
-        "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size {size}?",
-        (OPERATION, SIZE, DTYPE, _percents("50")),
-        parameters=_ONE_SIZE,
-    ),
-    GoalKind(
-        "error",
-        "Get the error below a bound",
-        "Compute {operation} in {dtype} with a relative error below {bound}",
-        (OPERATION, DTYPE, BOUND),
-        parameters=_CASE,
-    ),
+KINDS: Mapping[str, GoalKind] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            GoalKind(
+                "share",
+                "Reach a share of the limit",
+                "Reach {percent} % of the limit with {operation} in {dtype}",
+                (OPERATION, DTYPE, _percents("50")),
+                parameters=_CASE,
+            ),
+            GoalKind(
+                "overtake",
+                "Find the size where one overtakes the other",
+                "{operation} in {dtype}: from which size on is {faster} faster than {slower}?",
+                (OPERATION, DTYPE, SLOWER, FASTER),
+                parameters=_CASE,
+            ),
+            GoalKind(
+                "guess",
+                "Guess, then measure",
+                "How long does {implementation} take for {operation} of size {size} in {dtype}?",
+                (OPERATION, SIZE, DTYPE, IMPLEMENTATION),
+                is_guessed=True,
+                parameters=(*_ONE_SIZE, ("impl", "{implementation}")),
+            ),
+            GoalKind(
+                "kernel",
+                "Make the fastest kernel of a ladder",
+                "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size "
+                "{size}?",
+                (OPERATION, SIZE, DTYPE, _percents("50")),
+                parameters=_ONE_SIZE,
+            ),
+            GoalKind(
+                "error",
+                "Get the error below a bound",
+                "Compute {operation} in {dtype} with a relative error below {bound}",
+                (OPERATION, DTYPE, BOUND),
+                parameters=_CASE,
+            ),
+        )
+    }
 )
-KINDS: Mapping[str, GoalKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
 
 
 # Whether a run reaches a goal: results that cannot be true count for nothing.
@@ -292,13 +295,9 @@ def _error(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
 def _overtake(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
     """Yield each size at which the other side is ahead for the first time, if the size before is near enough."""
     times = {side: _times(goal, analysis, side) for side in ("slower", "faster")}
-    sizes = sorted(times["slower"].keys() & times["faster"].keys())
-    for before, size in pairwise(sizes):
-        was_behind = times["faster"][before] >= times["slower"][before]
-        is_ahead = times["faster"][size] < times["slower"][size]
-        if was_behind and is_ahead:
-            near = size / before <= NEXT_SIZE
-            yield GoalScore(size, near, f"between sizes {before:,} and {size:,}")
+    for before, size in pairwise(sorted(times["slower"].keys() & times["faster"].keys())):
+        if (times["faster"][before] >= times["slower"][before]) and (times["faster"][size] < times["slower"][size]):
+            yield GoalScore(size, size / before <= NEXT_SIZE, f"between sizes {before:,} and {size:,}")
 
 
 def _times(goal: Goal, analysis: RunAnalysis, side: str) -> Mapping[int, float]:

@@ -8,9 +8,9 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.workshop.goals import KINDS, goal_of
-from gpuexplore.features.workshop.report.export import FORMATS, names_of
+from gpuexplore.features.workshop.report import FORMATS, names_of
 from gpuexplore.features.workshop.report.facts import RoomFacts, runs_of
 from gpuexplore.rooms import (
     ALL_STEPS,
@@ -25,7 +25,6 @@ from gpuexplore.rooms import (
 )
 from gpuexplore.store import Store, open_store
 
-HEADING = ("code", "title", "state", "ends (UTC)", "people")
 Action = Callable[[Store, argparse.Namespace], int]
 
 
@@ -90,7 +89,12 @@ def _list(store: Store, arguments: argparse.Namespace) -> int:
     elif not rows:
         print("no room was opened from a terminal: gpuexplore room open --title 'GPU course'")
     else:
-        print_columns([HEADING, *(tuple(str(value) for value in row.values()) for row in rows)])
+        print_columns(
+            [
+                ("code", "title", "state", "ends (UTC)", "people"),
+                *(tuple(str(value) for value in row.values()) for row in rows),
+            ]
+        )
     return EXIT_OK
 
 
@@ -125,7 +129,8 @@ def _say(store: Store, arguments: argparse.Namespace) -> int:
 
 
 def _share(store: Store, arguments: argparse.Namespace) -> int:
-    room, weight = _found(store, arguments.code), read_weight(arguments.weight)
+    room = _found(store, arguments.code)
+    weight = read_weight(arguments.weight)
     store.set_weight(room, weight)
     print(f"{spoken(room.code)} gets {weight} times as much of a device as one visitor, while others wait too")
     return EXIT_OK
@@ -144,14 +149,16 @@ def _ask(store: Store, arguments: argparse.Namespace) -> int:
         sentence = f"{lesson.title}, step {letter}"
     else:
         goal = goal_of(arguments.kind, settings)
-        settings, sentence = dict(goal.settings), goal.sentence
+        settings = dict(goal.settings)
+        sentence = goal.sentence
     store.add_task(OWNER, room, kind=arguments.kind, settings=settings)
     print(f"{spoken(room.code)} is asked: {sentence}")
     return EXIT_OK
 
 
 def _export(store: Store, arguments: argparse.Namespace) -> int:
-    room, path = _found(store, arguments.code), Path(arguments.file)
+    room = _found(store, arguments.code)
+    path = Path(arguments.file)
     if path.suffix not in FORMATS:
         raise InvalidInput.of("file", arguments.file, f"names that end with {' or '.join(FORMATS)}")
     facts = RoomFacts(

@@ -7,7 +7,7 @@ import pytest
 import gpuexplore
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.model import Bandwidth
-from gpuexplore.features.lessons.lesson.catalog import FOLDER, catalog
+from gpuexplore.features.lessons.lesson import FOLDER, catalog
 from gpuexplore.hardware import lessons_directory
 from tests.cli.conftest import answered, home
 

@@ -9,7 +9,7 @@ from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.core.model import Flag, RunState
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.evidence import tasks_of
 from gpuexplore.hardware import lessons_directory
 from tests.analysis.made import device, ok
@@ -377,7 +377,7 @@ def test_a_lost_measurement_is_said(page, store):
 
 def test_what_is_exported_is_json(page, store):
     store.add_answer(OWNER, place("a"), guesses={"seconds": None}, runs=[])
-    from gpuexplore.features.lessons.ui.listing import exported
+    from gpuexplore.features.lessons.ui.view import exported
 
     (told,) = json.loads(exported(store.answers_of(OWNER)))
     assert (told["lesson"], told["guesses"], told["owner"]) == (LESSON, {"seconds": None}, "you")

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.features.lessons.ui.view import FOLLOWED
 from gpuexplore.features.workshop.goals import KINDS, goal_of
-from gpuexplore.features.workshop.ui import found, known
+from gpuexplore.features.workshop.ui import known
 from gpuexplore.rooms import ALL_STEPS, LESSON, MOST_OF_ONE, WrongCodes
 from gpuexplore.ui.shared import Shared
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts
@@ -16,8 +16,8 @@ LEADER = "the one who leads"
 
 @pytest.fixture(autouse=True)
 def no_wrong_codes_yet(monkeypatch):
-    monkeypatch.setattr(found, "WRONG_CODES", WrongCodes())
-    monkeypatch.setattr(found, "note_presence", found.noting_presence())
+    monkeypatch.setattr(known, "WRONG_CODES", WrongCodes())
+    monkeypatch.setattr(known, "note_presence", known.noting_presence())
 
 
 @pytest.fixture
@@ -122,9 +122,9 @@ def test_who_is_in_a_room_that_is_deleted_has_tried_no_wrong_code(page, store, r
     store.join_room(OWNER, room, "Ada")
     app = page("rooms", room=room.code)
     store.delete_room(LEADER, room)
-    assert found.as_it_is_now(room) is None
+    assert known.as_it_is_now(room) is None
     for _ in range(MOST_OF_ONE):
-        assert found.as_it_is_now(room) is None
+        assert known.as_it_is_now(room) is None
 
     app = app.run()  # by a link that is followed again, which is one
     assert "no room has the code" in texts(app.error)
@@ -172,7 +172,7 @@ def test_a_code_of_no_room_is_a_sentence_with_the_ways_in(page, code):
 
 def test_whoever_tries_codes_is_kept_waiting(page):
     for _ in range(MOST_OF_ONE):
-        found.WRONG_CODES.note(found.HERE)
+        known.WRONG_CODES.note(known.HERE)
 
     assert "60 wrong room codes came from your network address" in texts(page("rooms", room="KTRMWX").error)
 
@@ -186,10 +186,10 @@ def test_rooms_that_one_is_in_are_listed_the_newest_first(page, store, led, room
 
 def test_those_who_look_are_written_down_together(monkeypatch):
     noted, now_s = [], [0.0]
-    monkeypatch.setattr(found, "store", lambda: SimpleNamespace(see_participants=noted.append))
-    monkeypatch.setattr(found, "monotonic", lambda: now_s[0])
-    note = found.noting_presence()
-    for moment_s, number in ((0.0, 1), (1.0, 2), (2.0, 3), (2.0, 2), (found.SEEN_EVERY_S, 4)):
+    monkeypatch.setattr(known, "store", lambda: SimpleNamespace(see_participants=noted.append))
+    monkeypatch.setattr(known, "monotonic", lambda: now_s[0])
+    note = known.noting_presence()
+    for moment_s, number in ((0.0, 1), (1.0, 2), (2.0, 3), (2.0, 2), (known.SEEN_EVERY_S, 4)):
         now_s[0] = moment_s
         note(number)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.workshop.ui import found
+from gpuexplore.features.workshop.ui import known
 from gpuexplore.rooms import WrongCodes
 
 CODE = "CDFHJK"
@@ -15,30 +15,30 @@ def room(monkeypatch):
     wrong, here = WrongCodes(), object()
     for _ in range(1000):
         wrong.note("10.0.0.1")
-    monkeypatch.setattr(found, "WRONG_CODES", wrong)
-    monkeypatch.setattr(found, "address", lambda: "10.0.0.1")
-    monkeypatch.setattr(found, "_looked_up", lambda code: here if code == CODE else None)
-    monkeypatch.setattr(found, "me_in", lambda _: None)
-    monkeypatch.setattr(found, "leads", lambda _: False)
+    monkeypatch.setattr(known, "WRONG_CODES", wrong)
+    monkeypatch.setattr(known, "address", lambda: "10.0.0.1")
+    monkeypatch.setattr(known, "_looked_up", lambda code: here if code == CODE else None)
+    monkeypatch.setattr(known, "me_in", lambda _: None)
+    monkeypatch.setattr(known, "leads", lambda _: False)
     return here
 
 
 @pytest.mark.parametrize("who", ["me_in", "leads"])
 def test_who_is_in_a_room_waits_for_nobodys_wrong_codes(monkeypatch, room, who):
     with pytest.raises(InvalidInput, match="wrong room codes"):
-        found.room_with(CODE)
-    monkeypatch.setattr(found, who, lambda _: True)
+        known.room_with(CODE)
+    monkeypatch.setattr(known, who, lambda _: True)
 
-    assert found.room_with(CODE) is room
+    assert known.room_with(CODE) is room
     with pytest.raises(InvalidInput, match="wrong room codes"):
-        found.room_with("CDFHJM")
+        known.room_with("CDFHJM")
 
 
 def test_newcomers_behind_the_address_of_one_who_is_in_are_let_in(monkeypatch, room):
     with pytest.raises(InvalidInput, match="wrong room codes"):
-        found.room_with(CODE)
+        known.room_with(CODE)
     with monkeypatch.context() as context:
-        context.setattr(found, "leads", lambda _: True)
-        found.room_with(CODE)
+        context.setattr(known, "leads", lambda _: True)
+        known.room_with(CODE)
 
-    assert found.room_with(CODE) is room
+    assert known.room_with(CODE) is room

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, get_args, get_type_hints
@@ -16,7 +16,6 @@ from gpuexplore.features.lessons.lesson.expression import (
     UNIT_NAMES,
     Expression,
     StepNames,
-    Value,
     evaluate,
     parse,
 )
@@ -25,8 +24,6 @@ from gpuexplore.registry import Feature, features
 # Text of a lesson: Markdown without HTML, with figures in double braces, like ``{{ time(size=512) }}``.
 
 
-FIGURE = re.compile(r"\{\{([^{}]*)\}\}")
-HTML = re.compile(r"<[A-Za-z/!?][^\n]{0,40}")
 WITH_INTERVAL = "±"  # behind an expression: its interval is said too
 UNKNOWN = "—"
 
@@ -44,12 +41,19 @@ class Prose:
         Raises:
             InvalidInput: it contains HTML, or a figure that is no expression.
         """
-        if found := HTML.search(text):
+        if found := re.search(r"<[A-Za-z/!?][^\n]{0,40}", text):
             raise InvalidInput.of("text", found.group(), "Markdown without HTML")
-        parts = FIGURE.split(text.strip())
+        parts = re.split(r"\{\{([^{}]*)\}\}", text.strip())
         if any("{{" in part or "}}" in part for part in parts[::2]):
             raise InvalidInput.of("text", text.strip()[:60], "figures in double braces, like {{ time(size=512) }}")
-        return cls(tuple(_figure(part) if index % 2 else part for index, part in enumerate(parts)))
+        return cls(
+            tuple(
+                (parse(part.strip().removesuffix(WITH_INTERVAL)), part.strip().endswith(WITH_INTERVAL))
+                if index % 2
+                else part
+                for index, part in enumerate(parts)
+            )
+        )
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -75,23 +79,16 @@ class Prose:
         return "".join(piece if isinstance(piece, str) else "____" for piece in self.pieces)
 
 
-def _figure(text: str) -> tuple[Expression, bool]:
-    return parse(text.strip().removesuffix(WITH_INTERVAL)), text.strip().endswith(WITH_INTERVAL)
-
-
 def _said(expression: Expression, with_interval: bool, names: StepNames) -> str:
     try:
-        return _words(evaluate(expression, names), with_interval)
+        value = evaluate(expression, names)
+        if isinstance(value, LessonFigure):
+            return format_with_interval(value) if with_interval else format_figure(value)
+        if isinstance(value, str):
+            return value
+        return "cannot be told apart" if value is None else ("yes" if value else "no")
     except (NotFound, Undefined):
         return UNKNOWN
-
-
-def _words(value: Value, with_interval: bool) -> str:
-    if isinstance(value, LessonFigure):
-        return format_with_interval(value) if with_interval else format_figure(value)
-    if isinstance(value, str):
-        return value
-    return "cannot be told apart" if value is None else ("yes" if value else "no")
 
 
 UNITS: Mapping[str, float] = MappingProxyType(
@@ -315,9 +312,7 @@ BLOCKS: Mapping[str, type[Any]] = MappingProxyType({kind.name: kind for kind in 
 COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ClaimBlock)  # at once, without a device
 MEASURED = (RunBlock, MistakeBlock, TrainBlock)
 OF_FEATURES = (MistakeBlock, TensorBlock, MemoryBlock, TrainBlock, ClaimBlock)
-TYPES: Mapping[type, str] = MappingProxyType(
-    {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts"}
-)
+TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts"}
 
 
 def block_of(kind: str, table: Mapping[str, Any]) -> Block:
@@ -328,20 +323,20 @@ def block_of(kind: str, table: Mapping[str, Any]) -> Block:
     """
     if kind not in BLOCKS:
         raise InvalidInput.of("block", kind, BLOCKS)
-    made, hints = BLOCKS[kind], get_type_hints(BLOCKS[kind])
-    known = {row.name: row for row in fields(made)}
+    hints = get_type_hints(BLOCKS[kind])
+    known = {row.name: row for row in fields(BLOCKS[kind])}
     for key in table:
         if key not in known:
             raise InvalidInput.of(f"key of {kind}", key, known)
-    missing = [name for name, row in known.items() if _is_required(row) and name not in table]
+    missing = [
+        name
+        for name, row in known.items()
+        if row.default is MISSING and row.default_factory is MISSING and name not in table
+    ]
     if missing:
         raise InvalidInput(f"{kind}: {', '.join(missing)} is missing")
-    block: Block = made(**{key: _value(f"{kind}.{key}", value, hints[key]) for key, value in table.items()})
+    block: Block = BLOCKS[kind](**{key: _value(f"{kind}.{key}", value, hints[key]) for key, value in table.items()})
     return block
-
-
-def _is_required(row: "Field[Any]") -> bool:
-    return row.default is MISSING and row.default_factory is MISSING
 
 
 def _value(what: str, value: object, hint: Any) -> Any:
@@ -357,7 +352,9 @@ def _value(what: str, value: object, hint: Any) -> Any:
     if isinstance(hint, type) and isinstance(value, hint) and isinstance(value, bool) == (hint is bool):
         return value
     raise InvalidInput.of(
-        what, str(value)[:60], TYPES.get(origin, "a table of texts") if hint is not Prose else "a text"
+        what,
+        str(value)[:60],
+        "a text" if hint is Prose else TYPES.get(origin, "a table of texts"),
     )
 
 

@@ -112,7 +112,7 @@ def names_of(
         step: of a lesson.
         devices: of this machine.
         measured: what came of each of `tasks`, by its index; what is not there has not been measured.
-        tasks: `work.tasks_of` the step.
+        tasks: `tasks_of` the step.
 
     Raises:
         InvalidInput: a block that is computed asks for what does not exist.
@@ -150,7 +150,13 @@ def _predicted(
 def _rows_of_task(task: StepTask, measured: Measured | None, devices: Sequence[Device]) -> Iterable[QuantityRow]:
     block = task.block
     if isinstance(block, RunBlock):
-        return stand_ins(block, devices) if task.work is None else _result_rows(block, measured) if measured else ()
+        return (
+            stand_ins(block, devices)
+            if task.work is None
+            else [result_row(analyzed, block.device, block.id) for analyzed in analyze(measured).results]
+            if measured
+            else ()
+        )
     module = module_of(block, "lesson_block")
     if module is None:
         return [QuantityRow({"of": block.id}, {}, NOT_INSTALLED)]
@@ -159,20 +165,14 @@ def _rows_of_task(task: StepTask, measured: Measured | None, devices: Sequence[D
     return list(module.measured_rows(block, measured)) if measured else ()
 
 
-def _result_rows(block: RunBlock, results: Any) -> Iterable[QuantityRow]:
-    return [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results]
-
-
 def stand_ins(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
     """Yield what is known of a GPU where there is none: recorded results of these cases, else predictions."""
     recorded = list(_recorded(block))
     if recorded:
-        context = Context(origin=Origin.RECORDED)
-        found = analyze(recorded, context=context).results
+        found = analyze(recorded, context=Context(origin=Origin.RECORDED)).results
         yield from (result_row(analyzed, block.device, block.id) for analyzed in found)
         return
-    vendor = operation_named(block.operation).vendor_library.name
-    for name in split(block.impl) or (vendor,):
+    for name in split(block.impl) or (operation_named(block.operation).vendor_library.name,):
         question = PredictionRequest(block.operation, STAND_IN, block.size, block.shape, block.dtype, name)
         yield from _predicted(question, tuple(devices), block.device, block.id)
 
@@ -181,7 +181,8 @@ def _recorded(block: RunBlock) -> Iterator[Result]:
     """Yield recorded results of the cases a block asks for, all of one recording."""
     operation = operation_named(block.operation)
     shapes = set(shapes_of(Request(operation.name, sizes=block.size, shapes=block.shape), operation))
-    dtypes, names = split(block.dtype), split(block.impl)
+    dtypes = split(block.dtype)
+    names = split(block.impl)
     first = None
     for recording, result in recorded_results():
         case = result.case

@@ -170,9 +170,14 @@ def _value(node: ast.expr, names: StepNames) -> Value:
     if isinstance(node, ast.Name):
         return UNIT_NAMES.get(node.id) or names.fact(node.id)
     if isinstance(node, ast.UnaryOp):
-        return _unary(node, names)
+        if isinstance(node.op, ast.Not):
+            value = _value(node.operand, names)
+            return None if value is None else not value
+        return combined("*", exact(-1.0), _figure(node.operand, names))
     if isinstance(node, ast.BinOp):
-        return _arithmetic(node, names)
+        left = _figure(node.left, names)
+        right = _figure(node.right, names)
+        return raised(left, right) if isinstance(node.op, ast.Pow) else combined(SIGNS[type(node.op)], left, right)
     if isinstance(node, ast.BoolOp):
         return _logic(node, names)
     if isinstance(node, ast.Compare):
@@ -188,18 +193,6 @@ def _figure(node: ast.expr, names: StepNames) -> LessonFigure:
     return value
 
 
-def _unary(node: ast.UnaryOp, names: StepNames) -> Value:
-    if isinstance(node.op, ast.Not):
-        value = _value(node.operand, names)
-        return None if value is None else not value
-    return combined("*", exact(-1.0), _figure(node.operand, names))
-
-
-def _arithmetic(node: ast.BinOp, names: StepNames) -> LessonFigure:
-    left, right = _figure(node.left, names), _figure(node.right, names)
-    return raised(left, right) if isinstance(node.op, ast.Pow) else combined(SIGNS[type(node.op)], left, right)
-
-
 def _logic(node: ast.BoolOp, names: StepNames) -> bool | None:
     decisive = isinstance(node.op, ast.Or)  # one true part decides an `or`, one false part an `and`
     undecided = False
@@ -212,8 +205,10 @@ def _logic(node: ast.BoolOp, names: StepNames) -> bool | None:
 
 
 def _comparison(node: ast.Compare, names: StepNames) -> bool | None:
-    (sign,), (right,) = node.ops, node.comparators
-    left_value, right_value = _value(node.left, names), _value(right, names)
+    (sign,) = node.ops
+    (right,) = node.comparators
+    left_value = _value(node.left, names)
+    right_value = _value(right, names)
     if isinstance(left_value, str) or isinstance(right_value, str):
         if not isinstance(sign, ast.Eq | ast.NotEq):
             raise InvalidInput.of("comparison of texts", ast.unparse(node), "== and !=")
@@ -228,14 +223,11 @@ def _call(node: ast.Call, names: StepNames) -> Value:
     if name in FUNCTIONS:
         return mapped(FUNCTIONS[name], _figure(node.args[0], names), keeps_unit=name in ("ceil", "floor", "round"))
     if name in CHOICES:
-        return _chosen(name, [_figure(argument, names) for argument in node.args])
+        figures = [_figure(argument, names) for argument in node.args]
+        if len({figure.dimension for figure in figures}) > 1:
+            raise InvalidInput(f"{name} of {', '.join(map(format_figure, figures))}: the units differ")
+        return CHOICES[name](figures, key=lambda figure: figure.value)
     return names.quantity(name, _selectors(node))
-
-
-def _chosen(name: str, figures: list[LessonFigure]) -> LessonFigure:
-    if len({figure.dimension for figure in figures}) > 1:
-        raise InvalidInput(f"{name} of {', '.join(map(format_figure, figures))}: the units differ")
-    return CHOICES[name](figures, key=lambda figure: figure.value)
 
 
 def _compared(left: LessonFigure, right: LessonFigure, sign: ast.cmpop) -> bool | None:
@@ -247,8 +239,7 @@ def _compared(left: LessonFigure, right: LessonFigure, sign: ast.cmpop) -> bool 
         return same if same is None else same == isinstance(sign, ast.Eq)
     if left.is_exact and right.is_exact:
         return COMPARISONS[type(sign)](left.value, right.value)
-    rises = isinstance(sign, ast.Lt | ast.LtE)
-    return is_less(left, right) if rises else is_less(right, left)
+    return is_less(left, right) if isinstance(sign, ast.Lt | ast.LtE) else is_less(right, left)
 
 
 def _check(node: ast.expr, guesses: tuple[str, ...], depth: int) -> None:

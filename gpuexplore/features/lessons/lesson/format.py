@@ -184,12 +184,11 @@ def _steps(lines: Sequence[str], body: int, file: str) -> tuple[LessonStep, ...]
     before = next(filter(None, map(str.strip, lines[body : starts[0] if starts else None])), "")
     if before:
         raise InvalidInput.of(f"{file}, line {body + 1}", before[:60], "a step first: a line like ## How long is it?")
-    ends = [*starts[1:], len(lines)]
     return tuple(
         _checked(
             LessonStep(letter, lines[start][3:].strip(), tuple(_parts(lines, start + 1, end, file))), file, start + 1
         )
-        for letter, start, end in zip(ascii_lowercase, starts, ends, strict=False)
+        for letter, start, end in zip(ascii_lowercase, starts, [*starts[1:], len(lines)], strict=False)
     )
 
 
@@ -204,7 +203,8 @@ def _headings(lines: Sequence[str], body: int) -> Iterator[int]:
 
 def _parts(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tuple[int, Prose | Block]]:
     """Yield text and blocks between two lines."""
-    text_from, index = start, start
+    text_from = start
+    index = start
     while index < end:
         opened = BLOCK.fullmatch(lines[index])
         if opened is None or not opened[1]:

@@ -23,11 +23,7 @@ from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNIT
 from gpuexplore.features.lessons.lesson.expression import StepNames, Value, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.format import LessonStep
 
-EXACT = 0.005  # an answer that was rounded to three digits
-WIDE = 4.0  # ends of a measured interval that differ by more: the value is known to no more than a factor of two
-WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
-THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
 LARGEST_GUESS = LARGEST / max(UNITS.values())  # expressions can compute with it in every unit
 Answers = Mapping[str, str | None]  # guesses by id, as `read_guess` gave them; None for no idea
 Given = float | str | None  # a guessed number in SI units, or a choice; None for none
@@ -108,7 +104,10 @@ def judged_by(step: LessonStep, names: StepNames, answers: Answers, own: Sequenc
 def _judged_check(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
     judged = judge(check, step, answers, known)
     with_result = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
-    say = _say_after(check, step, with_result)
+    say = next(
+        (say for say in says_of(step, check) if _applies(say, step, with_result) and say.text.is_known(with_result)),
+        None,
+    )
     return replace(judged, say=say, said=say.text.said(with_result) if say else "")
 
 
@@ -126,7 +125,8 @@ def read_guess(guess: GuessBlock, typed: str) -> str | None:
         if text not in options:
             raise InvalidInput.of("guess", text[:LONGEST], options)
         return text
-    number = read_number(THOUSANDS.sub("", text)) if len(text) <= LONGEST else None
+    without_thousands = re.sub(r",(?=\d{3}(?!\d))", "", text)  # and no decimal comma: 12,5 is not 125
+    number = read_number(without_thousands) if len(text) <= LONGEST else None
     if number is None or not 0 <= number <= LARGEST_GUESS:
         unit = f" in {guess.unit}" if guess.unit else ""
         raise InvalidInput.of(
@@ -135,7 +135,7 @@ def read_guess(guess: GuessBlock, typed: str) -> str | None:
     return f"{number:.12g}"
 
 
-def value_of(guess: GuessBlock, answer: str) -> Value:
+def _value_of(guess: GuessBlock, answer: str) -> Value:
     """Return a guess, as `read_guess` gave it, as the value that expressions see; its unit is that of the truth."""
     return answer if guess.choices else exact(float(answer) * UNITS[guess.unit])
 
@@ -149,18 +149,12 @@ def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepName
     """
     given = _given(step.guesses.get(check.guess), answers.get(check.guess))
     try:
-        return _judged(check, given, names)
+        for rule, judge_by in RULES.items():
+            if getattr(check, rule):
+                return judge_by(check, given, names)
+        raise InvalidInput.of("check", "no rule", RULES)
     except UNKNOWN as error:
         return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why=str(error))
-
-
-def _say_after(check: CheckBlock, step: LessonStep, names: StepNames) -> SayBlock | None:
-    """Return the first `say` behind a check whose condition is true and whose figures are known, or None.
-
-    Args:
-        names: with the outcome of the check, and the guesses.
-    """
-    return next((say for say in says_of(step, check) if _applies(say, step, names) and say.text.is_known(names)), None)
 
 
 def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
@@ -174,7 +168,7 @@ def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
 def with_guesses(step: LessonStep, answers: Answers, names: StepNames, check: CheckBlock) -> StepNames:
     """Return `names` with the guesses of a step, each in the unit of what it is compared with."""
     values = {
-        name: _in_unit_of(check, value_of(guess, answer), names)
+        name: _in_unit_of(check, _value_of(guess, answer), names)
         for name, guess in step.guesses.items()
         if (answer := answers.get(name)) is not None and answer != CANNOT_TELL
     }
@@ -204,19 +198,12 @@ def _given(guess: GuessBlock | None, answer: str | None) -> Given:
     return float(answer or 0) * UNITS[guess.unit]
 
 
-def _judged(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
-    for rule, judge_by in RULES.items():
-        if getattr(check, rule):
-            return judge_by(check, given, names)
-    raise InvalidInput.of("check", "no rule", RULES)
-
-
 def _by_exact(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
     truth = figure_of(parse(check.exact), names)
     if not isinstance(given, float):
         return JudgedCheck(check, GuessOutcome.NO_GUESS, truth)
-    whole = truth.value == int(truth.value) and abs(truth.value) <= WHOLE
-    if given == truth.value or (not whole and math.isclose(given, truth.value, rel_tol=EXACT)):
+    whole = truth.value == int(truth.value) and abs(truth.value) <= 1000  # such a number is exact or it is not
+    if given == truth.value or (not whole and math.isclose(given, truth.value, rel_tol=0.005)):  # of three digits
         return JudgedCheck(check, GuessOutcome.RIGHT, truth)
     return JudgedCheck(check, GuessOutcome.CLOSE if _within(given, truth, check.close) else GuessOutcome.OFF, truth)
 
@@ -311,7 +298,8 @@ def _within_distance(number: float, truth: LessonFigure, distance: float) -> boo
 def _doubt(truth: LessonFigure) -> str:
     if truth.doubts:
         return _flagged(truth.doubts)
-    if Origin.LIVE.label in truth.sources and truth.low > 0 and truth.high / truth.low > WIDE:
+    # Measured ends that differ by more: the value is known to no more than a factor of two.
+    if Origin.LIVE.label in truth.sources and truth.low > 0 and truth.high / truth.low > 4.0:
         return f"the interval is too wide: {format_with_interval(truth)}"
     return ""
 

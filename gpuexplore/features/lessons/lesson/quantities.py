@@ -57,8 +57,8 @@ def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> QuantityR
         device: what selectors call the one it was measured on.
         of: the id of the block that asked for it.
     """
-    case, measurement = analyzed.case, analyzed.measurement
-    labels = case_labels(case, analyzed.origin, device, of)
+    measurement = analyzed.measurement
+    labels = case_labels(analyzed.case, analyzed.origin, device, of)
     work = work_figures(analyzed.flop_count, analyzed.byte_count)
     if measurement is None:
         return QuantityRow(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
@@ -72,7 +72,8 @@ def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> QuantityR
 
 def prediction_row(prediction: Prediction, device: str, of: str = "") -> QuantityRow:
     """Return the quantities of a prediction, with its interval; `device` and `of` as for a result."""
-    operation, case = operation_named(prediction.case.operation), prediction.case
+    operation = operation_named(prediction.case.operation)
+    case = prediction.case
     from_ = Origin.PREDICTED
     labels = case_labels(case, from_, device, of)
     flop_count = operation.flop_count(case.shape)
@@ -192,7 +193,8 @@ def _making(sources: frozenset[str], doubts: frozenset[str] = frozenset()) -> Ma
 
 
 def _times(made: Make, measurement: Measurement, time: LessonFigure) -> dict[str, LessonFigure | str]:
-    samples, median_s = measurement.samples_s, measurement.median_s
+    samples = measurement.samples_s
+    median_s = measurement.median_s
     precision: dict[str, LessonFigure | str] = {}
     if measurement.ci95_s:
         low, high = measurement.ci95_s
@@ -207,7 +209,8 @@ def _times(made: Make, measurement: Measurement, time: LessonFigure) -> dict[str
 
 
 def _derived(made: Make, analyzed: AnalyzedResult, time: LessonFigure) -> dict[str, LessonFigure | str]:
-    ends, found = (time.low, time.high), dict[str, LessonFigure | str]()
+    ends = (time.low, time.high)
+    found = dict[str, LessonFigure | str]()
     rate = time.clocked and replace(time.clocked, power=-1)
     if analyzed.flop_per_s:
         found["rate"] = replace(made(analyzed.flop_per_s, _over(analyzed.flop_count, ends), RATE), clocked=rate)

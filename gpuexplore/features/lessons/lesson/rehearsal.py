@@ -26,7 +26,6 @@ from gpuexplore.features.lessons.lesson.blocks import (
     OF_FEATURES,
     Block,
     CheckBlock,
-    GuessBlock,
     PredictBlock,
     Prose,
     RunBlock,
@@ -68,7 +67,6 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "FLOP/byte": INTENSITY,
     "samples/s": PLAIN.times(TIME, -1),
 }
-TEXTS: Mapping[str, str] = {"bound": "memory", "support": "native"}
 
 
 def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
@@ -89,7 +87,12 @@ def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
             if expression.text in _conditions(part) and isinstance(value, LessonFigure | str):
                 raise InvalidInput.of(f"{where}: condition", expression.text, "what is true or false")
             if isinstance(part, CheckBlock) and isinstance(value, LessonFigure):
-                _check_unit(part, step.guesses[part.guess], value, where)
+                guess = step.guesses[part.guess]
+                if value.dimension != DIMENSIONS.get(guess.unit, PLAIN):
+                    text = part.exact or part.near
+                    unit = guess.unit or "a number without unit"
+                    accepted = f"what is in the unit of the guess ({unit}): numbers get theirs from s, B and FLOP"
+                    raise InvalidInput(f"{where}: {text!r} comes out as {format_figure(value)}; accepted is {accepted}")
     with _located(f"{file}, step {step.letter}"):
         tasks_of(step, devices)
     return len(step.of(CheckBlock))
@@ -113,15 +116,6 @@ def _located(where: str) -> Iterator[None]:
         raise InvalidInput(f"{where}: {error}") from error
 
 
-def _check_unit(check: CheckBlock, guess: GuessBlock, truth: LessonFigure, where: str) -> None:
-    """Refuse a truth that has not the unit of the guess, like a number without B for a guess in MB."""
-    dimension = DIMENSIONS.get(guess.unit, PLAIN)
-    if truth.dimension != dimension:
-        text, unit = check.exact or check.near, guess.unit or "a number without unit"
-        accepted = f"what is in the unit of the guess ({unit}): numbers get theirs from s, B and FLOP"
-        raise InvalidInput(f"{where}: {text!r} comes out as {format_figure(truth)}; accepted is {accepted}")
-
-
 def _known(step: LessonStep, names: StepNames, check: CheckBlock | None) -> StepNames:
     answers = {name: guess.choices[0] if guess.choices else "1" for name, guess in step.guesses.items()}
     known = with_guesses(step, answers, names, check) if check else names
@@ -132,7 +126,8 @@ def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNa
     try:
         names = known()
         if isinstance(part, CheckBlock) and part.reach:
-            return _try_rows(expression, names)
+            labels = {key: value for _, selectors in expression.quantities() for key, value in selectors.items()}
+            return evaluate(expression, StepNames((QuantityRow(labels, _figures(1, 1)),), names.facts))
         return evaluate(expression, names)
     except NotFound as error:
         if isinstance(part, SayBlock) and not known().rows:
@@ -141,12 +136,6 @@ def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNa
         raise InvalidInput(f"{where}: {expression.text!r}: {error}; accepted is {accepted}") from error
     except GpuExploreError as error:
         raise InvalidInput(f"{where}: {expression.text!r}: {error}") from error
-
-
-def _try_rows(expression: Expression, names: StepNames) -> Value:
-    """Try the condition of a task on a result of the kind it asks for."""
-    labels = {key: value for _, selectors in expression.quantities() for key, value in selectors.items()}
-    return evaluate(expression, StepNames((QuantityRow(labels, _figures(1, 1)),), names.facts))
 
 
 def _rows(step: LessonStep, devices: Sequence[Device], file: str) -> Iterator[QuantityRow]:
@@ -176,8 +165,7 @@ def _predicted_rows(block: PredictBlock, devices: Sequence[Device]) -> Iterator[
 def _run_rows(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
     device = device_of(block, devices)
     device_id = device.id if device else "cuda:0"
-    experiment = resolve(request_of(block, device_id), [*(known.id for known in devices), device_id])
-    for case in experiment.cases():
+    for case in resolve(request_of(block, device_id), [*(known.id for known in devices), device_id]).cases():
         yield QuantityRow(
             case_labels(case, Origin.LIVE, block.device, block.id), _figures(flop_count(case), byte_count(case))
         )
@@ -185,4 +173,4 @@ def _run_rows(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRo
 
 def _figures(flop_count: int, byte_count: int) -> Mapping[str, LessonFigure | str]:
     measured = {name: LessonFigure(1.0, 0.9, 1.1, dimension) for name, dimension in MEASURED.items()}
-    return {**work_figures(flop_count, byte_count), **measured, **TEXTS}
+    return {**work_figures(flop_count, byte_count), **measured, "bound": "memory", "support": "native"}

@@ -24,8 +24,7 @@ from gpuexplore.features.lessons.lesson.expression import StepNames
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedCheck, JudgedStep, judged_by, read_guess
 from gpuexplore.features.lessons.lesson.quantities import result_row
-from gpuexplore.features.lessons.ui.figures import show_figures
-from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, age_s, alike, found_runs, submit
+from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, age_s, alike, found_runs, show_figures, submit
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity import pending_words
 from gpuexplore.ui.glossary import help_on
@@ -47,7 +46,6 @@ ICONS = {
     GuessOutcome.NOT_MEASURED: ":material/hourglass_disabled:",
     GuessOutcome.NO_GUESS: ":material/visibility:",
 }
-TASK_WORDS = {GuessOutcome.RIGHT: "Done", GuessOutcome.OFF: "Not yet"}
 
 
 def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_closed: bool = False) -> None:
@@ -80,7 +78,12 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
     if found.pending:
         st.fragment(_wait, run_every=0.5)(answer.runs, tasks)
         return
-    _show_problems(found)
+    for run in found.failed:
+        st.warning(
+            f"The measurement ended early: {plain(run.reason or 'it was cancelled')}.", icon=":material/warning:"
+        )
+    if found.lost:
+        st.warning("What was measured for this answer is no longer stored: measure again.", icon=":material/warning:")
     _show_after(step, tasks, answer, found=found, devices=devices)
     _again(lesson, step, tasks, answer=answer, key=key)
 
@@ -129,15 +132,6 @@ def _wait(ids: Sequence[str | None], tasks: Sequence[StepTask]) -> None:
         st.rerun()
 
 
-def _show_problems(found: StepRuns) -> None:
-    for run in found.failed:
-        st.warning(
-            f"The measurement ended early: {plain(run.reason or 'it was cancelled')}.", icon=":material/warning:"
-        )
-    if found.lost:
-        st.warning("What was measured for this answer is no longer stored: measure again.", icon=":material/warning:")
-
-
 def _show_after(
     step: LessonStep, tasks: Sequence[StepTask], answer: Answer, *, found: StepRuns, devices: Sequence[Device]
 ) -> None:
@@ -156,7 +150,8 @@ def _show_after(
 
 
 def _show_checked(step: LessonStep, answer: Answer, judged: JudgedStep) -> None:
-    checks, seen = {id(found.check): found for found in judged.checks}, False
+    checks = {id(found.check): found for found in judged.checks}
+    seen = False
     for _, part in step.parts:
         if isinstance(part, CheckBlock):
             seen = True
@@ -170,7 +165,7 @@ def _show_checked(step: LessonStep, answer: Answer, judged: JudgedStep) -> None:
 def _show_verdict(step: LessonStep, answer: Answer, found: JudgedCheck) -> None:
     outcome = found.outcome
     guess = step.guesses.get(found.check.guess)
-    word = TASK_WORDS.get(outcome, "") if found.check.reach else ""
+    word = {GuessOutcome.RIGHT: "Done", GuessOutcome.OFF: "Not yet"}.get(outcome, "") if found.check.reach else ""
     if word and found.said.startswith(word):  # the lesson says itself whether the task is done
         _show_text(f"{ICONS[outcome]} {found.said}")
         return
@@ -221,7 +216,8 @@ def _own_rows(step: LessonStep, devices: Sequence[Device]) -> list[QuantityRow]:
     """Return the reader's own results, where the step has a task that one of them may have done."""
     if not any(check.reach for check in step.of(CheckBlock)):
         return []
-    runs, called = defaultdict[tuple[str, str], list[Result]](list), dict[str, str]()
+    runs = defaultdict[tuple[str, str], list[Result]](list)
+    called = dict[str, str]()
     for device in devices:
         for run_id, result in measured_results(device, owner()).found:
             runs[run_id, result.case.operation].append(result)
@@ -275,19 +271,15 @@ def guessed(guess: GuessBlock, answers: Mapping[str, str | None]) -> str:
 
 def _field(guess: GuessBlock, key: str) -> str:
     if guess.choices:
-        options = (*guess.choices, CANNOT_TELL, NO_IDEA)
-        return st.radio(guess.ask, options, index=None, key=key) or ""
+        return st.radio(guess.ask, (*guess.choices, CANNOT_TELL, NO_IDEA), index=None, key=key) or ""
     unit = f" ({guess.unit})" if guess.unit else ""
     return str(st.text_input(f"{guess.ask}{unit}", key=key, placeholder=NO_IDEA, max_chars=60, width=420))
 
 
 def _label(tasks: Sequence[StepTask]) -> str:
     seconds = sum(task.seconds for task in tasks if task.work)
-    if not seconds:
-        return "Check"
-    return f"Run, about {format_whole_seconds(seconds)}"
+    return "Check" if not seconds else f"Run, about {format_whole_seconds(seconds)}"
 
 
 def _reuse_label(runs: Sequence[AnyRun]) -> str:
-    oldest_s = max(age_s(run) for run in runs)
-    return f"Use the measurement of {format_whole_seconds(oldest_s)} ago"
+    return f"Use the measurement of {format_whole_seconds(max(age_s(run) for run in runs))} ago"

@@ -24,7 +24,6 @@ from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 
 SINCE = timedelta(hours=6)
-LOOKS = 7
 ANSWERS: Shared[tuple[Answer, ...]] = Shared(50)
 
 
@@ -34,7 +33,7 @@ def show_teacher(lesson: Lesson) -> None:
 
 
 def _draw(lesson: Lesson) -> None:
-    answers = _latest(ANSWERS.get((lesson.name, lesson.digest, moment(LOOKS)), lambda: _since(lesson)))
+    answers = _latest(ANSWERS.get((lesson.name, lesson.digest, moment(7)), lambda: _since(lesson)))
     people = len({answer.owner for answer in answers})
     hours = round(SINCE.total_seconds() / 3600)
     st.markdown(f"## {people} {'learner' if people == 1 else 'learners'} in the last {hours} hours")
@@ -90,8 +89,7 @@ def _middle(guess: GuessBlock, made: Sequence[str | None]) -> str:
 
 
 def _count(guess: GuessBlock, made: Sequence[str | None]) -> str:
-    given = sum(answer is not None for answer in made)
-    return f"{'median' if not guess.choices else 'most often'} of {given}"
+    return f"{'median' if not guess.choices else 'most often'} of {sum(answer is not None for answer in made)}"
 
 
 def _show_spread(guess: GuessBlock, made: Sequence[str | None]) -> None:
@@ -100,14 +98,11 @@ def _show_spread(guess: GuessBlock, made: Sequence[str | None]) -> None:
     counts: Mapping[str | None, int] = Counter(made)
     rows = [
         {"Guess": guessed(guess, {guess.id: answer}), "Learners": counts[answer]}
-        for answer in sorted(counts, key=lambda answer: _sort_key(guess, answer))
+        for answer in sorted(
+            counts, key=lambda answer: (answer is None, 0.0 if guess.choices else float(answer or 0), answer or "")
+        )
     ]
     table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(made)} learners")
-
-
-def _sort_key(guess: GuessBlock, answer: str | None) -> tuple[bool, float, str]:
-    """Return by what guesses are sorted: numbers by size, choices by their words, none at the end."""
-    return answer is None, 0.0 if guess.choices else float(answer or 0), answer or ""
 
 
 def of_this_machine(step: LessonStep) -> JudgedStep | None:

@@ -1,14 +1,16 @@
-"""A lesson on a page: its steps and their states, one at a time, alone or as far as a room's leader has opened them."""
+"""A lesson on a page: all of them in a list, the steps of one and their states, alone or as a room opens them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
 
 import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.features.lessons.lesson import Catalog, catalog
 from gpuexplore.features.lessons.lesson.format import Lesson
-from gpuexplore.features.lessons.ui.listing import Kind, answers_to, is_done, show_lessons, state_of, summary
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.lessons.ui.step import show_step
 from gpuexplore.features.lessons.ui.teacher import show_teacher
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
@@ -20,13 +22,100 @@ from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import segments, show_problem
 
+Kind = Literal["primary", "secondary"]
+
+
+def _show_lessons(found: Catalog) -> None:
+    """Show the lessons in their order, and the files that are none with their reasons."""
+    first, *others = found.lessons.values()
+    _show_card(first, is_first=True)
+    for start in range(0, len(others), 2):
+        for column, lesson in zip(st.columns(2), others[start : start + 2], strict=False):
+            with column:
+                _show_card(lesson)
+    for name, reason in found.unreadable.items():
+        st.warning(f"**{plain(name)}** cannot be read. {plain(reason)}", icon=":material/warning:")
+    _show_own_answers()
+
+
+def exported(answers: Sequence[Answer]) -> str:
+    """Return answers as JSON, without the name of the browser they belong to."""
+    return json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
+
+
+def _show_card(lesson: Lesson, *, is_first: bool = False) -> None:
+    said = summary(lesson, _answers_to(lesson))
+    with st.container(border=True, height="stretch"):
+        words, button = st.columns([7, 2], vertical_alignment="center")
+        number = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
+        rows = f" · notebooks {', '.join(lesson.rows)}" if lesson.rows else ""
+        words.markdown(
+            f"**{number}{plain(lesson.title)}** · {lesson.minutes} min\n\n{plain(lesson.question)}"
+            f"\n\n:small[{plain(said) if said else f'{len(lesson.steps)} steps'}{plain(rows)}]"
+        )
+        label = "Go on" if said else "Begin"
+        kind: Kind = "primary" if is_first and not said else "secondary"
+        if button.button(label, key=f"open.{lesson.name}", type=kind, width="stretch", help=lesson.title):
+            _open(lesson.name)
+
+
+def _show_own_answers() -> None:
+    answers = store().answers_of(owner())
+    if not answers:
+        return
+    with st.expander(f"Your answers: {len(answers)}"):
+        st.caption("They are kept on this server under this browser's name until you erase them.")
+        with st.container(horizontal=True):
+            st.download_button(
+                "Export", exported(answers), "gpuexplore-answers.json", "application/json", on_click="ignore"
+            )
+            with st.popover("Erase"):
+                st.markdown("Erase every answer of this browser? Measurements stay.")
+                if st.button("Erase them", type="primary"):
+                    store().erase_answers(owner())
+                    st.rerun()
+
+
+# How far a visitor is: the last answer of each step, in the words of its outcome.
+
+
+def _answers_to(lesson: Lesson) -> Mapping[str, Answer]:
+    """Return the visitor's last answer to each step of this version of a lesson, by letter."""
+    found = store().answers_of(owner(), lesson.name)
+    return {answer.step: answer for answer in found if answer.digest == lesson.digest}
+
+
+def _state_of(answer: Answer | None) -> str:
+    """Return what became of a step, in a word; empty for a step without an answer."""
+    if answer is None:
+        return ""
+    if answer.outcomes is None:
+        return "measuring"
+    return answer.outcomes[0] if len(answer.outcomes) == 1 else "done"
+
+
+def _is_done(answer: Answer | None) -> bool:
+    """Return whether a step was answered and judged."""
+    return answer is not None and answer.outcomes is not None
+
+
+def summary(lesson: Lesson, answers: Mapping[str, Answer]) -> str:
+    """Return how far a lesson is, e.g. ``3 of 6 steps: 2 right, 1 off``; empty where it was not begun."""
+    done = [answer for answer in answers.values() if _is_done(answer)]
+    if not done:
+        return ""
+    outcomes = [outcome for answer in done for outcome in answer.outcomes or ()]
+    counts = [f"{outcomes.count(outcome)} {outcome}" for outcome in GuessOutcome if outcome in outcomes]
+    return f"{len(done)} of {len(lesson.steps)} steps" + (f": {', '.join(counts)}" if counts else "")
+
+
 LOOKS = 3  # a second: a step that is opened is there in two
 FOLLOWED: Shared[tuple[tuple[Room, RoomTask], ...]] = Shared(2000)
 VIEWS = ("learner", "instructor")
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class _Followed:
     """Progress of a room in a lesson.
 
     Attributes:
@@ -42,7 +131,7 @@ class Followed:
     newest: str
 
 
-def followed(lesson: Lesson) -> Followed | None:
+def followed(lesson: Lesson) -> _Followed | None:
     """Return how far the visitor's room is with a lesson; None where none follows it, or it let go."""
     name = owner()
     found = FOLLOWED.get((name, moment(LOOKS)), lambda: store().tasks_followed(name))
@@ -55,13 +144,14 @@ def followed(lesson: Lesson) -> Followed | None:
         return None
     letters = tuple(step.letter for step in lesson.steps if step.letter in tasks)
     closed = frozenset(letter for letter in letters if not tasks[letter].takes_answers)
-    return Followed(room, letters, closed, str(mine[-1][1].settings.get("step")))
+    return _Followed(room, letters, closed, str(mine[-1][1].settings.get("step")))
 
 
 def show() -> None:
     """Show the lesson that the link names, or all of them."""
     _take_key()
-    found, name = catalog(), link.parameters().get("lesson")
+    found = catalog()
+    name = link.parameters().get("lesson")
     if name is not None:
         try:
             lesson = found.lesson(name)
@@ -70,7 +160,7 @@ def show() -> None:
         else:
             _show_lesson(lesson)
             return
-    show_lessons(found, _open)
+    _show_lessons(found)
 
 
 def _open(name: str | None, step: str | None = None) -> None:
@@ -90,9 +180,9 @@ def _show_lesson(lesson: Lesson) -> None:
     if view == "instructor":
         show_teacher(lesson)
         return
-    answers = answers_to(lesson)
+    answers = _answers_to(lesson)
     said = summary(lesson, answers)
-    done = sum(map(is_done, answers.values()))
+    done = sum(map(_is_done, answers.values()))
     st.progress(min(1.0, done / len(lesson.steps)), text=said or f"{len(lesson.steps)} steps")
     together = followed(lesson)
     letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
@@ -104,14 +194,28 @@ def _show_lesson(lesson: Lesson) -> None:
     show_step(
         lesson, lesson.step(letter), answers.get(letter), is_closed=together is not None and letter in together.closed
     )
-    _show_ways(lesson, letters, letter, is_answered=letter in answers)
+    is_answered = letter in answers
+    index = letters.index(letter)
+    with st.container(horizontal=True):
+        if index and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
+            _open(lesson.name, letters[index - 1])
+        if index + 1 < len(letters):
+            kind: Kind = "primary" if is_answered else "secondary"
+            label = "Next step" if is_answered else "Skip this step"
+            if st.button(label, icon=":material/arrow_forward:", type=kind, key="lesson.next"):
+                _open(lesson.name, letters[index + 1])
+        elif (
+            is_answered
+            and len(letters) == len(lesson.steps)
+            and st.button("All lessons", icon=":material/check:", type="primary", key="lesson.end")
+        ):
+            _open(None)
 
 
-def _wait_for_leader(lesson: Lesson, known: Followed) -> None:
+def _wait_for_leader(lesson: Lesson, known: _Followed) -> None:
     """Say who opens the steps, and show the page again once there is one more, or answers to one close."""
     note_visit()
-    now = followed(lesson)
-    if now != known:
+    if followed(lesson) != known:
         st.rerun()
     code = spoken(known.room.code)
     st.markdown(f":material/groups: Followed together in room **{code}**: its leader opens one step after the other.")
@@ -142,24 +246,5 @@ def _view() -> str:
 
 
 def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:
-    state = state_of(answers.get(letter))
+    state = _state_of(answers.get(letter))
     return f"{letter} · {state}" if state else letter
-
-
-def _show_ways(lesson: Lesson, letters: list[str], letter: str, *, is_answered: bool) -> None:
-    """Offer the step before and the one behind."""
-    index = letters.index(letter)
-    with st.container(horizontal=True):
-        if index and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
-            _open(lesson.name, letters[index - 1])
-        if index + 1 < len(letters):
-            kind: Kind = "primary" if is_answered else "secondary"
-            label = "Next step" if is_answered else "Skip this step"
-            if st.button(label, icon=":material/arrow_forward:", type=kind, key="lesson.next"):
-                _open(lesson.name, letters[index + 1])
-        elif (
-            is_answered
-            and len(letters) == len(lesson.steps)
-            and st.button("All lessons", icon=":material/check:", type="primary", key="lesson.end")
-        ):
-            _open(None)

@@ -8,13 +8,11 @@ import streamlit as st
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.core.units import format_whole_seconds
-from gpuexplore.features.lessons.lesson.catalog import catalog
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.workshop.goals import KINDS, GoalKind, Setting, goal_of
-from gpuexplore.features.workshop.report.export import FORMATS, ReportFormat, names_of
-from gpuexplore.features.workshop.report.facts import Column, RoomFacts
-from gpuexplore.features.workshop.report.standings import State, stuck, wrong_guesses
-from gpuexplore.features.workshop.ui import found, known
-from gpuexplore.features.workshop.ui.inside import leave_deleted
+from gpuexplore.features.workshop.report import FORMATS, ReportFormat, names_of
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts, State, stuck, wrong_guesses
+from gpuexplore.features.workshop.ui import known
 from gpuexplore.features.workshop.ui.task import time_left
 from gpuexplore.rooms import (
     ALL_STEPS,
@@ -37,11 +35,9 @@ from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 
-MINUTES = (1, 5)
 TITLES: Mapping[str, str] = {LESSON: "Follow a lesson together"} | {kind.name: kind.title for kind in KINDS.values()}
 
 HERE_S = 30.0  # heard of within so long: pages say that they are there every ten
-MOST_COLUMNS = 8  # the newest things a room did
 KEYS = "rooms.keys"  # the session's key of the keys of leaders' links, by code: the database has digests alone
 PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could contain the leader's key
 
@@ -49,12 +45,11 @@ PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own ad
 def _show_progress(facts: RoomFacts) -> None:
     """Show who is in a room and how far each is with what it was asked for."""
     people = facts.people
-    here = sum(each.seen_s < HERE_S for each in people)
-    st.subheader(f"{len(people)} joined, {here} here", anchor=False)
+    st.subheader(f"{len(people)} joined, {sum(each.seen_s < HERE_S for each in people)} here", anchor=False)
     if not people:
         st.markdown("Nobody has joined yet: show the code, or the QR code.")
         return
-    columns = facts.columns[-MOST_COLUMNS:]
+    columns = facts.columns[-8:]  # the newest things a room did
     if columns:
         _show_current(facts, columns[-1])
     states = {column.key: known.standings_of(facts, column) for column in columns}
@@ -85,21 +80,6 @@ def _show_current(facts: RoomFacts, column: Column) -> None:
     st.markdown(" ".join(said))
 
 
-def _offer_export(room: Room) -> None:
-    """Offer everything that was answered and measured in a room as a file."""
-    anonymous = st.toggle("Without names", help="People are numbered in an order of no meaning")
-    with st.container(horizontal=True):
-        for suffix, made in FORMATS.items():
-            st.download_button(
-                made.title,
-                partial(_file, room, made, anonymous=anonymous),
-                f"room-{room.code}{suffix}",
-                made.mime,
-                icon=":material/download:",
-                on_click="ignore",
-            )
-
-
 def _file(room: Room, made: ReportFormat, *, anonymous: bool) -> bytes:
     """Return a file of what is known when it is asked for, and not when the button was drawn."""
     facts = known.facts_now(room)
@@ -119,38 +99,76 @@ def show_leader(room: Room, address: str) -> None:
         st.markdown(f"{_when(room)}  \n<{address}>")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.link_button("Open the wall", f"{address}&view=wall", icon=":material/desktop_windows:")
-            _offer_names(room)
+            shown = st.toggle("Names on the wall", room.names_shown, key=f"rooms.names.{room.code}")
+            if shown != room.names_shown:
+                _do(lambda: store().show_names(owner(), room, shown=shown))
     way.image(qr_code(address), width="stretch", caption="To join by a camera")
     st.fragment(_draw, run_every=1.0)(room)
     if room.state is RoomState.OPEN:
         with st.expander("Ask for something", icon=":material/flag:", expanded=not known.tasks_of(room)):
             _offer_next(room)
         with st.expander("Say something", icon=":material/campaign:"):
-            _say(room)
+            with st.form("rooms.say", border=False):
+                message = st.text_input(
+                    "Message on everybody's page",
+                    room.message,
+                    max_chars=LONGEST_MESSAGE,
+                    placeholder="Guess first: which size fills the GPU?",
+                )
+                page = st.text_input(
+                    "Page that it is about",
+                    room.link,
+                    placeholder="lessons?lesson=dtypes",
+                    help="The address of any page of this app, as your browser shows it: a lesson, a form, a run",
+                )
+                pressed = st.form_submit_button("Show to everybody", type="primary", icon=":material/campaign:")
+            if pressed:
+                _do(
+                    lambda: store().announce(
+                        owner(), room, message=read_message(message), link=read_link(page, PAGES, FIRST_PAGE)
+                    )
+                )
     with st.expander("Results as a file", icon=":material/download:"):
-        _offer_export(room)
-    _offer_ends(room, address)
-
-
-def _offer_names(room: Room) -> None:
-    shown = st.toggle("Names on the wall", room.names_shown, key=f"rooms.names.{room.code}")
-    if shown != room.names_shown:
-        do(lambda: store().show_names(owner(), room, shown=shown))
+        anonymous = st.toggle("Without names", help="People are numbered in an order of no meaning")
+        with st.container(horizontal=True):
+            for suffix, made in FORMATS.items():
+                st.download_button(
+                    made.title,
+                    partial(_file, room, made, anonymous=anonymous),
+                    f"room-{room.code}{suffix}",
+                    made.mime,
+                    icon=":material/download:",
+                    on_click="ignore",
+                )
+    with st.expander("People", icon=":material/manage_accounts:"):
+        _offer_renaming(room)
+    with st.expander("This room", icon=":material/settings:"):
+        _offer_link(room, address)
+        with st.container(horizontal=True):
+            if room.state is RoomState.OPEN and st.button("Close", icon=":material/door_front:"):
+                _do(lambda: store().close_room(owner(), room))
+            sure = st.checkbox("With all that is in it")
+            if st.button("Delete", icon=":material/delete:", disabled=not sure):
+                store().delete_room(owner(), room)
+                known.forget()
+                known.leave_deleted(room)
 
 
 def _draw(room: Room) -> None:
     try:
         note_visit()
-        now, facts, tasks = found.as_it_is_now(room), known.facts_of(room), known.tasks_of(room)
+        now = known.as_it_is_now(room)
+        facts = known.facts_of(room)
+        tasks = known.tasks_of(room)
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)
         return
     if now is None:
-        leave_deleted(room)
+        known.leave_deleted(room)
     if now.state is not room.state:
         st.rerun()
     if tasks and (column := next((each for each in facts.columns if each.task.number == tasks[-1].number), None)):
-        show_current(now, column, tasks[-1])
+        _show_task(now, column, tasks[-1])
     _show_progress(facts)
 
 
@@ -160,46 +178,8 @@ def _when(room: Room) -> str:
     return f"This room is {room.state}: it can be read, and nobody joins any more."
 
 
-def _say(room: Room) -> None:
-    with st.form("rooms.say", border=False):
-        message = st.text_input(
-            "Message on everybody's page",
-            room.message,
-            max_chars=LONGEST_MESSAGE,
-            placeholder="Guess first: which size fills the GPU?",
-        )
-        page = st.text_input(
-            "Page that it is about",
-            room.link,
-            placeholder="lessons?lesson=dtypes",
-            help="The address of any page of this app, as your browser shows it: a lesson, a form, a run",
-        )
-        pressed = st.form_submit_button("Show to everybody", type="primary", icon=":material/campaign:")
-    if pressed:
-        do(
-            lambda: store().announce(
-                owner(), room, message=read_message(message), link=read_link(page, PAGES, FIRST_PAGE)
-            )
-        )
-
-
-def _offer_ends(room: Room, address: str) -> None:
-    with st.expander("People", icon=":material/manage_accounts:"):
-        _offer_renaming(room)
-    with st.expander("This room", icon=":material/settings:"):
-        _offer_link(room, address)
-        with st.container(horizontal=True):
-            if room.state is RoomState.OPEN and st.button("Close", icon=":material/door_front:"):
-                do(lambda: store().close_room(owner(), room))
-            sure = st.checkbox("With all that is in it")
-            if st.button("Delete", icon=":material/delete:", disabled=not sure):
-                store().delete_room(owner(), room)
-                known.forget()
-                leave_deleted(room)
-
-
 def _offer_renaming(room: Room) -> None:
-    people = {each.number: each.name for each in found.people_in(room)}
+    people = {each.number: each.name for each in known.people_in(room)}
     if not people:
         st.markdown("Nobody has joined yet.")
         return
@@ -207,9 +187,9 @@ def _offer_renaming(room: Room) -> None:
     name = st.text_input("New name", max_chars=LONGEST_NAME, key=f"rooms.rename.{number}")
     with st.container(horizontal=True):
         if st.button("Rename", icon=":material/edit:", disabled=not name):
-            do(lambda: store().rename_participant(owner(), room, number, name=read_name(name)))
+            _do(lambda: store().rename_participant(owner(), room, number, name=read_name(name)))
         if st.button("Remove", icon=":material/person_remove:", help="They cannot come in again from that browser"):
-            do(lambda: store().remove_participant(owner(), room, number))
+            _do(lambda: store().remove_participant(owner(), room, number))
 
 
 def _offer_link(room: Room, address: str) -> None:
@@ -228,7 +208,7 @@ def _offer_link(room: Room, address: str) -> None:
 # What the leader of a room asks for: a lesson step by step, or a goal, and what is open, shown and timed of it.
 
 
-def show_current(room: Room, column: Column, task: RoomTask) -> None:
+def _show_task(room: Room, column: Column, task: RoomTask) -> None:
     """Show what a room is at to its leader, with everything that can be done with it."""
     with st.container(border=True):
         st.markdown(f"### {plain(column.sentence)}")
@@ -240,13 +220,13 @@ def show_current(room: Room, column: Column, task: RoomTask) -> None:
         with st.container(horizontal=True):
             _offer_marks(room, task)
         with st.container(horizontal=True):
-            for minutes in MINUTES:
+            for minutes in (1, 5):
                 if st.button(
                     f"Give {minutes} min", icon=":material/timer:", help="From now on", key=f"rooms.time.{minutes}"
                 ):
-                    do(partial(_time, room, task, minutes * 60.0))
+                    _do(partial(_time, room, task, minutes * 60.0))
             if task.left_s is not None and st.button("No timer", icon=":material/timer_off:"):
-                do(lambda: _time(room, task, None))
+                _do(lambda: _time(room, task, None))
         if column.lesson and column.step:
             _offer_steps(room, column, task)
 
@@ -255,19 +235,22 @@ def _offer_marks(room: Room, task: RoomTask) -> None:
     number = task.number
     if task.revealed:
         if st.button("Take back", icon=":material/visibility_off:", help="The wall shows guesses alone again"):
-            do(lambda: store().mark_task(owner(), room, number, marks={"revealed": False, "frozen": False}))
+            _do(lambda: store().mark_task(owner(), room, number, marks={"revealed": False, "frozen": False}))
     elif st.button(
-        "Reveal", icon=":material/visibility:", type="primary", help="The wall shows what was measured; answers close"
+        "Reveal",
+        icon=":material/visibility:",
+        type="primary",
+        help="The wall shows what was measured; answers close",
     ):
-        do(lambda: store().mark_task(owner(), room, number, marks={"revealed": True, "frozen": True}))
+        _do(lambda: store().mark_task(owner(), room, number, marks={"revealed": True, "frozen": True}))
     if not task.revealed:
         frozen = task.frozen_utc is not None
         label = "Open answers" if frozen else "Freeze"
         if st.button(label, icon=":material/ac_unit:", help="Whether what is answered now counts"):
-            do(lambda: store().mark_task(owner(), room, number, marks={"frozen": not frozen}))
+            _do(lambda: store().mark_task(owner(), room, number, marks={"frozen": not frozen}))
     label = "Show on the wall" if task.hidden else "Hide on the wall"
     if st.button(label, icon=":material/desktop_windows:"):
-        do(lambda: store().mark_task(owner(), room, number, marks={"hidden": not task.hidden}))
+        _do(lambda: store().mark_task(owner(), room, number, marks={"hidden": not task.hidden}))
 
 
 def _time(room: Room, task: RoomTask, left_s: float | None) -> None:
@@ -276,7 +259,8 @@ def _time(room: Room, task: RoomTask, left_s: float | None) -> None:
 
 def _offer_steps(room: Room, column: Column, task: RoomTask) -> None:
     """Offer the next step of the lesson, and to let go."""
-    lesson, step = column.lesson, column.step
+    lesson = column.lesson
+    step = column.step
     if lesson is None or step is None or task.settings.get("step") == ALL_STEPS:
         return
     step_number = lesson.steps.index(step) + 1
@@ -330,10 +314,10 @@ def _field(kind: GoalKind, setting: Setting, column: "st.delta_generator.DeltaGe
 
 
 def _give(room: Room, kind: str, settings: Mapping[str, str]) -> None:
-    do(lambda: store().add_task(owner(), room, kind=kind, settings=settings))
+    _do(lambda: store().add_task(owner(), room, kind=kind, settings=settings))
 
 
-def do(change: Callable[[], object]) -> None:
+def _do(change: Callable[[], object]) -> None:
     """Do what a leader asks for, and show it, or say why not."""
     try:
         change()

@@ -9,8 +9,7 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailab
 from gpuexplore.core.units import format_seconds, format_whole_seconds
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.workshop.goals import read_guess
-from gpuexplore.features.workshop.report.facts import Column, columns_of
-from gpuexplore.features.workshop.report.standings import Standing, State, truth_of
+from gpuexplore.features.workshop.report.facts import Column, Standing, State, columns_of, truth_of
 from gpuexplore.features.workshop.ui import known
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomTask
 from gpuexplore.ui.link import href
@@ -19,7 +18,6 @@ from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task: seen before the next look
-MOST_KEPT = 1000
 ICONS = {
     "reached": ":material/check_circle:",
     GuessOutcome.RIGHT.value: ":material/check_circle:",
@@ -28,7 +26,7 @@ ICONS = {
 }
 
 
-class PendingGuesses:
+class _PendingGuesses:
     """Guesses that are not stored yet, by whose and at what: each look tries again, so that none is lost.
 
     Not in the session: a page that is to redraw itself is stopped as soon as it asks for its session's state, be it to
@@ -36,13 +34,14 @@ class PendingGuesses:
     """
 
     def __init__(self) -> None:
-        self._lock, self._guesses = Lock(), OrderedDict[tuple[str, int], float]()
+        self._lock = Lock()
+        self._guesses = OrderedDict[tuple[str, int], float]()
 
     def keep(self, name: str, task: int, guess: float) -> None:
         """Keep a guess until it is dropped."""
         with self._lock:
             self._guesses[name, task] = guess
-            if len(self._guesses) > MOST_KEPT:
+            if len(self._guesses) > 1000:
                 self._guesses.popitem(last=False)
 
     def of(self, name: str, task: int) -> float | None:
@@ -55,7 +54,7 @@ class PendingGuesses:
             self._guesses.pop((name, task), None)
 
 
-KEPT = PendingGuesses()
+KEPT = _PendingGuesses()
 
 
 def show_task(room: Room, me: Participant) -> None:
@@ -92,7 +91,16 @@ def _show_column(room: Room, me: Participant, column: Column) -> None:
         _show_guess(room, column, standing)
     if not column.task.takes_answers:
         st.markdown(":material/lock: Answers are closed.")
-    _show_standing(column, standing)
+    # What became of a guess is kept back until the leader reveals it.
+    is_kept = bool(standing.guess) and column.goal is not None and not column.task.revealed
+    outcome = "" if is_kept else standing.outcome
+    words = [f"{ICONS.get(outcome, ':material/flag:')} **{outcome.capitalize()}.**" if outcome else ""]
+    if standing.said:
+        words.append(f"Your best: {plain(standing.said)}.")
+    elif standing.state is State.BEGUN and not standing.guess:
+        words.append("You have begun.")
+    if text := " ".join(filter(None, words)):
+        st.markdown(text)
     if guessed and column.task.revealed and (truth := truth_of(facts, column)) is not None:
         st.markdown(f"The room measured **{format_seconds(truth)}** (median).")
     label = "Open this step" if column.step else "Measure"
@@ -127,7 +135,8 @@ def _show_guess(room: Room, column: Column, standing: Standing) -> None:
 
 def _store_kept(room: Room, column: Column) -> None:
     """Store a guess that is kept, and show the page with it; where the database is away, say so and keep it."""
-    name, number = owner(), column.task.number
+    name = owner()
+    number = column.task.number
     guess = KEPT.of(name, number)
     if guess is None:
         return
@@ -146,16 +155,3 @@ def _store_kept(room: Room, column: Column) -> None:
     KEPT.drop(name, number)
     st.session_state.setdefault(GUESSES, {})[number] = format_seconds(guess)
     st.rerun()
-
-
-def _show_standing(column: Column, standing: Standing) -> None:
-    """Show how far one is; what became of a guess is kept back until the leader reveals it."""
-    is_kept = bool(standing.guess) and column.goal is not None and not column.task.revealed
-    outcome = "" if is_kept else standing.outcome
-    words = [f"{ICONS.get(outcome, ':material/flag:')} **{outcome.capitalize()}.**" if outcome else ""]
-    if standing.said:
-        words.append(f"Your best: {plain(standing.said)}.")
-    elif standing.state is State.BEGUN and not standing.guess:
-        words.append("You have begun.")
-    if text := " ".join(filter(None, words)):
-        st.markdown(text)

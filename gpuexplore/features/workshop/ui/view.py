@@ -2,25 +2,35 @@
 
 import streamlit as st
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.features.workshop.ui import found
-from gpuexplore.features.workshop.ui.inside import GONE, show_inside, show_outside
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound, StoreUnavailable
+from gpuexplore.features.workshop.ui import known
 from gpuexplore.features.workshop.ui.leader import KEYS, show_leader
+from gpuexplore.features.workshop.ui.task import show_task
 from gpuexplore.features.workshop.ui.wall import show_wall
-from gpuexplore.rooms import LONGEST_TITLE, Room, RoomState, read_hours, read_title, spoken
+from gpuexplore.rooms import (
+    LONGEST_NAME,
+    LONGEST_TITLE,
+    Participant,
+    Room,
+    RoomState,
+    read_hours,
+    read_name,
+    read_title,
+    spoken,
+)
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.present import is_presented
-from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
-MOST_LISTED = 20
-ROOM, LEAD = "room", "lead"
+ROOM = "room"
+LEAD = "lead"
 
 
 def _show_start() -> None:
     """Offer to join a room and to open one, and list those that the visitor leads or is in."""
-    if (code := st.session_state.pop(GONE, None)) is not None:
+    if (code := st.session_state.pop(known.GONE, None)) is not None:
         st.info(f"Room {code} was deleted, with everything in it.", icon=":material/delete:")
     join, lead = st.columns(2, gap="large")
     with join:
@@ -40,7 +50,7 @@ def _offer_joining() -> None:
     if not pressed:
         return
     try:
-        room = found.room_with(typed)
+        room = known.room_with(typed)
     except GpuExploreError as error:
         show_problem(error)
     else:
@@ -61,7 +71,7 @@ def _offer_opening() -> None:
         show_problem(error)
         return
     st.session_state.setdefault(KEYS, {})[room.code] = key
-    found.forget()
+    known.forget()
     _go(room)
 
 
@@ -70,7 +80,7 @@ def _list_mine() -> None:
     if not rooms:
         return
     st.subheader("Your rooms", anchor=False)
-    for room in rooms[:MOST_LISTED]:
+    for room in rooms[:20]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
                 spoken(room.code),
@@ -100,27 +110,27 @@ def show() -> None:
         _show_start()
         return
     try:
-        room = found.room_with(text)
+        room = known.room_with(text)
     except (InvalidInput, NotFound) as error:
         show_problem(error)
         _show_start()
         return
     _take_lead(room)
-    if is_presented() and (found.leads(room) or _is_in(room)):
+    if is_presented() and (known.leads(room) or _is_in(room)):
         show_wall(room, link.address({ROOM: room.code}))
         return
     st.header(plain(room.title or f"Room {spoken(room.code)}"), anchor=False)
-    if found.leads(room):
+    if known.leads(room):
         show_leader(room, link.address({ROOM: room.code}))
         return
     if not _is_in(room):
-        show_outside(room, found.me_in(room))
+        _show_outside(room, known.me_in(room))
     else:
-        show_inside(room)
+        _show_inside(room)
 
 
 def _is_in(room: Room) -> bool:
-    me = found.me_in(room)
+    me = known.me_in(room)
     return me is not None and not me.removed
 
 
@@ -131,6 +141,101 @@ def _take_lead(room: Room) -> None:
         return
     link.write(LEAD, None)
     if store().take_lead(owner(), room, key):
-        found.forget()
+        known.forget()
     else:
         show_problem(InvalidInput("this leader's link opens nothing: its room has a newer one, or it was cut off"))
+
+
+TICK_S = 1.0
+AT_ONCE = 25  # people whose pages redraw each second: of more, each does more rarely
+OVER = {
+    RoomState.CLOSED: "Its leader has closed this room. What is here can still be read.",
+    RoomState.ENDED: "The time of this room is over. What is here can still be read.",
+}
+
+
+def _show_outside(room: Room, me: Participant | None) -> None:
+    """Show the door of a room to a visitor who is not in it."""
+    if me is not None:
+        show_problem(InvalidInput("the leader of this room has removed you"))
+        return
+    if room.state is not RoomState.OPEN:
+        show_problem(InvalidInput(f"room {spoken(room.code)} is {room.state}: it cannot be joined any more"))
+        return
+    name = _asked_for_name("Join", "")
+    if name is not None:
+        _enter(room, name)
+
+
+def _show_inside(room: Room) -> None:
+    """Show a room to a participant; it redraws itself."""
+    st.fragment(_draw, run_every=max(TICK_S, TICK_S * len(known.people_in(room)) / AT_ONCE))(room)
+    with st.expander("Your name", icon=":material/badge:"):
+        me = known.me_in(room)
+        name = _asked_for_name("Rename", me.name if me else "")
+        if name is not None:
+            _enter(room, name)
+        st.button("Leave this room", icon=":material/logout:", on_click=_leave, args=(room,))
+
+
+def _draw(room: Room) -> None:
+    try:
+        note_visit()
+        now = known.as_it_is_now(room)
+        me = known.me_in(room)
+        if me is not None:
+            known.note_presence(me.number)
+        count = len(known.people_in(room))
+    except StoreUnavailable as error:  # the next tick asks again
+        show_problem(error)
+        return
+    if now is None:
+        known.leave_deleted(room)
+    if me is None or me.removed or now.state is not room.state:
+        st.rerun()
+    st.markdown(f"You are **{plain(me.name)}**. {count} {'person is' if count == 1 else 'people are'} in this room.")
+    if now.state in OVER:
+        st.info(OVER[now.state], icon=":material/door_front:")
+    _show_message(now)
+    show_task(now, me)
+
+
+def _show_message(room: Room) -> None:
+    """Show what the leader says, and the page it is about."""
+    if not (room.message or room.link):
+        if not known.tasks_of(room):
+            st.markdown(":gray[What the leader says appears here, by itself.]")
+        return
+    with st.container(border=True):
+        if room.message:
+            st.markdown(f"### {plain(room.message)}")
+        if room.link:
+            st.link_button("Open", link.href(room.link), icon=":material/open_in_new:", type="primary")
+
+
+def _asked_for_name(label: str, default: str) -> str | None:
+    """Draw a form for a name; return the name when the button was pressed with one that can be used."""
+    with st.form(f"rooms.name.{label}", border=False):
+        typed = st.text_input("Your name", default, max_chars=LONGEST_NAME, help="Everybody in the room may see it")
+        if not st.form_submit_button(label, type="primary", icon=":material/login:"):
+            return None
+    try:
+        return read_name(typed)
+    except InvalidInput as error:
+        show_problem(error)
+        return None
+
+
+def _enter(room: Room, name: str) -> None:
+    try:
+        store().join_room(owner(), room, name)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    known.forget()
+    st.rerun()
+
+
+def _leave(room: Room) -> None:
+    store().leave_room(owner(), room)
+    known.forget()

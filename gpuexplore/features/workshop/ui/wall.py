@@ -14,11 +14,9 @@ from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, GuessB
 from gpuexplore.features.lessons.lesson.outcome import JudgedStep
 from gpuexplore.features.lessons.ui.teacher import of_this_machine
 from gpuexplore.features.workshop import chart as charts
-from gpuexplore.features.workshop.report.facts import Column, RoomFacts
-from gpuexplore.features.workshop.report.points import results_chart, results_for
-from gpuexplore.features.workshop.report.standings import State, latest_answers, truth_of
-from gpuexplore.features.workshop.ui import found, known
-from gpuexplore.features.workshop.ui.inside import leave_deleted
+from gpuexplore.features.workshop.chart import results_chart, results_for
+from gpuexplore.features.workshop.report.facts import Column, RoomFacts, State, latest_answers, truth_of
+from gpuexplore.features.workshop.ui import known
 from gpuexplore.features.workshop.ui.task import time_left
 from gpuexplore.rooms import Room, spoken
 from gpuexplore.ui.markdown import plain
@@ -29,9 +27,8 @@ from gpuexplore.ui.shared.charts import show_spec, spec_of
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 
-HEIGHT = 720  # pixels of all charts together: a screen of 1080 less the heading
-NOBODY = "Nobody has guessed yet."
 SPECS: Shared[dict[str, object]] = Shared(60)
+NOBODY = "Nobody has guessed yet."
 STYLE = """<style>
 [data-testid="stMainBlockContainer"] { padding: 4rem 3rem 1rem; max-width: none; }
 [data-testid="stMarkdownContainer"] p { font-size: 26px; line-height: 1.35; }
@@ -59,15 +56,30 @@ def show_wall(room: Room, address: str) -> None:
 def _draw(room: Room, address: str) -> None:
     try:
         note_visit()
-        now, facts = found.as_it_is_now(room), known.facts_of(room)
+        now = known.as_it_is_now(room)
+        facts = known.facts_of(room)
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)
         return
     if now is None:
-        leave_deleted(room)
+        known.leave_deleted(room)
     tasks = known.tasks_of(room)
     column = next((each for each in reversed(facts.columns) if tasks and each.task.number == tasks[-1].number), None)
-    _show_head(now, facts, column, address=address)
+    words, code = st.columns([6, 1], gap="large", vertical_alignment="center")
+    with words:
+        st.title(plain(column.sentence if column else now.title or "Welcome"), anchor=False)
+        said = [f"**{spoken(now.code)}** at {address.partition('?')[0].partition('://')[2]}"]
+        said.append(f"{len(facts.people)} joined")
+        if column and column.task.left_s is not None:
+            said.append(f"**{time_left(column.task)}**")
+        if column and not column.task.takes_answers:
+            said.append(":material/lock: answers are closed")
+        if following := _next_step(column):
+            said.append(f"next: {plain(following)}")
+        st.markdown(" · ".join(said))
+        if column and now.message:
+            st.markdown(f":material/campaign: {plain(now.message)}")
+    code.image(qr_code(address), width=150)
     if column is None:
         st.markdown(plain(now.message) or "What comes next is shown here.")
         _show_people(now, facts, None)
@@ -80,24 +92,6 @@ def _draw(room: Room, address: str) -> None:
             _show_charts(now, facts, column)
     with people:
         _show_people(now, facts, column)
-
-
-def _show_head(room: Room, facts: RoomFacts, column: Column | None, *, address: str) -> None:
-    words, code = st.columns([6, 1], gap="large", vertical_alignment="center")
-    with words:
-        st.title(plain(column.sentence if column else room.title or "Welcome"), anchor=False)
-        said = [f"**{spoken(room.code)}** at {address.partition('?')[0].partition('://')[2]}"]
-        said.append(f"{len(facts.people)} joined")
-        if column and column.task.left_s is not None:
-            said.append(f"**{time_left(column.task)}**")
-        if column and not column.task.takes_answers:
-            said.append(":material/lock: answers are closed")
-        if following := _next_step(column):
-            said.append(f"next: {plain(following)}")
-        st.markdown(" · ".join(said))
-        if column and room.message:
-            st.markdown(f":material/campaign: {plain(room.message)}")
-    code.image(qr_code(address), width=150)
 
 
 def _next_step(column: Column | None) -> str:
@@ -113,7 +107,8 @@ def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
         len(column.step.of(GuessBlock)) if column.step else int(column.goal is not None and column.goal.kind.is_guessed)
     )
     measured = results_for(facts, column) if column.task.revealed or not asked else ()
-    height = HEIGHT // max(1, asked + bool(measured))
+    # All charts together have 720 pixels: a screen of 1080 less the heading.
+    height = 720 // max(1, asked + bool(measured))
     _show_guesses(facts, column, height=height)
     if measured:
         names = {person.number: person.name for person in facts.people} if room.names_shown else None

@@ -6,13 +6,15 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import Accuracy, Flag
+from gpuexplore.core.model import Accuracy, Device, Flag
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.lessons.lesson import evidence
-from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
+from gpuexplore.features.lessons.lesson import blocks, evidence
+from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
+from gpuexplore.features.lessons.lesson.evidence import NOT_INSTALLED, names_of, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.quantities import facts_of
+from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row
+from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.analysis.made import device, failed, ok
 from tests.features.lessons.lesson.conftest import DEVICES, module_if_installed, needs
 
@@ -218,3 +220,77 @@ def test_a_recording_of_a_cpu_does_not_stand_in_for_a_gpu(monkeypatch):
     names = known('```run\noperation = "matmul"\nsize = "100"\nimpl = "torch"\ndevice = "gpu"\n```\n')
 
     assert (value("time()", names).value, value("time()", names).sources) == (2e-3, {"recorded"})
+
+
+CPU = Device("cpu", "cpu", "a CPU", cores=4)
+T4 = Device("cuda:0", "cuda", "a GPU", cores=40, compute_capability="7.5")
+H100 = Device("cuda:0", "cuda", "a GPU", cores=132, compute_capability="9.0")
+UNKNOWN = Device("cuda:0", "cuda", "a GPU", cores=60)
+LAUNCH = LaunchBlock(elements=100_000, threads=1024, gpu="here")
+
+
+def figures(*devices):
+    found = launch_row(LAUNCH, devices).figures
+    return {name: figure.value for name, figure in found.items()}
+
+
+def test_without_a_gpu_each_core_takes_one_block_at_a_time():
+    found = figures(CPU)
+    assert (found["multiprocessors"], found["waves"], found["last_wave"]) == (4, 25, 2)
+    assert "occupancy" not in found
+
+
+def test_a_gpu_takes_as_many_blocks_as_its_compute_capability_has_room_for():
+    assert (figures(CPU, T4)["waves"], figures(CPU, T4)["last_wave"]) == (3, 18)
+    assert (figures(CPU, H100)["waves"], figures(CPU, H100)["last_wave"]) == (1, 98)
+
+
+def test_the_waves_of_a_gpu_of_unknown_compute_capability_are_unknown():
+    found = figures(CPU, UNKNOWN)
+    assert found["multiprocessors"] == 60
+    assert "waves" not in found
+
+
+def test_gpus_are_counted():
+    assert facts_of((CPU,))["gpus"].value == 0
+    assert facts_of((CPU, T4))["gpus"].value == 1
+
+
+STEP = """+++
+title = "t"
+question = "q"
+minutes = 1
++++
+## Step
+```guess
+id = "g"
+ask = "a"
+```
+```{kind}
+{keys}
+```
+```check
+guess = "g"
+near = "figure()"
+```
+"""
+KEYS = {
+    "claim": 'row = "B5"',
+    "memory": 'model = "vgg-16"\nbatch = 128',
+    "mistake": 'mistake = "first-call"',
+    "tensor": 'expression = "zeros(20, 30).t()"\nread = true',
+    "train": 'model = "3-10-2"\nbatch = 100',
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_a_block_of_a_feature_that_is_not_installed_is_read_and_has_no_figures(kind, monkeypatch):
+    monkeypatch.setattr(blocks, "features", tuple)
+    step = parse_lesson(STEP.format(kind=kind, keys=KEYS[kind]), "mine").steps[0]
+
+    names = names_of(step, DEVICES, {}, tasks_of(step, DEVICES))
+
+    assert {row.missing for row in names.rows} == {NOT_INSTALLED}
+    with pytest.raises(NotFound, match=NOT_INSTALLED):
+        evaluate(parse("figure()"), names)
+    assert rehearse(step, DEVICES, "mine.md") == 1

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.blocks import UNKNOWN, InstructorBlock, KeepBlock, Prose
-from gpuexplore.features.lessons.lesson.catalog import catalog
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by, says_of
 from tests.features.lessons.lesson.conftest import is_complete

@@ -6,12 +6,20 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock, GuessBlock
-from gpuexplore.features.lessons.lesson.catalog import catalog
-from gpuexplore.features.workshop.report.export import COLUMNS, FORMATS, names_of
-from gpuexplore.features.workshop.report.facts import RoomFacts, columns_of, runs_of
-from gpuexplore.features.workshop.report.points import points_of, results_for
-from gpuexplore.features.workshop.report.standings import State, standings, stuck, truth_of, wrong_guesses
+from gpuexplore.features.workshop.chart import points_of, results_for
+from gpuexplore.features.workshop.report import COLUMNS, FORMATS, names_of
+from gpuexplore.features.workshop.report.facts import (
+    RoomFacts,
+    State,
+    columns_of,
+    runs_of,
+    standings,
+    stuck,
+    truth_of,
+    wrong_guesses,
+)
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomState, RoomTask
 from gpuexplore.store.answers import Answer
 from gpuexplore.store.room_tasks import AskedRun
