@@ -24,7 +24,7 @@ from gpuexplore.core.units import (
     format_seconds,
     format_work_rate,
 )
-from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, Citation, GpuChoice, citations
+from gpuexplore.features.atlas.analysis import AtlasPoint, Citation, citations
 from gpuexplore.features.atlas.analysis.answers import (
     EXAMPLE,
     Atlas,
@@ -36,6 +36,7 @@ from gpuexplore.features.atlas.analysis.answers import (
     point_row,
     points_asked,
 )
+from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice
 from gpuexplore.hardware import discover, ensure_ceiling, readings
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
@@ -252,7 +253,8 @@ def _print_choices(found: Ranking) -> None:
 
 
 def _choice_columns(choice: GpuChoice) -> tuple[str, ...]:
-    found, time = choice.found, choice.time
+    found = choice.found
+    time = choice.time
     interval = (time.low, time.high) if time and time.low < time.high else None
     return (
         choice.device.title,

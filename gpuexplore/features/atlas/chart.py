@@ -3,7 +3,7 @@
 Filled points were measured, by whom their shape says; dashed lines and bands are predictions. Colours are GPUs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import log10
@@ -21,16 +21,11 @@ from gpuexplore.features.atlas.analysis import AtlasPoint
 from gpuexplore.features.atlas.analysis.lines import LinePoint
 from gpuexplore.operations import operation_named
 
-HEIGHT = 600  # with legends and axes
 POINT_SIZE = 58
 PICKED = "picked"  # the selection of the id of a clicked point
 PREDICTED = "predicted, with its 90 % band"
-UNPICKED = 0.82  # opacity of points
 MANY = 8  # ticks
-DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
 LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what fits a phone
-NARROW = 420  # pixels of a phone
-LONG_NAME = 17  # characters of two names that fit side by side there
 POINT_TOOLTIPS = {
     "gpu": "GPU",
     "case": "Case",
@@ -49,6 +44,7 @@ LINE_TOOLTIPS = {
     "rate": "Rate",
     "share": "Of the peak",
 }
+DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
 Show = Literal["time", "rate", "share"]
 
 
@@ -69,28 +65,12 @@ class AtlasSeries:
     line: tuple[LinePoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlottedQuantity:
-    """What is drawn upwards.
-
-    Attributes:
-        label: a word for it.
-        of: its value where a call of a measured point or a line takes so many seconds; None where it is unknown.
-        at_point: its value at a measured point.
-    """
-
-    label: str
-    of: Callable[[LinePoint, float], float | None]
-    at_point: Callable[[AtlasPoint], float | None]
+SHOWN: Mapping[Show, str] = MappingProxyType({"time": "Time", "rate": "Rate", "share": "Share of the peak"})
 
 
-SHOWN: Mapping[Show, PlottedQuantity] = MappingProxyType(
-    {
-        "time": PlottedQuantity("Time", lambda _, time_s: time_s, lambda point: point.time_s),
-        "rate": PlottedQuantity("Rate", LinePoint.rate, lambda point: point.rate),
-        "share": PlottedQuantity("Share of the peak", LinePoint.share, lambda point: point.share),
-    }
-)
+def shown_at(point: AtlasPoint, show: Show) -> float | None:
+    """Return what is drawn upwards at a measured point; None where it is unknown."""
+    return {"time": point.time_s, "rate": point.rate, "share": point.share}[show]
 
 
 def atlas(
@@ -105,18 +85,30 @@ def atlas(
         show: what is drawn upwards, a key of SHOWN.
         at: work that a vertical rule marks; None for none.
     """
-    measured, lines = _points(series, points, show), _lines(series, show)
+    measured = _points(series, points, show)
+    lines = _lines(series, show)
     values = [*measured["value"], *lines["low"], *lines["high"]]
-    works = [*measured["work"], *lines["work"], *([at] if at else [])]
-    x, y = _x(operation, works), _y(operation, show, values)
-    color = _color(series)
+    x = _x(operation, [*measured["work"], *lines["work"], *([at] if at else [])])
+    y = _y(operation, show, values)
+    names = [each.name for each in series]
+    on_phones = 1 if max(map(len, names), default=0) > 17 else 2  # two names of 17 characters fit side by side there
+    legend = alt.Legend(
+        title=None,
+        orient="top",
+        columns=alt.ExprRef(f"width < 420 ? {on_phones} : 4"),
+        labelLimit=LABEL_LIMIT,
+        symbolType="circle",
+        symbolOpacity=1,
+        symbolStrokeWidth=0,
+    )
+    color = alt.Color("series:N", scale=alt.Scale(domain=names), legend=legend)
     layers = [
         *([_rule(at, x)] if at else []),
         *_predicted(lines, x, y, color),
         *_measured(measured, x, y, color),
     ]
-    said = describe_atlas(operation, series, points, show)
-    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said)
+    said = _described(operation, series, points, show)
+    return alt.LayerChart(layer=layers, width="container", height=600, description=said)
 
 
 def point_id(point: AtlasPoint) -> str:
@@ -137,17 +129,17 @@ def source_label(point: AtlasPoint) -> str:
     return f"{point.origin} by {point.citation.name}"
 
 
-def describe_atlas(operation: str, series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> str:
+def _described(operation: str, series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> str:
     """Return the alternative text: how many points there are of whom, and the best or fastest of each GPU."""
-    title, best = operation_named(operation).title, SHOWN["rate"]
+    title = operation_named(operation).title
     figures = []
     for each in series:
         own = [point for point in points if (point.spec_key, point.dtype) == (each.spec_key, each.dtype)]
-        top = max(own, key=best.at_point, default=None)  # type: ignore[arg-type]  # every point has a rate
+        top = max(own, key=lambda point: point.rate, default=None)
         said = f"{len(own)} points, at most {rate_words(operation, top.rate)}" if top else "predicted only"
         figures.append(f"{each.name}: {said}")
     sources = ", ".join(dict.fromkeys(map(source_label, points))) or "none"
-    what = SHOWN[show].label.lower()
+    what = SHOWN[show].lower()
     return (
         f"{title}: {what} against the work of a call. {'; '.join(figures) or 'No GPU'}. Measured points: {sources}. "
         "Dashed lines with bands are predictions."
@@ -156,8 +148,7 @@ def describe_atlas(operation: str, series: Sequence[AtlasSeries], points: Sequen
 
 def rate_words(operation: str, rate: float | None) -> str:
     """Return a rate of an operation with its unit."""
-    product = operation_named(operation).is_matrix_product
-    return format_flop_per_s(rate) if product else format_bytes_per_s(rate)
+    return format_flop_per_s(rate) if operation_named(operation).is_matrix_product else format_bytes_per_s(rate)
 
 
 def _x(operation: str, works: Sequence[float]) -> alt.X:
@@ -191,22 +182,6 @@ def _decades(values: Sequence[float]) -> list[float]:
     return decades[:: max(1, -(-len(decades) // MANY))]
 
 
-def _color(series: Sequence[AtlasSeries]) -> alt.Color:
-    names = [each.name for each in series]
-    on_phones = 1 if max(map(len, names), default=0) > LONG_NAME else 2
-    columns = alt.ExprRef(f"width < {NARROW} ? {on_phones} : 4")
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        columns=columns,
-        labelLimit=LABEL_LIMIT,
-        symbolType="circle",
-        symbolOpacity=1,
-        symbolStrokeWidth=0,
-    )
-    return alt.Color("series:N", scale=alt.Scale(domain=names), legend=legend)
-
-
 def _rule(at: int, x: alt.X) -> alt.Chart:
     frame = pd.DataFrame({"work": [at]})
     ruled: alt.Chart = alt.Chart(frame).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.2).encode(x=x)
@@ -218,8 +193,7 @@ def _predicted(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> lis
     base = alt.Chart(frame).encode(x=x, color=color)
     band = base.mark_area(opacity=0.1, tooltip=None, aria=False).encode(y=_at(y, "low"), y2=alt.Y2("high:Q"))
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in LINE_TOOLTIPS.items()]
-    line = base.mark_line(strokeWidth=2, strokeDash=[6, 3]).encode(y=y, tooltip=words)
-    return [band, line]
+    return [band, base.mark_line(strokeWidth=2, strokeDash=[6, 3]).encode(y=y, tooltip=words)]
 
 
 def _at(y: alt.Y, column: str) -> alt.Y:
@@ -241,13 +215,16 @@ def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list
         symbolStrokeWidth=0,
         symbolOpacity=1,
     )
-    scale = alt.Scale(domain=[*sources, PREDICTED], range=[*_symbols(len(sources)), DASHES])
+    scale = alt.Scale(
+        domain=[*sources, PREDICTED],
+        range=[*_symbols(len(sources)), DASHES],
+    )
     shape = alt.Shape("source:N", scale=scale, legend=legend)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
     ring: Any = alt.when(picked).then(alt.value(POINT_SIZE * 3)).otherwise(alt.value(POINT_SIZE))
     points = (
         alt.Chart(frame)
-        .mark_point(filled=True, cursor="pointer", stroke=alt.expr("background"), strokeWidth=0.6, opacity=UNPICKED)
+        .mark_point(filled=True, cursor="pointer", stroke=alt.expr("background"), strokeWidth=0.6, opacity=0.82)
         .encode(x=x, y=y, color=color, shape=shape, size=alt.SizeValue(**ring), tooltip=words)
         .add_params(picked)
     )
@@ -277,25 +254,22 @@ def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: S
             "timed": point.conditions,
         }
         for point in points
-        if (value := SHOWN[show].at_point(point)) is not None
+        if (value := shown_at(point, show)) is not None
     ]
     return pd.DataFrame(rows, columns=["id", "series", "work", "value", *POINT_TOOLTIPS])
 
 
 def _lines(series: Sequence[AtlasSeries], show: Show) -> pd.DataFrame:
-    rows = [
-        row for each in series for point in each.line if (row := _line_row(each, point, SHOWN[show].of)) is not None
-    ]
+    rows = [row for each in series for point in each.line if (row := _line_row(each, point, show)) is not None]
     return pd.DataFrame(rows, columns=["series", "work", "value", "low", "high", *LINE_TOOLTIPS])
 
 
-def _line_row(
-    series: AtlasSeries, point: LinePoint, of: Callable[[LinePoint, float], float | None]
-) -> dict[str, object] | None:
+def _line_row(series: AtlasSeries, point: LinePoint, show: Show) -> dict[str, object] | None:
     found = point.prediction
     if found.time_s is None or found.interval_s is None:
         return None
-    value, *ends = (of(point, time_s) for time_s in (found.time_s, *found.interval_s))
+    times_s = (found.time_s, *found.interval_s)
+    value, *ends = times_s if show == "time" else map(point.rate if show == "rate" else point.share, times_s)
     if value is None:
         return None
     low, high = sorted(end for end in ends if end is not None)

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, best_published
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.features.atlas.analysis.points import of_product
+from gpuexplore.features.atlas.analysis import of_product
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.recorded.published import published_measurements
 

@@ -13,7 +13,6 @@ from gpuexplore.features.atlas.chart import (
     SHOWN,
     AtlasSeries,
     atlas,
-    describe_atlas,
     point_id,
     source_label,
 )
@@ -120,7 +119,7 @@ def test_without_points_or_lines_nothing_breaks(show, series):
 
 
 def test_the_alternative_text_tells_gpus_their_best_rate_and_sources(found, series):
-    said = describe_atlas("linear", series, found, "time")
+    said = atlas("linear", series, found, "time").to_dict()["description"]
 
     assert "H100 SXM5 80GB: 62 points, at most " in said
     assert "Measured points: published by AIConfigurator." in said

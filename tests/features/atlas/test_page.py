@@ -5,7 +5,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from gpuexplore.features.atlas.analysis import points, usual_devices
+from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis.which_gpu import usual_devices
 from gpuexplore.features.atlas.chart import PICKED, point_id
 from gpuexplore.features.atlas.ui import view
 from gpuexplore.features.atlas.ui.picked import href_of, points_by_id, ways_of

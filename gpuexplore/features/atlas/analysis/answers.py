@@ -14,7 +14,7 @@ from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Result, Shape
 from gpuexplore.core.typed_text import spreadsheet_safe
-from gpuexplore.features.atlas.analysis.points import AtlasPoint, Citation, citations, points
+from gpuexplore.features.atlas.analysis import AtlasPoint, Citation, citations, points
 from gpuexplore.features.atlas.analysis.which_gpu import GpuChoice, ranked, usual_devices, which_gpu
 from gpuexplore.hardware import ACCELERATORS, target_named
 from gpuexplore.operations import operation_named
@@ -127,7 +127,9 @@ def point_row(point: AtlasPoint) -> Row:
 
 def choice_row(choice: GpuChoice) -> Row:
     """Return a choice as a row; its shape as text."""
-    found, listed, time = choice.found, choice.listed, choice.time
+    found = choice.found
+    listed = choice.listed
+    time = choice.time
     return {
         "gpu": choice.device.title,
         "spec_key": choice.device.spec_key,
@@ -223,7 +225,8 @@ def choices_asked(
     Raises:
         InvalidInput: names what cannot be used and what is accepted.
     """
-    operation, known_here = operation_named(question.operation), tuple(here)
+    operation = operation_named(question.operation)
+    known_here = tuple(here)
     dtypes = list(dict.fromkeys(format_named(name).name for name in _some("dtype", question.dtypes, FORMATS)))
     asked = _some("gpu", question.gpus, "names and keys of `specs`")
     devices = tuple(dict.fromkeys(target_named(name, known_here) for name in asked)) or usual_devices()

@@ -9,10 +9,6 @@ from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 
-HALVINGS = 40  # of an interval of factors
-SMALLEST = 2.0**-24  # factor
-GROWN = (64, 128)  # sizes that tell which axes grow
-
 
 @dataclass(frozen=True, slots=True)
 class LinePoint:
@@ -32,7 +28,9 @@ class LinePoint:
 
     def share(self, time_s: float) -> float | None:
         """Return the fraction of the peak that decides where a call takes `time_s`, as of a measured point."""
-        case, device, peak = self.prediction.case, self.prediction.device, self.prediction.peak
+        case = self.prediction.case
+        device = self.prediction.device
+        peak = self.prediction.peak
         contract = operation_named(case.operation)
         byte_count = contract.byte_count(case.shape, format_named(case.dtype))
         compute_s = contract.flop_count(case.shape) / peak.flop_per_s if contract.is_matrix_product and peak else 0.0
@@ -69,13 +67,14 @@ def case_of(operation: str, shape: Shape, dtype: str, device: Device) -> Case:
 @cache
 def growing_axes(operation: str) -> frozenset[str]:
     """Return the axes that follow the size of an operation, such as ``s`` of an attention."""
-    small, large = (dict(operation_named(operation).shape_of_size(size).axes) for size in GROWN)
+    small, large = (dict(operation_named(operation).shape_of_size(size).axes) for size in (64, 128))  # any two tell
     return frozenset(axis for axis, length in large.items() if length != small[axis])
 
 
 def grown(operation: str, shape: Shape, factor: float) -> Shape:
     """Return `shape` with its growing axes multiplied by `factor`, each from 1 to the operation's limit."""
-    limits, growing = operation_named(operation).limits, growing_axes(operation)
+    limits = operation_named(operation).limits
+    growing = growing_axes(operation)
     return Shape(
         tuple(
             (axis, min(limits[axis], max(1, round(length * factor))) if axis in growing else length)
@@ -96,7 +95,8 @@ def shapes_between(
         ends: work at the ends of the line; it ends before where an axis reaches the limit of the operation.
         count: at least 2.
     """
-    contract, work = operation_named(operation), work_of(operation, dtype)
+    contract = operation_named(operation)
+    work = work_of(operation, dtype)
     most = min(contract.limits[axis] / shape[axis] for axis in growing_axes(operation))
     low, high = (_factor(lambda factor: work(grown(operation, shape, factor)), end, most) for end in ends)
     steps = (low * (high / low) ** (i / (count - 1)) for i in range(count))
@@ -106,8 +106,9 @@ def shapes_between(
 
 def _factor(work_at: Callable[[float], float], work: float, most: float) -> float:
     """Return the factor at which the work is reached, `most` at the most."""
-    low, high = SMALLEST, most
-    for _ in range(HALVINGS):
+    low = 2.0**-24
+    high = most
+    for _ in range(40):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if work_at(middle) < work else (low, middle)
     return high

@@ -19,7 +19,7 @@ from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, of_ope
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Origin, Shape
 from gpuexplore.core.once import once
-from gpuexplore.features.atlas.analysis.points import AtlasPoint, points
+from gpuexplore.features.atlas.analysis import AtlasPoint, points
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import named
@@ -81,18 +81,14 @@ def read_prices(text: str, today: date) -> tuple[Price, ...]:
     found = []
     for listed in tomllib.loads(text)["list"]:
         with named(f"{FILE}, {listed.get('provider')}"):
-            _check_list(listed, today)
+            for name in ("page", "read_at"):
+                if urlsplit(listed[name]).scheme != "https":
+                    raise InvalidInput.of(name, listed[name], "https links")
+            read_on = listed["read_on"]
+            if not isinstance(read_on, date) or read_on > today:
+                raise InvalidInput.of("read_on", read_on, f"days up to {today}")
             found += [_price(listed, key, amount) for key, amount in listed["usd_per_hour"].items()]
     return tuple(found)
-
-
-def _check_list(listed: Mapping[str, Any], today: date) -> None:
-    for name in ("page", "read_at"):
-        if urlsplit(listed[name]).scheme != "https":
-            raise InvalidInput.of(name, listed[name], "https links")
-    read_on = listed["read_on"]
-    if not isinstance(read_on, date) or read_on > today:
-        raise InvalidInput.of("read_on", read_on, f"days up to {today}")
 
 
 def _price(listed: Mapping[str, Any], key: str, amount: object) -> Price:
@@ -182,8 +178,13 @@ def which_gpu(
         InvalidInput: there is no such operation or dtype.
     """
     workload = of_operation(operation_named(operation), shape)
-    known_points = points(operation, dtypes=[dtype])
-    measured = [point for point in known_points if point.shape == shape and _is_usual(point, known.calls)]
+    measured = [
+        point
+        for point in points(operation, dtypes=[dtype])
+        if point.shape == shape
+        and point.origin == "published"
+        and (point.calls == known.calls or point.time_s >= LEAST_S[point.calls])
+    ]
     listed = {device.id: price_of(device.spec_key) for device in devices if _entered(device, known) is None}
     hourly = {device.id: _entered(device, known) for device in devices}
     hourly |= {device_id: price.usd_per_hour for device_id, price in listed.items() if price}
@@ -224,15 +225,11 @@ def _sort_key(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float
     return (value is None, choice.found.fits is False, value or 0.0)
 
 
-def _is_usual(point: AtlasPoint, calls: Calls) -> bool:
-    """Return whether a published time is of the kind of calls that is asked for, or is too long for kinds to differ."""
-    return point.origin == "published" and (point.calls == calls or point.time_s >= LEAST_S[point.calls])
-
-
 def _choice(
     workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[AtlasPoint], listed: Price | None
 ) -> GpuChoice:
-    device, layer = found.device, workload.layers[0]
+    device = found.device
+    layer = workload.layers[0]
     price = known.prices_per_hour.get(device.id)
     point = min(
         (point for point in measured if point.spec_key == device.spec_key), key=lambda point: point.time_s, default=None

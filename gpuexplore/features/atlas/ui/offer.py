@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gpuexplore.core.model import Device
-from gpuexplore.features.atlas.analysis.defaults import measured_gpus, measured_operations
+from gpuexplore.features.atlas.analysis import measured_gpus, measured_operations
 from gpuexplore.operations import operation_named
 from gpuexplore.ui.navigation import file_of
 

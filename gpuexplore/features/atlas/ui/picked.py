@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
-from types import MappingProxyType
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -24,11 +23,12 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Options, Shape
 from gpuexplore.core.once import once
 from gpuexplore.core.units import format_interval, format_percent, format_seconds
-from gpuexplore.features.atlas.analysis import AtlasPoint, points
-from gpuexplore.features.atlas.analysis.defaults import (
+from gpuexplore.features.atlas.analysis import (
+    AtlasPoint,
     dtypes_of,
     measured_gpus,
     measured_operations,
+    points,
     usual_calls,
     usual_dtype,
     usual_gpus,
@@ -49,10 +49,6 @@ from gpuexplore.ui.shared import Shared
 
 NAMES = {row.key: row.name for row in ACCELERATORS}
 MOST_SERIES = 7  # as many colours as the theme has
-_CALLS: Mapping[str, str] = MappingProxyType(
-    {"graph": "In a CUDA graph", "queued": "Queued", "single": "One at a time"}
-)
-_LABELS: Mapping[str, str] = MappingProxyType({name: quantity.label for name, quantity in SHOWN.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,8 @@ def choose() -> AtlasChoice:
             usual = usual_dtype(operation)
             dtypes = url_widgets.several("Dtypes", "dtype", dtypes_of(operation), default=(usual,)) or [usual]
         with right:
-            counts, default = measured_gpus(operation), usual_gpus(operation, tuple(dtypes))
+            counts = measured_gpus(operation)
+            default = usual_gpus(operation, tuple(dtypes))
             gpus = url_widgets.several("GPUs", "gpus", list(counts), default=default, shown=NAMES.__getitem__)
         shown = [(dtype, gpu) for dtype in dtypes for gpu in gpus or default]
         if len(shown) > MOST_SERIES:
@@ -106,11 +103,14 @@ def choose() -> AtlasChoice:
         found = points(operation, gpus or default, dtypes)
         left, middle, right = st.columns([4, 3, 5], gap="medium")
         with left:
-            show = url_widgets.segments("Show", "show", list(SHOWN), shown=_LABELS.__getitem__)
+            show = url_widgets.segments("Show", "show", list(SHOWN), shown=SHOWN.__getitem__)
         with middle:
-            usual_first = sorted(CALLS, key=lambda name: name != usual_calls(found))
             calls = url_widgets.select(
-                "Predicted calls", "calls", usual_first, shown=_CALLS.__getitem__, problems=problems
+                "Predicted calls",
+                "calls",
+                sorted(CALLS, key=lambda name: name != usual_calls(found)),
+                shown={"graph": "In a CUDA graph", "queued": "Queued", "single": "One at a time"}.__getitem__,
+                problems=problems,
             )
         with right:
             shape = _shape(operation, usual_shape(operation, found), problems)
@@ -149,12 +149,6 @@ def _too_many(shown: Sequence[tuple[str, str]]) -> InvalidInput:
 # What the atlas knows of a choice: measured points, predicted lines, and the prediction of the shape in question.
 
 
-SIZES = 64  # of all lines together
-FEWEST, MOST = 9, 25  # of one of them
-REACH = (1e-3, 10.0)  # times the work of the shape, where nothing was measured
-TABLE = {row.key: row for row in ACCELERATORS}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class AtlasFacts:
     """What follows from a choice: one object for all who made the same.
@@ -178,8 +172,7 @@ CALIBRATIONS: Shared[Calibration] = Shared(1)
 
 def facts_of(choice: AtlasChoice) -> AtlasFacts:
     """Return what is known of a choice."""
-    key = choice.operation, choice.shown, choice.calls, choice.shape
-    return FACTS.get(key, lambda: _facts(choice))
+    return FACTS.get((choice.operation, choice.shown, choice.calls, choice.shape), lambda: _facts(choice))
 
 
 def calibration() -> Calibration:
@@ -193,7 +186,7 @@ def _facts(choice: AtlasChoice) -> AtlasFacts:
         for point in points(choice.operation, choice.gpus, choice.dtypes)
         if (point.dtype, point.spec_key) in choice.shown
     ]
-    devices = {gpu: as_device(TABLE[gpu]) for gpu in choice.gpus}
+    devices = {row.key: as_device(row) for row in ACCELERATORS if row.key in choice.gpus}
     cases = {
         (dtype, gpu): [
             case_of(choice.operation, shape, dtype, devices[gpu])
@@ -214,9 +207,9 @@ def _facts(choice: AtlasChoice) -> AtlasFacts:
 
 def _shapes(choice: AtlasChoice, dtype: str, found: Sequence[AtlasPoint]) -> tuple[Shape, ...]:
     """Return the shapes of a line: as far as what was measured, else from a part to a multiple of the one asked for."""
-    work = work_of(choice.operation, dtype)
-    at, count = work(choice.shape), max(FEWEST, min(MOST, SIZES // len(choice.shown)))
-    works = [at, *(point.work for point in found)] if found else [share * at for share in REACH]
+    at = work_of(choice.operation, dtype)(choice.shape)
+    count = max(9, min(25, 64 // len(choice.shown)))  # 64 calls of all lines together are enough
+    works = [at, *(point.work for point in found)] if found else [share * at for share in (1e-3, 10.0)]
     return shapes_between(choice.operation, choice.shape, dtype, (min(works), max(works)), count=count)
 
 
@@ -236,10 +229,46 @@ def show_picked() -> None:
         )
         return
     with st.container(border=True):
-        _head(point)
-        _figures(point)
+        title = operation_named(point.operation).title
+        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+            st.markdown(
+                f"**{plain(point.device.name)}** · {title}, {shape_label(point.shape)}, {point.dtype}", width="content"
+            )
+            st.button(
+                "Close", icon=":material/close:", type="tertiary", key="atlas.close", on_click=write, args=(POINT, None)
+            )
+        case = case_of(point.operation, point.shape, point.dtype, point.device)
+        case = replace(case, options=Options(cache="cold" if point.cold else None))
+        found = PREDICTIONS.get((case, point.call), lambda: predict(case, point.device, calibration(), point.call))
+        with st.container(horizontal=True, gap="large"):
+            st.metric("Measured time", format_seconds(point.time_s), width="content")
+            st.metric("Rate", rate_words(point.operation, point.rate), width="content")
+            st.metric(
+                "Of the peak",
+                format_percent(point.share) if point.share is not None else "unknown",
+                help="Of the arithmetic's peak, or of the bandwidth where memory is the limit and no cache holds the "
+                "data",
+                width="content",
+            )
+            st.metric(
+                "Predicted time",
+                format_seconds(found.time_s),
+                help=f"Of the vendor's library; 90 % interval {format_interval(found.interval_s, format_seconds)}, "
+                f"from {found.basis}; calls {CALLS[point.calls]}",
+                width="content",
+            )
         st.markdown(small(_citation(point)))
-        _ways(point)
+        with st.container(horizontal=True, gap="small"):
+            st.link_button("Open the source", href_of(point), icon=":material/open_in_new:", type="primary")
+            st.button(
+                "Use its shape",
+                icon=":material/straighten:",
+                key="atlas.use",
+                on_click=write,
+                args=("shape", str(point.shape)),
+            )
+            for label, page in ways_of(point).items():
+                st.link_button(label, page)
 
 
 @once
@@ -267,44 +296,6 @@ def ways_of(point: AtlasPoint) -> Mapping[str, str]:
     return {label: href(page) for label, page in ways.items()}
 
 
-def _head(point: AtlasPoint) -> None:
-    title = operation_named(point.operation).title
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.markdown(
-            f"**{plain(point.device.name)}** · {title}, {shape_label(point.shape)}, {point.dtype}", width="content"
-        )
-        st.button(
-            "Close", icon=":material/close:", type="tertiary", key="atlas.close", on_click=write, args=(POINT, None)
-        )
-
-
-def _figures(point: AtlasPoint) -> None:
-    found = _predicted(point)
-    with st.container(horizontal=True, gap="large"):
-        st.metric("Measured time", format_seconds(point.time_s), width="content")
-        st.metric("Rate", rate_words(point.operation, point.rate), width="content")
-        st.metric(
-            "Of the peak",
-            format_percent(point.share) if point.share is not None else "unknown",
-            help="Of the arithmetic's peak, or of the bandwidth where memory is the limit and no cache holds the data",
-            width="content",
-        )
-        st.metric(
-            "Predicted time",
-            format_seconds(found.time_s),
-            help=f"Of the vendor's library; 90 % interval {format_interval(found.interval_s, format_seconds)}, from "
-            f"{found.basis}; calls {CALLS[point.calls]}",
-            width="content",
-        )
-
-
-def _predicted(point: AtlasPoint) -> Prediction:
-    """Return the prediction of the very call, in its own conditions."""
-    case = case_of(point.operation, point.shape, point.dtype, point.device)
-    case = replace(case, options=Options(cache="cold" if point.cold else None))
-    return PREDICTIONS.get((case, point.call), lambda: predict(case, point.device, calibration(), point.call))
-
-
 def _citation(point: AtlasPoint) -> str:
     """Return who measured it, how and under which licence, as Markdown."""
     cited = point.citation
@@ -316,17 +307,3 @@ def _citation(point: AtlasPoint) -> str:
     cite = "" if point.origin == "recorded" else f" Cite: {plain(cited.text)}."
     timed = f"{plain(point.conditions)}; calls {plain(CALLS[point.calls])}"
     return f"{whose}. Licence: {cited.licence}. Timed: {timed}.{cite}"
-
-
-def _ways(point: AtlasPoint) -> None:
-    with st.container(horizontal=True, gap="small"):
-        st.link_button("Open the source", href_of(point), icon=":material/open_in_new:", type="primary")
-        st.button(
-            "Use its shape",
-            icon=":material/straighten:",
-            key="atlas.use",
-            on_click=write,
-            args=("shape", str(point.shape)),
-        )
-        for label, page in ways_of(point).items():
-            st.link_button(label, page)

@@ -14,9 +14,9 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Origin, Result, Shape
 from gpuexplore.core.once import once
 from gpuexplore.core.units import format_energy, format_interval, format_seconds
-from gpuexplore.features.atlas.analysis import ORDERS, AtlasPoint, GpuChoice, points, ranked, usual_devices, which_gpu
-from gpuexplore.features.atlas.analysis.defaults import measured_operations
-from gpuexplore.features.atlas.chart import PICKED, SHOWN, atlas, source_label
+from gpuexplore.features.atlas.analysis import measured_operations, points
+from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.chart import PICKED, atlas, shown_at, source_label
 from gpuexplore.features.atlas.ui.picked import NAMES, POINT, AtlasChoice, AtlasFacts, calibration, href_of
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import recorded_results
@@ -30,9 +30,8 @@ from gpuexplore.ui.shared.charts import Spec, chart_of, show_spec
 from gpuexplore.ui.shared.tables import show_table
 
 KEY = "chart.atlas"
-SEEN = "atlas.seen"  # the session's key of the click that was followed
 FIRST = "atlas.first"  # the session's key of the point that the link named when this chart was drawn first
-ABOVE_PEAK = 1.05
+SEEN = "atlas.seen"  # the session's key of the click that was followed
 
 
 def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
@@ -48,13 +47,17 @@ def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
     )
     key = f"{KEY}.{choice.operation}.{choice.show}"
     event: Any = show_spec(_with_picked(spec, key), key=key, on_select="rerun")
-    _follow(event, key)
+    found = followed(event)
+    if found and st.session_state.get(SEEN) != (key, found):
+        write(POINT, found)
+    st.session_state[SEEN] = (key, found)
     st.caption(" ".join(sentences(choice, facts)))
 
 
 def sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
     """Return what there is to know about what is drawn, a sentence each."""
-    found, drawn = facts.points, [point for point in facts.points if SHOWN[choice.show].at_point(point) is not None]
+    found = facts.points
+    drawn = [point for point in facts.points if shown_at(point, choice.show) is not None]
     published = [point for point in found if point.origin == "published"]
     names = dict.fromkeys(point.citation.name for point in published)
     said = []
@@ -68,13 +71,14 @@ def sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
     )
     if len(drawn) < len(found):
         said.append(f"{len(found) - len(drawn)} points are left out: a cache may have held their data.")
-    if any((point.share or 0) > ABOVE_PEAK for point in drawn):
+    if any((point.share or 0) > 1.05 for point in drawn):
         said.append("Above 100 %: clocks above the rated one, or an algorithm that needs fewer operations.")
     return said
 
 
 def _nothing(choice: AtlasChoice) -> str:
-    title, dtypes = OPERATIONS[choice.operation].title, " or ".join(choice.dtypes)
+    title = OPERATIONS[choice.operation].title
+    dtypes = " or ".join(choice.dtypes)
     known = points(choice.operation)
     there = [
         f"{dtype} on {len({point.spec_key for point in known if point.dtype == dtype})} GPUs"
@@ -99,18 +103,9 @@ def _with_picked(spec: Spec, key: str) -> Spec:
     return {**spec, "params": selected}
 
 
-def _follow(event: Any, key: str) -> None:
-    """Write a clicked point to the URL, once, so that the page shows it and its link does."""
-    found = followed(event)
-    if found and st.session_state.get(SEEN) != (key, found):
-        write(POINT, found)
-    st.session_state[SEEN] = (key, found)
-
-
 def followed(event: Any) -> str | None:
     """Return what a link calls the point that was clicked; None without a click on one."""
-    clicked = event.get("selection", {}).get(PICKED) or []
-    return next((each["id"] for each in clicked if each.get("id")), None)
+    return next((each["id"] for each in (event.get("selection", {}).get(PICKED) or []) if each.get("id")), None)
 
 
 def show_points(facts: AtlasFacts) -> None:
@@ -128,37 +123,32 @@ def show_points(facts: AtlasFacts) -> None:
         return
     with table:
         show_table(
-            lambda: [_row(point) for point in facts.points],
+            lambda: [
+                {
+                    "GPU": point.device.name,
+                    "Dtype": point.dtype,
+                    "Shape": shape_label(point.shape),
+                    "Time": point.time_s,
+                    "Compute rate": point.rate if point.is_product else None,
+                    "Memory rate": None if point.is_product else point.rate,
+                    "Of the peak": point.share,
+                    "From": source_label(point),
+                    "Source": href_of(point),
+                    "Licence": point.citation.licence,
+                    "Timed": point.conditions,
+                }
+                for point in facts.points
+            ],
             facts,
             {"Time": "s", "Compute rate": "FLOP/s", "Memory rate": "B/s", "Of the peak": "%"},
             alt=f"Table of {count} measured points with time, rate, share of the peak and source",
-            config=_columns(),
+            config={
+                "Source": st.column_config.LinkColumn(display_text="open"),
+                "Of the peak": st.column_config.NumberColumn(
+                    help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit"
+                ),
+            },
         )
-
-
-def _row(point: AtlasPoint) -> dict[str, object]:
-    return {
-        "GPU": point.device.name,
-        "Dtype": point.dtype,
-        "Shape": shape_label(point.shape),
-        "Time": point.time_s,
-        "Compute rate": point.rate if point.is_product else None,
-        "Memory rate": None if point.is_product else point.rate,
-        "Of the peak": point.share,
-        "From": source_label(point),
-        "Source": href_of(point),
-        "Licence": point.citation.licence,
-        "Timed": point.conditions,
-    }
-
-
-def _columns() -> Mapping[str, Any]:
-    return {
-        "Source": st.column_config.LinkColumn(display_text="open"),
-        "Of the peak": st.column_config.NumberColumn(
-            help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit"
-        ),
-    }
 
 
 # Which GPU for the shape in question: its time, energy and price on every GPU that was measured or is rented out.
@@ -169,10 +159,7 @@ EXAMPLE = "h100-sxm5-80gb:2.50,t4:0.35"
 LABELS: Mapping[str, str] = MappingProxyType(
     {"time": "Time", "energy": "Energy", "memory": "Memory", "price": "Price of a call"}
 )
-UNITS = {"Time": "s", "Energy": "J", "Memory": "B"}
 FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
-
-
 GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
 
 
@@ -196,7 +183,7 @@ def show_which(choice: AtlasChoice) -> None:
     show_table(
         lambda: [_choice_row(each) for each in order],
         ("which", key, by),
-        UNITS,
+        {"Time": "s", "Energy": "J", "Memory": "B"},
         alt=f"Table of {len(order)} GPUs with time, energy, memory and price, ordered by {LABELS[by].lower()}",
         config=_choice_columns(),
     )
@@ -268,7 +255,9 @@ def _origin(choice: GpuChoice) -> str:
 
 
 def _choice_row(choice: GpuChoice) -> dict[str, object]:
-    found, time, listed = choice.found, choice.time, choice.listed
+    found = choice.found
+    time = choice.time
+    listed = choice.listed
     predicted = found.origin is Origin.PREDICTED and time is not None
     return {
         "GPU": choice.device.name,
@@ -287,7 +276,9 @@ def _choice_row(choice: GpuChoice) -> dict[str, object]:
 
 
 def _choice_columns() -> Mapping[str, Any]:
-    text, number, link = st.column_config.TextColumn, st.column_config.NumberColumn, st.column_config.LinkColumn
+    text = st.column_config.TextColumn
+    number = st.column_config.NumberColumn
+    link = st.column_config.LinkColumn
     return {
         "GPU": text(pinned=True),
         "From": text(help="Who measured the time; or that it is predicted, then with its 90 % interval"),

@@ -8,11 +8,24 @@ from gpuexplore.analysis.prediction.calls import CALLS
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Shape
-from gpuexplore.features.atlas.analysis import citations, points
+from gpuexplore.features.atlas.analysis import (
+    MOST_GPUS,
+    USUAL_GPUS,
+    citations,
+    dtypes_of,
+    measured_gpus,
+    measured_operations,
+    points,
+    usual_calls,
+    usual_dtype,
+    usual_gpus,
+    usual_shape,
+)
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results, recorded_run
 from gpuexplore.recorded.published import published_measurements, sources
+from gpuexplore.shapes import parse_shape
 
 MOST_OF_A_PEAK = 1.2  # clocks above the rated one explain so much
 
@@ -123,3 +136,57 @@ def test_citations_name_every_collection_once(every):
     assert {source.title for source in sources()} < {citation.name for citation in found}
     assert {citation.licence for citation in found if citation.url} >= {"MIT", "Apache-2.0", "CC-BY-SA-4.0"}
     assert {point.operation for point in every} <= set(OPERATIONS)
+
+
+ROWS = {row.key: row for row in ACCELERATORS}
+
+
+def test_operations_are_ordered_by_what_was_measured_and_none_is_missing():
+    counts = list(measured_operations().values())
+
+    assert set(measured_operations()) == set(OPERATIONS)
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) == len(points())
+
+
+def test_every_gpu_of_the_table_can_be_chosen_the_measured_ones_first():
+    counts = measured_gpus("linear")
+
+    assert set(counts) == set(ROWS)
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_has_a_dtype_gpus_and_a_shape_to_begin_with(operation):
+    dtype = usual_dtype(operation)
+    gpus = usual_gpus(operation, (dtype,))
+    shape = usual_shape(operation, points(operation, gpus, [dtype]))
+
+    assert dtype in dtypes_of(operation)
+    assert 1 <= len(gpus) <= MOST_GPUS
+    assert parse_shape(str(shape), OPERATIONS[operation]) == shape
+
+
+def test_the_first_gpus_are_measured_and_of_different_architectures():
+    gpus = usual_gpus("linear", ("bf16",))
+
+    assert {point.spec_key for point in points("linear", gpus, ["bf16"])} == set(gpus)
+    assert len({ROWS[gpu].architecture for gpu in gpus}) == len(gpus)
+
+
+def test_an_operation_that_nobody_measured_begins_with_usual_gpus():
+    assert usual_gpus("matvec", ("fp32",)) == USUAL_GPUS
+
+
+def test_the_first_shape_is_one_that_all_first_gpus_were_measured_at():
+    gpus = usual_gpus("linear", ("bf16",))
+    found = points("linear", gpus, ["bf16"])
+    shape = usual_shape("linear", found)
+
+    assert {point.spec_key for point in found if point.shape == shape} == set(gpus)
+
+
+def test_calls_are_predicted_as_most_of_the_points_were_timed():
+    assert usual_calls(points("attention")) == "graph"
+    assert usual_calls(points("conv2d")) == "single"
+    assert usual_calls(()) == "queued"

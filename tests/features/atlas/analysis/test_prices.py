@@ -5,8 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.atlas.analysis import price_of, prices
-from gpuexplore.features.atlas.analysis.which_gpu import read_prices
+from gpuexplore.features.atlas.analysis.which_gpu import price_of, prices, read_prices
 from gpuexplore.hardware import ACCELERATORS
 
 TODAY = date(2026, 11, 27)

@@ -8,8 +8,8 @@ from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Origin, Shape
-from gpuexplore.features.atlas.analysis import ORDERS, points, price_of, ranked, usual_devices, which_gpu
-from gpuexplore.features.atlas.analysis.which_gpu import LEAST_S
+from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis.which_gpu import LEAST_S, ORDERS, price_of, ranked, usual_devices, which_gpu
 from gpuexplore.hardware import ACCELERATORS, as_device, row_of
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results
