@@ -1,7 +1,6 @@
 """`gpuexplore check`: whether a stated time is possible, on a GPU of the table or on this machine."""
 
 import argparse
-from typing import Any
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
@@ -12,7 +11,7 @@ from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.predict_command import add_calls, prediction_json
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.units import format_seconds
-from gpuexplore.features.fact_check.analysis.possible import Possibility, is_possible, rate_words
+from gpuexplore.features.fact_check.analysis.possible import is_possible, rate_words
 from gpuexplore.hardware import discover, ensure_ceiling, readings
 
 
@@ -45,26 +44,21 @@ def execute(arguments: argparse.Namespace) -> int:
     here = [ensure_ceiling(device) if device.id == asked.gpus.strip() else device for device in discover()]
     found = is_possible(asked, arguments.time, here, measured_here(here)[::-1], rate=arguments.rate)  # newest last
     if arguments.json:
-        print_json(_json(found) | {"readings": list(readings([asked.gpus]))})
+        print_json(
+            {
+                "verdict": found.verdict,
+                "reason": found.reason,
+                "time_s": found.time_s,
+                "flop_per_s": found.flop_per_s or None,
+                "bytes_per_s": found.bytes_per_s,
+                "prediction": prediction_json(found.prediction),
+                "readings": list(readings([asked.gpus])),
+            }
+        )
     else:
         say_readings([asked.gpus])
-        _print(found)
+        case = found.prediction.case
+        what = f"{case.operation} of {shape_label(case.shape)} in {case.dtype} on {found.prediction.device.title}"
+        print(f"{what} in {format_seconds(found.time_s)}: {found.verdict}")
+        print(f"  {rate_words(found)}; {found.reason}")
     return EXIT_OK if found else EXIT_FAILED
-
-
-def _print(found: Possibility) -> None:
-    case = found.prediction.case
-    what = f"{case.operation} of {shape_label(case.shape)} in {case.dtype} on {found.prediction.device.title}"
-    print(f"{what} in {format_seconds(found.time_s)}: {found.verdict}")
-    print(f"  {rate_words(found)}; {found.reason}")
-
-
-def _json(found: Possibility) -> dict[str, Any]:
-    return {
-        "verdict": found.verdict,
-        "reason": found.reason,
-        "time_s": found.time_s,
-        "flop_per_s": found.flop_per_s or None,
-        "bytes_per_s": found.bytes_per_s,
-        "prediction": prediction_json(found.prediction),
-    }

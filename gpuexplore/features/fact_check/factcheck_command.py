@@ -12,7 +12,7 @@ from gpuexplore.cli.output import exit_code, print_columns, print_json
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.run_command import measure, save
 from gpuexplore.core.model import Device, Result
-from gpuexplore.features.fact_check.analysis.claim import Claim, claims, claims_of
+from gpuexplore.features.fact_check.analysis import Claim, claims, claims_of
 from gpuexplore.features.fact_check.analysis.judge import Judgement, judge
 from gpuexplore.features.fact_check.analysis.measured import experiments
 from gpuexplore.hardware import discover
@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print each claim with its verdict, and the evidence of one row; with `--measure` after measuring."""
-    asked, devices = claims_of(arguments.row) if arguments.row else claims(), discover()
+    asked = claims_of(arguments.row) if arguments.row else claims()
+    devices = discover()
     results = _measured(asked, devices) if arguments.measure else ()
     known = measured_here(devices)
     judged = [judge(claim, known) for claim in asked]

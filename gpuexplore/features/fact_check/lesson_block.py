@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuexplore.analysis.figure import QuantityRow
-from gpuexplore.features.fact_check.analysis.claim import claims_of
+from gpuexplore.features.fact_check.analysis import claims_of
 from gpuexplore.features.fact_check.analysis.judge import judge
 
 

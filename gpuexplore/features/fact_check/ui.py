@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.core.model import Device, Result, Run
-from gpuexplore.features.fact_check.analysis.claim import Claim, claims_of
+from gpuexplore.features.fact_check.analysis import Claim, claims_of
 from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judge, judgements
 from gpuexplore.features.fact_check.analysis.measured import experiments
 from gpuexplore.ui.known_results import measured_results
@@ -29,7 +29,6 @@ VERDICTS: Mapping[Verdict, str] = {
     "confirmed here": "Computed or measured on this server, and the same came out.",
 }
 JUDGED: Shared[tuple[Judgement, ...]] = Shared(4)
-ROW_WIDTH = 130  # pixels: the longest id
 
 
 def _offer_measuring(claim: Claim, devices: Sequence[Device], shown: Sequence[Result]) -> None:
@@ -67,12 +66,20 @@ def show_claims() -> None:
     counts = Counter(judgement.verdict for judgement in judged)
     st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
     show_table(
-        lambda: [_row(judgement) for judgement in judged],
+        lambda: [
+            {
+                "Row": judgement.claim.id,
+                "Verdict": judgement.verdict,
+                "Claim": judgement.claim.claim,
+                "Evidence": next(iter(judgement.evidence), None),
+            }
+            for judgement in judged
+        ],
         ("claims", known),
         {},
         alt=f"Table of {len(judged)} claims of the notebooks with their verdicts and the strongest evidence",
         config={
-            "Row": st.column_config.TextColumn(width=ROW_WIDTH),
+            "Row": st.column_config.TextColumn(width=130),
             "Claim": st.column_config.TextColumn(width="large"),
             "Evidence": st.column_config.TextColumn(width="large"),
         },
@@ -95,15 +102,6 @@ def _show_one(judged: Sequence[Judgement]) -> Claim:
     else:
         st.caption("No figure was printed: there is nothing to check.")
     return chosen.claim
-
-
-def _row(judgement: Judgement) -> dict[str, object]:
-    return {
-        "Row": judgement.claim.id,
-        "Verdict": judgement.verdict,
-        "Claim": judgement.claim.claim,
-        "Evidence": next(iter(judgement.evidence), None),
-    }
 
 
 def show_lesson_block(block: Any, _count: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.model import Accuracy, Measurement, Result, Shape, Status
 from gpuexplore.features.fact_check import factcheck_command
-from gpuexplore.features.fact_check.analysis.claim import claims
+from gpuexplore.features.fact_check.analysis import claims
 from gpuexplore.features.fact_check.analysis.judge import judge
 from tests.analysis.made import environment
 from tests.cli.conftest import answered, home

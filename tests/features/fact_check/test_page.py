@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import get_args
 
 from gpuexplore.core.model import Accuracy, Experiment, Shape
-from gpuexplore.features.fact_check.analysis.claim import claims
+from gpuexplore.features.fact_check.analysis import claims
 from gpuexplore.features.fact_check.analysis.judge import Verdict, judge
 from gpuexplore.features.fact_check.ui import VERDICTS
 from tests.analysis.made import ok

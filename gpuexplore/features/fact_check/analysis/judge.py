@@ -7,23 +7,173 @@ with a source is wrong. What is left was computed or measured here, by the right
 neither was done, it is possible.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
+import numpy as np
+
 from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exceeded_peak
+from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Result
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
-from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, interval_of
+from gpuexplore.features.fact_check.analysis import Claim, ClaimFigure, Interval, claims, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
-from gpuexplore.features.fact_check.analysis.quantities import (
-    QUANTITIES,
-    Value,
-    byte_count,
-    bytes_per_s,
-    flop_count,
-    rate,
-)
+from gpuexplore.hardware.formula import RATE_CLASSES
+from gpuexplore.operations import operation_named
+
+ROWS = 100  # of a product that is as long in its sums as the notebook's, and smaller
+Value = Interval | str
+Origin = Literal["own", "here"]
+
+
+def flop_count(claim: Claim) -> Interval | None:
+    """Return the FLOPs of what was timed, exact."""
+    if not claim.operation or claim.shape is None:
+        return None
+    return _exact(operation_named(claim.operation).flop_count(claim.shape))
+
+
+def byte_count(claim: Claim) -> Interval | None:
+    """Return the bytes that had to move at least, exact."""
+    if claim.byte_count:
+        return _exact(claim.byte_count)
+    if not claim.operation or claim.shape is None:
+        return None
+    return _exact(operation_named(claim.operation).byte_count(claim.shape, DTYPES[claim.dtype]))
+
+
+def rate(claim: Claim) -> Interval | None:
+    """Return the FLOP/s by the printed time."""
+    return _over(flop_count(claim), interval_of(claim.time_s))
+
+
+def bytes_per_s(claim: Claim) -> Interval | None:
+    """Return the bytes/s by the printed time."""
+    return _over(byte_count(claim), interval_of(claim.time_s))
+
+
+def speedup(claim: Claim) -> Interval | None:
+    """Return how many times as long the other took, by the printed times."""
+    return _over(interval_of(claim.compared_s), interval_of(claim.time_s))
+
+
+def _share_of_promise(claim: Claim) -> Interval | None:
+    promise = interval_of(claim.promise)  # a promise is what it is, however it is written
+    return _over(rate(claim), _exact((promise.low + promise.high) / 2) if promise else None)
+
+
+def _blocks(claim: Claim) -> Interval:
+    return _exact(-(-claim.given["elements"] // claim.given["threads"]))
+
+
+def _lanes(claim: Claim) -> Interval | None:
+    rate = {class_.name: class_ for class_ in RATE_CLASSES}[CARDS[claim.card][0].row.rate_class].rate("fp32")
+    return _exact(rate / 2) if rate else None  # a multiply-add is 2 FLOPs
+
+
+def _fp64_slowdown(claim: Claim) -> Interval | None:
+    rates = CARDS[claim.card][0].row.rates
+    return _exact(round(rates["fp32"] / rates["fp64"], 1))
+
+
+def _native(claim: Claim) -> str:
+    return str(any(variant.peak_flop_per_s(claim.dtype) for variant in CARDS[claim.card]))
+
+
+def _allclose(claim: Claim) -> str:
+    given = claim.given
+    return str(bool(np.allclose(np.float32(given["left"]), np.float32(given["right"]), atol=given["atol"])))
+
+
+def _allclose_reordered(claim: Claim) -> str:
+    return str(_share_outside(claim) == 0)
+
+
+def _share_outside_allclose(claim: Claim) -> Interval:
+    return _exact(_share_outside(claim))
+
+
+@cache
+def _share_outside(claim: Claim) -> float:
+    """Return the share of the elements of a product that the order of its sums moves out of allclose's tolerances."""
+    random = np.random.default_rng(1)
+    terms = claim.given["terms"]
+    left, right = (random.standard_normal(size, np.float32) for size in ((ROWS, terms), (terms, ROWS)))
+    half = terms // 2
+    return float(1 - np.isclose(left @ right, left[:, :half] @ right[:half] + left[:, half:] @ right[half:]).mean())
+
+
+def _strides(claim: Claim) -> str:
+    array = _counted(claim)
+    return str([stride // array.itemsize for stride in array.strides])
+
+
+def _element(claim: Claim) -> Interval:
+    return _exact(int(_counted(claim)[tuple(claim.given["at"])]))
+
+
+def _transposed_view(claim: Claim) -> str:
+    rows, columns = claim.given["sizes"]
+    return str(np.ascontiguousarray(_counted(claim).T).reshape(rows, columns).tolist())
+
+
+def _product_of_ones(claim: Claim) -> Interval:
+    left, right = (np.ones(sizes, np.float32) for sizes in (claim.given["left"], claim.given["right"]))
+    product = left @ right
+    return Interval(float(product.min()), float(product.max()))
+
+
+def _counted(claim: Claim) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
+    """Return the elements first, first + 1, ... in the sizes of the claim."""
+    sizes = claim.given["sizes"]
+    first = claim.given.get("first", 1)
+    return np.arange(first, first + int(np.prod(sizes))).reshape(sizes)
+
+
+# How a figure is computed: in words, by what, None where the claim does not have what it takes, and whether it follows
+# from the notebook's `own` numbers, or `here` from shapes, our operations, the table of accelerators or NumPy. What is
+# not listed is compared only between what was said, what was printed and what a source has.
+QUANTITIES: Mapping[str, tuple[str, Callable[[Claim], Value | None], Origin]] = {
+    "flop_count": ("FLOPs by the shapes", flop_count, "here"),
+    "rate": ("FLOP/s by FLOPs and time", rate, "own"),
+    "speedup": ("ratio of the printed times", speedup, "own"),
+    "share_of_promise": ("share of the rate that the notebook divides by", _share_of_promise, "own"),
+    "blocks": ("elements over threads, rounded up", _blocks, "here"),
+    "lanes": ("fp32 lanes of a multiprocessor of that card", _lanes, "here"),
+    "fp64_slowdown": ("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
+    "native": ("the card has units for the dtype", _native, "here"),
+    "allclose": ("numpy.allclose of the two", _allclose, "here"),
+    "allclose with default tolerances": (
+        "numpy.allclose of a product and the same one summed in another order, default tolerances",
+        _allclose_reordered,
+        "here",
+    ),
+    "share_outside_allclose": (
+        "share of its elements that the other order moves out of the tolerances",
+        _share_outside_allclose,
+        "here",
+    ),
+    "strides": ("strides by NumPy", _strides, "here"),
+    "element": ("the element by NumPy", _element, "here"),
+    "transposed_view": ("the transpose, copied and viewed, by NumPy", _transposed_view, "here"),
+    "product_of_ones": ("every element of the product by NumPy", _product_of_ones, "here"),
+}
+
+
+UNLISTED: tuple[str, Callable[[Claim], Value | None], Origin] = ("", lambda _: None, "here")
+
+
+def _exact(value: float) -> Interval:
+    return Interval(value, value)
+
+
+def _over(above: Interval | None, below: Interval | None) -> Interval | None:
+    if above is None or below is None or below.low <= 0:
+        return None
+    return Interval(above.low / below.high, above.high / below.low)
+
 
 FindingName = Literal["impossible", "contradicts itself", "not a measurement", "wrong"]
 Verdict = FindingName | Literal["not confirmed here", "possible", "confirmed here"]
@@ -104,18 +254,22 @@ def _limits(claim: Claim) -> Iterator[Finding]:
 
 def _above_limit(claim: Claim, variant: Variant) -> str | None:
     """Return the limit that the time exceeds, however it was rounded; None where it exceeds none."""
-    flops, moved, time_s = flop_count(claim), byte_count(claim), interval_of(claim.time_s)
+    flops = flop_count(claim)
+    moved = byte_count(claim)
+    time_s = interval_of(claim.time_s)
     if not (flops and moved and time_s):
         return None
-    above_peak = exceeded_peak(flops.low, time_s.high, variant.peak_flop_per_s(claim.dtype))
-    return above_peak or exceeded_bandwidth(
+    return exceeded_peak(flops.low, time_s.high, variant.peak_flop_per_s(claim.dtype)) or exceeded_bandwidth(
         moved.low, time_s.high, variant.bandwidth_bytes_per_s, variant.row.cache_bytes
     )
 
 
 def _done(claim: Claim) -> str:
-    flops, moved, time_s = flop_count(claim), byte_count(claim), interval_of(claim.time_s)
-    by_flops, by_bytes = rate(claim), bytes_per_s(claim)
+    flops = flop_count(claim)
+    moved = byte_count(claim)
+    time_s = interval_of(claim.time_s)
+    by_flops = rate(claim)
+    by_bytes = bytes_per_s(claim)
     if not (flops and moved and time_s and by_flops and by_bytes):
         return ""
     return (
@@ -135,12 +289,12 @@ def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Finding]:
     if figure.said and figure.printed and not _agree(_read(figure.said), _read(figure.printed)):
         yield "contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}"
     stated = [text for text in (figure.printed, figure.said) if text]
-    quantity = QUANTITIES.get(figure.quantity)
-    computed = quantity.compute(claim) if quantity else None
-    if quantity and computed is not None:
-        name: FindingName = "contradicts itself" if quantity.origin == "own" else "wrong"
+    words, compute, origin = QUANTITIES.get(figure.quantity, UNLISTED)
+    computed = compute(claim)
+    if computed is not None:
+        name: FindingName = "contradicts itself" if origin == "own" else "wrong"
         off = [text for text in stated if not _agree(_read(text), computed)]
-        found = f"{quantity.words}: {_show(computed)}"
+        found = f"{words}: {_show(computed)}"
         yield (name, f"{found}, not {off[0]}") if off else (None, found)
     if figure.known:
         off = [text for text in stated if not _agree(_read(text), _read(figure.known))]
@@ -149,9 +303,8 @@ def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Finding]:
 
 
 def _is_confirmed(compared: Sequence[Finding], claim: Claim, figure: ClaimFigure) -> bool:
-    quantity = QUANTITIES.get(figure.quantity)
-    was_stated = bool(figure.said or figure.printed)
-    was_computed = was_stated and quantity is not None and quantity.compute(claim) is not None
+    _, compute, _ = QUANTITIES.get(figure.quantity, UNLISTED)
+    was_computed = bool(figure.said or figure.printed) and compute(claim) is not None
     return was_computed and all(name is None for name, _ in compared)
 
 
@@ -168,7 +321,8 @@ def _agree(stated: Value, other: Value) -> bool:
 def _show(value: Value) -> str:
     if isinstance(value, str):
         return value
-    low, high = _number(value.low), _number(value.high)
+    low = _number(value.low)
+    high = _number(value.high)
     return low if low == high else f"{low} to {high}"
 
 

@@ -11,9 +11,9 @@ from itertools import islice
 
 from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of, flop_count, shape_label
-from gpuexplore.analysis.verdict import Estimate, Relation, Words, compare, rate_of, ratio_of
+from gpuexplore.analysis.verdict import Estimate, Words, compare, rate_of, ratio_of
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Device, Experiment, Result
-from gpuexplore.features.fact_check.analysis.claim import CheckSide, Claim, ClaimCheck, MeasuredQuantity, interval_of
+from gpuexplore.features.fact_check.analysis import CheckSide, Claim, ClaimCheck, MeasuredQuantity, interval_of
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.hardware.accelerators import PEAK_FIELDS, Accelerator
 from gpuexplore.hardware.identity import same_device
@@ -40,7 +40,8 @@ class Variant:
         known = [self.row.rates[column] for column in columns if column in self.row.rates]
         if not known:
             return None
-        ours, theirs = self.multiprocessors, self.row.multiprocessors
+        ours = self.multiprocessors
+        theirs = self.row.multiprocessors
         return max(known) * (ours / theirs if ours and theirs else 1)
 
 
@@ -55,8 +56,7 @@ def _laptop_gtx_1650(memory: str, bandwidth_bytes_per_s: float) -> Variant:
 
     Both memories go by one name: see the row's notes.
     """
-    row = _as_listed("gtx-1650").row
-    return Variant(f"GeForce GTX 1650 of a laptop ({memory})", row, 16, bandwidth_bytes_per_s)
+    return Variant(f"GeForce GTX 1650 of a laptop ({memory})", _as_listed("gtx-1650").row, 16, bandwidth_bytes_per_s)
 
 
 CARDS: Mapping[str, tuple[Variant, ...]] = {
@@ -67,7 +67,6 @@ CARDS: Mapping[str, tuple[Variant, ...]] = {
 }
 
 
-AGREES: Mapping[Relation, bool] = {"below": False, "within": True, "above": False}
 WORDS = Words(
     below="less than claimed", within="as claimed", above="more than claimed", question="whether it is as claimed"
 )
@@ -80,7 +79,8 @@ def outcome(check: ClaimCheck, claim: Claim, results: Sequence[Result]) -> tuple
     """
     measured = _newest_together(results, check, claim)
     value = MEASURED[check.quantity](measured) if measured else None
-    expected, subject = interval_of(check.expected), _subject(check)
+    expected = interval_of(check.expected)
+    subject = _subject(check)
     if value is None or expected is None:
         return None, f"Not measured here: {subject}{_on_card(claim, check)}"
     relation = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
@@ -89,7 +89,7 @@ def outcome(check: ClaimCheck, claim: Claim, results: Sequence[Result]) -> tuple
         helps = f"; {verdict.would_decide}" if verdict.would_decide else ""
         return None, f"{relation}; the interval does not decide{helps}"
     certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.relation)}" if value.low != value.high else ""
-    return AGREES[verdict.relation], f"{relation}{certainty}"
+    return {"below": False, "within": True, "above": False}[verdict.relation], f"{relation}{certainty}"
 
 
 def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:
@@ -149,7 +149,8 @@ def _fitting(results: Sequence[Result], side: CheckSide, check: ClaimCheck, clai
 
 def _belongs(result: Result, others: Sequence[Result]) -> bool:
     """Return whether a result is of the same device as those of others of its kind: names are shared by processors."""
-    device, known = device_of(result), [device_of(other) for other in others]
+    device = device_of(result)
+    known = [device_of(other) for other in others]
     return device is not None and all(
         other is not None and (other.kind != device.kind or same_device(other, device)) for other in known
     )
@@ -166,7 +167,8 @@ def _rate(results: Sequence[Result]) -> Estimate | None:
 
 
 def _mfu(results: Sequence[Result]) -> Estimate | None:
-    rate, peak = _rate(results), default_peak(results[0])
+    rate = _rate(results)
+    peak = default_peak(results[0])
     return rate.scaled(1 / peak.flop_per_s, "fraction") if rate and peak else None
 
 

@@ -26,7 +26,8 @@ from gpuexplore.core.units import (
 from gpuexplore.operations import operation_named
 
 Verdict = Literal["above the roof", "as good as known", "possible", "unknown"]
-SHORTEST_S, LONGEST_S = 1e-9, 1e6
+SHORTEST_S = 1e-9
+LONGEST_S = 1e6
 # What rounding explains, of a time with three digits, and of a bandwidth that datasheets print with two or three.
 ROUNDED: Mapping[Bound, float] = MappingProxyType({"compute": 0.01, "memory": 0.03})
 
@@ -91,7 +92,8 @@ def is_possible(
     (prediction,) = found
     time_s = _seconds_at(rate, prediction) if stated_s is None else stated_s
     verdict, reason = _judged(prediction, time_s)
-    operation, shape = operation_named(prediction.case.operation), prediction.case.shape
+    operation = operation_named(prediction.case.operation)
+    shape = prediction.case.shape
     for flag in operation.flags if verdict == "above the roof" else ():
         if flag not in operation.flags_of(shape):
             other = is_possible(replace(question, sizes="", shapes=f"{shape},{flag}=1"), time_s, here, own)
@@ -105,7 +107,8 @@ def _other_arithmetic(
     question: PredictionRequest, prediction: Prediction, time_s: float, here: Iterable[Device]
 ) -> str:
     """Name the faster arithmetic on the same arrays in which the time is possible: tf32 on arrays of fp32."""
-    ours, used = prediction.case.dtype, prediction.peak
+    ours = prediction.case.dtype
+    used = prediction.peak
     if used is None or ours not in DTYPES:
         return ""
     faster = {
@@ -148,8 +151,8 @@ def _seconds_at(rate: float | str | None, prediction: Prediction) -> float:
 
 
 def _judged(prediction: Prediction, time_s: float) -> tuple[Verdict, str]:
-    case, device = prediction.case, prediction.device
-    limits = list(roofs(case, device, prediction.peak))
+    device = prediction.device
+    limits = list(roofs(prediction.case, device, prediction.peak))
     for roof in limits:
         if roof.least_s > time_s * (1 + ROUNDED[roof.bound]):
             return "above the roof", f"{device.title}: {_most(roof)}"

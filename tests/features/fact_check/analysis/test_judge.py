@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.features.fact_check.analysis.claim import Claim, ClaimFigure, Interval, claims, claims_of, interval_of
-from gpuexplore.features.fact_check.analysis.judge import FINDINGS, judge
+from gpuexplore.features.fact_check.analysis import Claim, ClaimFigure, Interval, claims, claims_of, interval_of
+from gpuexplore.features.fact_check.analysis.judge import FINDINGS, QUANTITIES, judge
 from gpuexplore.features.fact_check.analysis.measured import CARDS
-from gpuexplore.features.fact_check.analysis.quantities import QUANTITIES
 
 EXPECTED = {
     "A1": "contradicts itself",

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Accuracy, Flag, Options, Peak, Shape
-from gpuexplore.features.fact_check.analysis.claim import CheckSide, ClaimCheck, claims
+from gpuexplore.features.fact_check.analysis import CheckSide, ClaimCheck, claims
 from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.fact_check.analysis.measured import MEASURED, experiments, outcome
 from gpuexplore.operations import operation_named
