@@ -10,8 +10,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import open_store
 from gpuexplore.store.audit import MOST_LISTED
 
-HEADING = ("when (UTC)", "who", "from", "what", "of")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `audit`."""
@@ -31,7 +29,12 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json([asdict(entry) for entry in found])
     elif found:
         rows = [(entry.at_utc[:19].replace("T", " "), entry.who, entry.address or "", entry.action) for entry in found]
-        print_columns([HEADING, *((*row, entry.object) for row, entry in zip(rows, found, strict=True))])
+        print_columns(
+            [
+                ("when (UTC)", "who", "from", "what", "of"),
+                *((*row, entry.object) for row, entry in zip(rows, found, strict=True)),
+            ]
+        )
     else:
         say("gpuexplore: nothing was done in that time")
     return EXIT_OK

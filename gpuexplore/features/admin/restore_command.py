@@ -35,7 +35,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _restore(arguments: argparse.Namespace) -> int:
     database = database_file(f"pg_restore --clean --if-exists --single-transaction {arguments.file}")
-    contents, files = contents_of(arguments.file), files_of(arguments.file)
+    contents = contents_of(arguments.file)
+    files = files_of(arguments.file)
     check_unsupervised()
     moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = restore(arguments.file, database, moment)

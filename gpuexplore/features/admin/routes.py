@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import compare_digest
 from typing import Literal
 
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import func, select, text
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -30,7 +30,6 @@ from gpuexplore.ui.session import PAGE_ERRORS, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.undocumented import connected_sessions
 
-CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 Samples = Iterable[tuple[Mapping[str, str], float]]
 SUFFIXES = {"gauge": "", "counter": "_total", "info": "_info"}
 ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -102,22 +101,17 @@ def figures(database: Database) -> Figures:
         queues = connection.execute(waiting.where(QUEUED).group_by(RUNS.c.devices).order_by(RUNS.c.devices)).all()
         return Figures(
             waiting={row.devices: row.runs for row in queues},
-            oldest_s={row.devices: _since_s(row.first, now) for row in queues},
+            oldest_s={  # none where a clock was set back meanwhile
+                row.devices: max(0.0, (now - datetime.fromisoformat(row.first)).total_seconds()) for row in queues
+            },
             runs={row.state.value: row.runs for row in connection.execute(by_state)},
             used_s={row.devices: row.device_s for row in connection.execute(select(DEVICE_USE))},
             supervisors=leased(connection),
-            database_bytes=size_of(file) if file else _server_bytes(connection),
+            database_bytes=size_of(file)
+            if file
+            else int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0),
             free_bytes=free_bytes(file) if file else None,
         )
-
-
-def _since_s(created_utc: str, now: datetime) -> float:
-    """Return the seconds since then, none where a clock was set back meanwhile."""
-    return max(0.0, (now - datetime.fromisoformat(created_utc)).total_seconds())
-
-
-def _server_bytes(connection: Connection) -> int:
-    return int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0)
 
 
 LOOKS = 4  # for so many one look counts: a second
@@ -209,7 +203,10 @@ def _show_metrics(request: Request) -> Response:
     if allowed != "on" and not _shows(request, allowed):
         challenge = {"www-authenticate": "Bearer"}
         return PlainTextResponse("Show the token of GPUEXPLORE_METRICS\n", status_code=401, headers=challenge)
-    return Response(exposition(_families(FIGURES.get(moment(LOOKS), _look))), headers={"content-type": CONTENT_TYPE})
+    return Response(
+        exposition(_families(FIGURES.get(moment(LOOKS), _look))),
+        headers={"content-type": "application/openmetrics-text; version=1.0.0; charset=utf-8"},
+    )
 
 
 def _look() -> Figures | None:

@@ -25,7 +25,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json({"dry_run": arguments.dry_run, **asdict(plan), "steps": steps})
     else:
         print("\n".join(_said(plan)))
-    _check_free_space(plan)
+    if plan.needed_bytes is not None and plan.free_bytes is not None and plan.free_bytes < plan.needed_bytes:
+        raise StoreUnavailable("There is too little room for an upgrade: nothing has changed.")
     if not arguments.dry_run and plan.steps:
         open_store().close()
         if not arguments.json:
@@ -48,8 +49,3 @@ def _said(plan: Plan) -> list[str]:
         *lines,
         f"{copied}: at most {format_bytes(plan.needed_bytes)}, and {format_bytes(plan.free_bytes)} are free",
     ]
-
-
-def _check_free_space(plan: Plan) -> None:
-    if plan.needed_bytes is not None and plan.free_bytes is not None and plan.free_bytes < plan.needed_bytes:
-        raise StoreUnavailable("There is too little room for an upgrade: nothing has changed.")

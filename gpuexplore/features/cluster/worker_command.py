@@ -4,14 +4,13 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gpuexplore.features.cluster.dask import check_installed
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.heartbeat import host_name
 
-NODE = "gpuexplore.features.cluster.dask.node"
-SETTINGS: Mapping[str, str] = {  # what Dask does apart from its tasks, and would disturb a measurement
+SETTINGS = {  # what Dask does apart from its tasks, and would disturb a measurement
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
 }
@@ -37,7 +36,13 @@ def execute(arguments: argparse.Namespace) -> int:
     os.execve(sys.executable, [*command, *options, *shlex.split(arguments.dask)], {**os.environ, **SETTINGS})
 
 
-def dask_worker(scheduler: str, device_ids: Sequence[str], *, host: str | None = None, node: str = NODE) -> list[str]:
+def dask_worker(
+    scheduler: str,
+    device_ids: Sequence[str],
+    *,
+    host: str | None = None,
+    node: str = "gpuexplore.features.cluster.dask.node",
+) -> list[str]:
     """Return the command of a Dask worker whose resources are devices, one task at a time on each.
 
     Args:
@@ -47,7 +52,7 @@ def dask_worker(scheduler: str, device_ids: Sequence[str], *, host: str | None =
         node: the module that makes a node of the worker.
     """
     resources = " ".join(f"{device_id}=1" for device_id in device_ids)
-    threads, name = str(len(device_ids)), host or host_name()
-    options = ["--no-nanny", "--nthreads", threads, "--name", name, "--resources", resources]
+    threads = str(len(device_ids))
+    options = ["--no-nanny", "--nthreads", threads, "--name", host or host_name(), "--resources", resources]
     options += ["--memory-limit", "0", "--no-dashboard", "--death-timeout", "60", "--preload", node]
     return [sys.executable, "-m", "dask", "worker", scheduler, *options]

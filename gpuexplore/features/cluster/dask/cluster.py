@@ -27,8 +27,8 @@ CONNECT_S = 5.0
 
 LOG = logging.getLogger(__name__)
 LOOK_S = 0.2
-ECHO_S = 0.02
-LEFT, LOST = "left the cluster", "was lost: killed, frozen or cut off"
+LEFT = "left the cluster"
+LOST = "was lost: killed, frozen or cut off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ class Cluster:
         self._nodes: dict[str, Node] = {}
         self._inboxes: dict[str, Inbox] = {}
         self._seen: set[str] = set()
-        self._subscribed, self._closing = threading.Event(), threading.Event()
+        self._subscribed = threading.Event()
+        self._closing = threading.Event()
         self._keeper = threading.Thread(target=self._stay_connected, name="dask-connection", daemon=True)
         self._keeper.start()
 
@@ -168,14 +169,15 @@ class Cluster:
         client.subscribe_topic(NODES, self._hear_of_nodes)
         client.subscribe_topic(self.topic, self._deliver)
         self._subscribed.clear()
-        while not self._subscribed.wait(ECHO_S):  # until this comes back, announcements may be missed
+        while not self._subscribed.wait(0.02):  # until this comes back, announcements may be missed
             client.log_event(self.topic, {})
         there = client.scheduler_info(n_workers=-1)["workers"]
         announced = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
         self._add(*{node.address: node for node in announced if node.address not in self._nodes}.values())
 
     def _disconnect(self) -> None:
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         gone = DeviceLost(f"the Dask scheduler {self.scheduler} is gone")
         for address in tuple(self._nodes):
             self._forget(address, gone)

@@ -117,7 +117,9 @@ class _Alone:
     function = staticmethod(perform_here)
 
     def __init__(self, activity: Activity) -> None:
-        self.device_id, self.payload, self.is_pending = activity.device, encode(activity), True
+        self.device_id = activity.device
+        self.payload = encode(activity)
+        self.is_pending = True
 
 
 class _Cases:
@@ -173,13 +175,16 @@ class _Task:
 
     def __init__(self, cluster: Cluster, inbox: Inbox, work: _Alone | _Cases) -> None:
         self.stopped = False
-        self._cluster, self._inbox, self._work = cluster, inbox, work
+        self._cluster = cluster
+        self._inbox = inbox
+        self._work = work
         self._begun = self._departed = False
 
     def reports(self, cancelled: IsCancelled) -> Generator[Report]:
         """Submit the task and yield what the node reports, until the task ends."""
         client = self._cluster.client
-        cancellation, future = Event(self._inbox.token, client), self._submit(client)
+        cancellation = Event(self._inbox.token, client)
+        future = self._submit(client)
         try:
             while not (done := future.done() or self._departed) or not self._inbox.news.empty():
                 if not self.stopped and not done and cancelled():

@@ -40,8 +40,8 @@ class NodeWorker:
 
     def announce(self, devices: Sequence[Device]) -> None:
         """Say which devices this node has, none when it leaves; the scheduler adds the worker's address."""
-        host, version = str(self.worker.name), gpuexplore.__version__
-        self.worker.log_event(TOPIC, {"host": host, "version": version, "devices": encode(devices)})
+        host = str(self.worker.name)
+        self.worker.log_event(TOPIC, {"host": host, "version": gpuexplore.__version__, "devices": encode(devices)})
 
     def warm(self, devices: Sequence[Device]) -> None:
         """Load the workers' libraries one after the other, and announce each device with its ceilings."""
@@ -69,18 +69,13 @@ def join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) 
     """Make a node of `worker` that measures on `devices` by `engine`."""
     node = worker.extensions[EXTENSION] = NodeWorker(worker, engine)
     node.announce(devices)
-    _leave_at_sigterm(worker)
-    threading.Thread(target=node.warm, args=(devices,), name="warming", daemon=True).start()
-
-
-def _leave_at_sigterm(worker: distributed.Worker) -> None:
-    """Let a first SIGTERM retire the worker: Dask's own handler, which a second one gets, looks like a crash."""
 
     def leave(number: int, _: object) -> None:
         signal.signal(number, previous)
         worker.loop.add_callback_from_signal(worker.close_gracefully, reason="SIGTERM")
 
     previous = signal.signal(signal.SIGTERM, leave)
+    threading.Thread(target=node.warm, args=(devices,), name="warming", daemon=True).start()
 
 
 def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> None:
@@ -128,7 +123,8 @@ def _is_forgotten(worker: distributed.Worker, key: Key) -> bool:
 @contextmanager
 def _cancellation(token: str) -> Iterator[Callable[[], bool]]:
     """Yield how to ask whether the task is cancelled: the news come by themselves, as each question costs a message."""
-    shared, heard = distributed.Event(token, distributed.get_client()), threading.Event()
+    shared = distributed.Event(token, distributed.get_client())
+    heard = threading.Event()
 
     def listen() -> None:
         try:
