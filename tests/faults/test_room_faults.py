@@ -12,8 +12,7 @@ from sqlalchemy import update
 
 from benchmarks.room import GUESS, LEADER, Participant
 from gpuexplore.core.model import RunState
-from gpuexplore.features.workshop.report.facts import RoomFacts, runs_of
-from gpuexplore.features.workshop.report.standings import State, standings
+from gpuexplore.features.workshop.report.facts import RoomFacts, State, runs_of, standings
 from gpuexplore.store.tables import PARTICIPANTS
 from tests.faults.conftest import ends, experiment, holder, is_measuring, wait_until
 from tests.faults.test_database_faults import locked
