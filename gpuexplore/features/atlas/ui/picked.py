@@ -103,7 +103,8 @@ def choose() -> AtlasChoice:
         found = points(operation, gpus or default, dtypes)
         left, middle, right = st.columns([4, 3, 5], gap="medium")
         with left:
-            show = url_widgets.segments("Show", "show", list(SHOWN), shown=SHOWN.__getitem__)
+            labels = {str(name): label for name, label in SHOWN.items()}
+            show = url_widgets.segments("Show", "show", list(labels), shown=labels.__getitem__)
         with middle:
             calls = url_widgets.select(
                 "Predicted calls",

@@ -150,12 +150,11 @@ def _predicted(
 def _rows_of_task(task: StepTask, measured: Measured | None, devices: Sequence[Device]) -> Iterable[QuantityRow]:
     block = task.block
     if isinstance(block, RunBlock):
+        if task.work is None:
+            return stand_ins(block, devices)
+        results: Any = measured or ()
         return (
-            stand_ins(block, devices)
-            if task.work is None
-            else [result_row(analyzed, block.device, block.id) for analyzed in analyze(measured).results]
-            if measured
-            else ()
+            [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results] if results else ()
         )
     module = module_of(block, "lesson_block")
     if module is None:
