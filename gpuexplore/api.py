@@ -16,13 +16,13 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
 from gpuexplore.core.naming import default_title
 from gpuexplore.core.typed_text import Words, name_typed, text_typed
+from gpuexplore.features.own_functions.declared import shape_of_arrays
 from gpuexplore.hardware import discover, ensure_ceiling, peaks_json, readings
 from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.declared import shape_of_arrays
 from gpuexplore.request import Request, listed, resolve
 from gpuexplore.shapes import split
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gpuexplore.analysis.compare import RunComparison, Side
-    from gpuexplore.jobs.functions import Function
+    from gpuexplore.features.own_functions.functions import Function
 
 SETTINGS = tuple(field.name for field in fields(Request) if field.name not in ("operation", "sizes", "shapes"))
 FILTERS = ("operation", "device", "tag")  # of runs
@@ -149,7 +149,7 @@ def measure(
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
         TypeError: an unknown setting.
     """
-    from gpuexplore.jobs import functions as jobs
+    from gpuexplore.features.own_functions import functions as jobs
 
     arrays = [] if inputs is None else list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if isinstance(against, str) or not isinstance(against, list | tuple):
@@ -272,7 +272,7 @@ def _asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Exp
     """Return the experiment that is asked for, and the devices it uses; functions among it are remembered."""
     given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(given.get("implementations"), list | tuple):
-        from gpuexplore.jobs.functions import named
+        from gpuexplore.features.own_functions.functions import named
 
         given["implementations"] = named(given["implementations"])
     shapes = given.pop("shapes", None)

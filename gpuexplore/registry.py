@@ -27,6 +27,8 @@ FEATURES: tuple[str, ...] = (
     "workshop",
     "atlas",
     "fact_check",
+    "own_functions",
+    "notebook",
     "cluster",
     "admin",
 )

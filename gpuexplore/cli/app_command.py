@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.served import LAUNCHER
+from gpuexplore.features.own_functions.sources import FORMS, add_file, own_names
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, LEADER_KEY, check_settings
-from gpuexplore.operations.of_users import FORMS, add_file, own_names
 
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
+from gpuexplore.features.own_functions.sources import add_file, is_source
 from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.of_users import add_file, is_source
 from gpuexplore.request import Request, listed
 
 

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.own_functions.sources import Build, build_of_user, operation_of_user
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
-from gpuexplore.operations.of_users import Build, build_of_user, operation_of_user
 
 NAMES = (
     "matmul",

@@ -14,9 +14,9 @@ from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device, Experiment, Result, Run
 from gpuexplore.core.naming import said_of_arrays
 from gpuexplore.core.units import format_bytes, format_seconds
+from gpuexplore.features.own_functions.sources import own_names
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.of_users import own_names
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.registry import Position, features
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults

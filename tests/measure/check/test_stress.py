@@ -6,12 +6,13 @@ import pytest
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Unsupported, WrongReturn
 from gpuexplore.core.model import Case, Measurement, Options, Shape
+from gpuexplore.features.own_functions import sources
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.stress import UNCHANGED, check_often, cores_of, stresses, weakness
 from gpuexplore.measure.flags import MeasuredCase, find_flags
-from gpuexplore.operations import OPERATIONS, of_users, operation_named
+from gpuexplore.operations import OPERATIONS, operation_named
 from tests.measure.fakes import CPU, QUIET, FakeClock
 
 ROWS = Shape.of(m=64, n=64)
@@ -85,7 +86,7 @@ ROBUST = [("softmax", stable_softmax), ("layer_norm", layer_norm), ("matmul", np
 
 
 def opened(name, function, monkeypatch, options=None):
-    monkeypatch.setattr(of_users, "FUNCTIONS_OF_USERS", {"numpy:planted": function})
+    monkeypatch.setattr(sources, "FUNCTIONS_OF_USERS", {"numpy:planted": function})
     case = Case(name, SHAPES[name], "fp32", "numpy:planted", "cpu", options or Options())
     return case, open_group([case], CPU, clock=FakeClock(), isolation=QUIET)
 

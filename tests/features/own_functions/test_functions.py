@@ -12,9 +12,10 @@ from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import Shape
-from gpuexplore.jobs.functions import add_functions, device_of, dtype_of
-from gpuexplore.operations import of_users, operation_named
-from gpuexplore.operations.declared import operation_of_arrays, shape_of_arrays
+from gpuexplore.features.own_functions import sources
+from gpuexplore.features.own_functions.declared import operation_of_arrays, shape_of_arrays
+from gpuexplore.features.own_functions.functions import add_functions, device_of, dtype_of
+from gpuexplore.operations import operation_named
 from gpuexplore.operations.returning import build_of_function
 
 HERE = {"isolated": False, "budget": 0.01, "threads": 1}
@@ -22,8 +23,8 @@ HERE = {"isolated": False, "budget": 0.01, "threads": 1}
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
-    monkeypatch.setenv(of_users.VARIABLE, "{}")
-    monkeypatch.setattr(of_users, "FUNCTIONS_OF_USERS", {})
+    monkeypatch.setenv(sources.VARIABLE, "{}")
+    monkeypatch.setattr(sources, "FUNCTIONS_OF_USERS", {})
 
 
 def numbers(*lengths):
@@ -259,7 +260,7 @@ def test_a_crash_and_a_hang_end_the_worker_and_not_this_process(monkeypatch):
 
     assert by_status(outcome)["numpy:crash"] == ("crashed", "the worker was ended by SIGSEGV")
     assert by_status(outcome)["numpy"] == ("ok", None)
-    assert of_users.os.environ[of_users.VARIABLE] == "{}"
+    assert sources.os.environ[sources.VARIABLE] == "{}"
 
 
 @pytest.mark.slow

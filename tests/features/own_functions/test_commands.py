@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gpuexplore.cli import main
-from gpuexplore.operations.of_users import VARIABLE
+from gpuexplore.features.own_functions.sources import VARIABLE
 
 RUN = ["run", "vector_add", "--size", "1000", "--dtype", "fp32", "--device", "cpu", "--budget", "0.01", "--no-save"]
 FILE = """

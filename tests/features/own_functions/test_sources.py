@@ -5,8 +5,16 @@ import json
 import pytest
 
 from gpuexplore.core.errors import InvalidInput, Unsupported
-from gpuexplore.operations import load_build, of_users, operation_named
-from gpuexplore.operations.of_users import VARIABLE, add_file, build_of_user, is_source, remove_source, split_source
+from gpuexplore.features.own_functions import sources
+from gpuexplore.features.own_functions.sources import (
+    VARIABLE,
+    add_file,
+    build_of_user,
+    is_source,
+    remove_source,
+    split_source,
+)
+from gpuexplore.operations import load_build, operation_named
 
 BUILD = "def build(inputs, out, dtype):\n    return lambda: None\n"
 
@@ -14,7 +22,7 @@ BUILD = "def build(inputs, out, dtype):\n    return lambda: None\n"
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
     monkeypatch.setenv(VARIABLE, "{}")
-    monkeypatch.setattr(of_users, "FUNCTIONS_OF_USERS", {})
+    monkeypatch.setattr(sources, "FUNCTIONS_OF_USERS", {})
 
 
 @pytest.fixture
@@ -115,6 +123,6 @@ def test_the_function_stands_after_the_file(text, path, function):
 def test_workers_inherit_what_is_told_until_it_is_forgotten(written, monkeypatch):
     name = add_file(written("numpy_mine.py", BUILD))
 
-    assert name in json.loads(of_users.os.environ[VARIABLE])
+    assert name in json.loads(sources.os.environ[VARIABLE])
     remove_source(name)
-    assert json.loads(of_users.os.environ[VARIABLE]) == {}
+    assert json.loads(sources.os.environ[VARIABLE]) == {}

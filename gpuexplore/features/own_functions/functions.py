@@ -16,13 +16,8 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
 from gpuexplore.core.typed_text import name_typed
-from gpuexplore.jobs.engines import WorkerLimits, batches_of, limits_typed
-from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.declared import check_count, operation_of_arrays
-from gpuexplore.operations.implementation import OF_USERS
-from gpuexplore.operations.of_users import (
+from gpuexplore.features.own_functions.declared import check_count, operation_of_arrays
+from gpuexplore.features.own_functions.sources import (
     PICKLED,
     WITH_FUNCTIONS,
     add_file,
@@ -34,6 +29,11 @@ from gpuexplore.operations.of_users import (
     numbered,
     remove_source,
 )
+from gpuexplore.jobs.engines import WorkerLimits, batches_of, limits_typed
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import OF_USERS
 
 Function = Callable[..., Any]
 OF_NUMPY = {"from_numpy", "numpy"}  # names in code that takes NumPy's arrays, or returns them

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.notebook import hand_over, new_folder
+from gpuexplore.features.notebook.functions import hand_over, new_folder
 
 
 @pytest.fixture

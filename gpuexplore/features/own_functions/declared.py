@@ -8,9 +8,9 @@ import numpy as np
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Shape
+from gpuexplore.features.own_functions.sources import add_operation, free_name
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Operation
-from gpuexplore.operations.of_users import add_operation, free_name
 
 LARGEST = 2**31
 LARGEST_COUNT = 10**30  # of FLOPs or bytes

@@ -7,10 +7,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from gpuexplore import notebook
-from gpuexplore import notebook as module
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.notebook import show_app
+from gpuexplore.features.notebook import functions as module
+from gpuexplore.features.notebook import functions as notebook
+from gpuexplore.features.notebook.functions import show_app
 
 PROXY = "https://8501-gpu-t4-s-1.us-east1-0.prod.colab.dev"
 
