@@ -16,8 +16,7 @@ from gpuexplore.core.once import once
 from gpuexplore.core.pools import shorten_spinning
 
 __version__ = "0.2.0"
-_API, _DECLARED = "gpuexplore.api", "gpuexplore.features.own_functions.declared"
-_CORE = {**dict.fromkeys(("compare", "measure", "predict", "run", "runs", "specs"), _API), "operation": _DECLARED}
+_CORE = dict.fromkeys(("compare", "predict", "run", "runs", "specs"), "gpuexplore.api")
 
 
 @once
@@ -44,4 +43,4 @@ def __getattr__(name: str) -> Any:
 def load_ipython_extension(shell: Any) -> None:
     """Add the magic `%gpuexplore` to IPython, which calls this for `%load_ext gpuexplore`."""
     shorten_spinning()
-    import_module("gpuexplore.features.notebook.magic").register(shell)
+    import_module("gpuexplore.notebook").register(shell)

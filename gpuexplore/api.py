@@ -16,12 +16,11 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
 from gpuexplore.core.naming import default_title
 from gpuexplore.core.typed_text import Words, name_typed, text_typed
-from gpuexplore.features.own_functions.declared import shape_of_arrays
 from gpuexplore.hardware import discover, ensure_ceiling, peaks_json, readings
 from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations import additions, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.request import Request, listed, resolve
 from gpuexplore.shapes import split
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gpuexplore.analysis.compare import RunComparison, Side
-    from gpuexplore.features.own_functions.functions import Function
 
 SETTINGS = tuple(field.name for field in fields(Request) if field.name not in ("operation", "sizes", "shapes"))
 FILTERS = ("operation", "device", "tag")  # of runs
@@ -114,67 +112,8 @@ def run(
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
         TypeError: an unknown setting.
     """
-    experiment, used = _asked(operation, {**settings, "sizes": sizes, "shapes": shapes})
-    return Outcome(experiment, _measure(experiment, used))
-
-
-def measure(
-    function: "Function",
-    inputs: Any = None,
-    *,
-    reference: "Function | None" = None,
-    against: "Sequence[str | Function]" = (),
-    isolated: bool = True,
-    **about: Any,
-) -> Outcome:
-    """Measure a function of your own, with others, by the rules of `run`: checked first, a wrong one is never timed.
-
-        gx.measure(my_softmax, [x], operation="softmax", against=["torch", "numpy"])
-        gx.measure(f, [x, y], reference=f64, flops=2 * x.size, against=[g])
-
-    Args:
-        function: `function(*inputs) -> output`, of arrays of NumPy, Numba, torch, JAX or CuPy.
-        inputs: its inputs, arrays of one dtype. Calls between and after the timed ones get the same numbers in another
-            order; of an operation that is built in, only their shapes count. None: the sizes of `operation`.
-        reference: the right answer, `reference(*inputs)` on NumPy's float64; None: that of `operation`.
-        against: what it is compared with: other functions, and names of implementations of `operation`.
-        isolated: whether it runs in a process of its own, which alone ends where it crashes or hangs.
-        **about: `flops` of a call, a multiply-add counted as 2 (without it, there is no rate or MFU); `bytes` moved at
-            least (without it, each input is read and the output written once); `operation`, a name that `gpuexplore
-            list` prints or what `operation` declared; `library`, whose arrays it takes, where that cannot be seen;
-            `memory_limit` of its process, like ``4GB`` (else half of what is free); `time_limit` of its first call, as
-            ``10s`` (else 60s); and the settings of `run`: `sizes`, `dtypes`, `devices`, `cache`, `threads`, `budget`.
-
-    Raises:
-        InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
-        TypeError: an unknown setting.
-    """
-    from gpuexplore.features.own_functions import functions as jobs
-
-    arrays = [] if inputs is None else list(inputs) if isinstance(inputs, list | tuple) else [inputs]
-    if isinstance(against, str) or not isinstance(against, list | tuple):
-        raise InvalidInput.of("against", against, "a list of functions, and of names that `gpuexplore list` prints")
-    if arrays and (both := [name for name in ("sizes", "shapes", "dtypes", "devices") if name in about]):
-        raise InvalidInput(f"{both[0]}: the inputs have theirs; leave out one of both")
-    if "implementations" in about:
-        raise InvalidInput("implementations: give them as against=")
-    operation, library = about.pop("operation", None), about.pop("library", "")
-    limits = jobs.limits_asked(about, isolated)
-    given = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
-    if arrays:
-        about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}
-    names = [each for each in against if isinstance(each, str)]
-    if names and operation is None:
-        raise InvalidInput.of("against", names[0], "functions; names only with operation=, which has them")
-    own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
-    declared = jobs.operation_of(function, operation, arrays, given)
-    if arrays:
-        about["shapes"] = str(shape_of_arrays(declared, [tuple(array.shape) for array in arrays]))
-    experiment, used = _asked(declared, {**about, "implementations": [*names, *own]})
-    if not isolated:
-        return Outcome(experiment, _measure(experiment, used))
-    sent = None if declared.name in OPERATIONS else declared
-    return Outcome(experiment, jobs.measured_apart(experiment, used, own, sent, limits=limits))
+    experiment, used = experiment_asked(operation, {**settings, "sizes": sizes, "shapes": shapes})
+    return Outcome(experiment, measured_in_process(experiment, used))
 
 
 def predict(
@@ -268,13 +207,12 @@ def specs(name: str) -> dict[str, Any]:
     return peaks_json(name_typed("name", name))
 
 
-def _asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Experiment, Sequence[Device]]:
-    """Return the experiment that is asked for, and the devices it uses; functions among it are remembered."""
+def experiment_asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Experiment, Sequence[Device]]:
+    """Return the experiment that is asked for by the settings of `run`, and the devices it uses."""
     given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(given.get("implementations"), list | tuple):
-        from gpuexplore.features.own_functions.functions import named
-
-        given["implementations"] = named(given["implementations"])
+        for module in additions():
+            given["implementations"] = module.named(given["implementations"])
     shapes = given.pop("shapes", None)
     texts = {name: listed(name, text) for name, text in texts_of("run", (*SETTINGS, "sizes"), given).items()}
     if shapes is not None:
@@ -299,7 +237,8 @@ def _side(what: str, source: "Outcome | str") -> "Side":
         return side_named(store, name)
 
 
-def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ...]:
+def measured_in_process(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ...]:
+    """Return the results of every case, measured in this process."""
     results: dict[Case, Result] = {}
 
     def keep(event: Case | Result) -> None:

@@ -99,6 +99,9 @@ class Feature:
         after: command of the core that these follow in the list of all; empty for its end.
         activities: by the name under which the database keeps them.
         functions: of the package, as `gx.memory_of`, with the module that defines each.
+        modules: of the package, as `gpuexplore.notebook`, with the one that defines what each has.
+        implementations: module that adds implementations and operations, with what `gpuexplore.operations.additions`
+            says; empty for none.
         preload: module that the web server loads before the first visit; empty for none.
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
         offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its position:
@@ -115,6 +118,8 @@ class Feature:
     after: str = ""
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
+    implementations: str = ""
     preload: str = ""
     cluster_engine: str = ""
     offers: Mapping[Position, str] = field(default_factory=dict)

@@ -8,20 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.served import LAUNCHER
-from gpuexplore.features.own_functions.sources import FORMS, add_file, own_names
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, LEADER_KEY, check_settings
+from gpuexplore.operations import additions
 
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
 HIGHEST_PORT = 65_535
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SIGNALLED = 128  # and the number of the signal, as a shell has it
 
 
@@ -29,13 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `app`."""
     parser.add_argument("--port", type=int, default=8501, help="default: %(default)s")
     parser.add_argument("--address", default="127.0.0.1", help="default: %(default)s, this machine only")
-    parser.add_argument(
-        "--own",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"offer an implementation of your own: {FORMS}; on this machine only; may be repeated",
-    )
+    for module in additions():
+        module.add_app_arguments(parser)
     parser.add_argument(
         "--behind-proxy",
         default="",
@@ -50,7 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
     check_settings()
     _check_address(arguments.address, arguments.port)
-    _offer(arguments.own, arguments.address, arguments.behind_proxy)
+    for module in additions():
+        module.check_app_arguments(arguments)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
     if proxy := _checked_proxy(arguments.behind_proxy):
@@ -98,29 +93,6 @@ def _check_address(address: str, port: int) -> None:
     except (OSError, UnicodeError) as error:  # an unknown name, or another machine's address
         accepted = "addresses and names of this machine: 127.0.0.1, localhost, 0.0.0.0 for every one"
         raise InvalidInput.of("--address", address, accepted) from error
-
-
-def _offer(files: Sequence[str], address: str, proxy: str) -> None:
-    """Have the form offer files of users, which every visitor of the app can run.
-
-    Args:
-        files: with what they define, as the command line names them.
-        address: at which the app is served.
-        proxy: a host whose visitors reach it too, whatever its name is; or empty.
-
-    Raises:
-        InvalidInput: others than this machine's users can open it, or a file cannot be used.
-    """
-    if files or own_names():
-        accepted = f"{' or '.join(LOOPBACK)}, without a proxy: who opens the app runs the file as you"
-        allowed = filter(None, (name.strip() for name in os.environ.get(ALLOWED_HOSTS, "").split(",")))
-        for name in (address, *allowed):
-            if name not in LOOPBACK:
-                raise InvalidInput.of("address of an app with files of yours", name, accepted)
-        if proxy:
-            raise InvalidInput.of("--behind-proxy of an app with files of yours", proxy, accepted)
-    for file in files:
-        add_file(file)
 
 
 def _checked_proxy(host: str) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
-from gpuexplore.features.own_functions.sources import add_file, is_source
 from gpuexplore.hardware.discovery import first_dtypes
-from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations import OPERATIONS, additions
 from gpuexplore.request import Request, listed
 
 
@@ -36,8 +35,8 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
     add("--dtype", metavar="LIST", help=f"{', '.join(DTYPES)} (default: three, native ones first)")
-    own = "and files of your own: mine.py with build(inputs, out, dtype), mine.py:function that returns its output"
-    add("--impl", metavar="LIST", help=f"names that `list` prints (default: all that run here), {own}")
+    accepted = ["names that `list` prints (default: all that run here)", *(module.ACCEPTED for module in additions())]
+    add("--impl", metavar="LIST", help=", ".join(accepted))
     add("--device", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
     add(
         "--cache",
@@ -76,7 +75,7 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
         sizes=_listed("sizes", arguments.size),
         shapes=_listed("shapes", ";".join(arguments.shape) if arguments.shape else None),
         dtypes=first_dtypes(devices, arguments.device or "") if arguments.dtype is None else arguments.dtype,
-        implementations=_with_files(_listed("implementations", arguments.impl)),
+        implementations=_named(_listed("implementations", arguments.impl)),
         devices=_listed("devices", arguments.device),
         cache=arguments.cache,
         data=arguments.data,
@@ -89,12 +88,12 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
     )
 
 
-def _with_files(text: str) -> str:
-    """Return implementations by name: those in files of users are remembered, and get one."""
-    found: list[str] = []
-    for word in map(str.strip, text.split(",")):
-        found.append(add_file(word, found) if is_source(word) else word)
-    return ",".join(found)
+def _named(text: str) -> str:
+    """Return implementations by name: what a feature reads as one, such as a file, gets a name."""
+    words = [*map(str.strip, text.split(","))]
+    for module in additions():
+        words = module.named(words)
+    return ",".join(words)
 
 
 def _listed(name: str, text: str | None) -> str:

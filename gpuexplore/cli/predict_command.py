@@ -11,8 +11,10 @@ from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
-from gpuexplore.cli.own_results import measured_here
+from gpuexplore.cli.streams import say
 from gpuexplore.core.dtypes import FORMATS, format_named
+from gpuexplore.core.errors import not_installed
+from gpuexplore.core.model import Device, Result
 from gpuexplore.core.units import (
     UNKNOWN,
     format_bytes,
@@ -72,6 +74,21 @@ def execute(arguments: argparse.Namespace) -> int:
         say_readings(split(asked.gpus))
         _print(found)
     return EXIT_OK
+
+
+def measured_here(devices: Sequence[Device]) -> tuple[Result, ...]:
+    """Return the results of each device, newest first; none, and a line that says so, without the store's libraries.
+
+    Raises:
+        StoreUnavailable, InvalidInput: the database cannot be used.
+    """
+    try:
+        from gpuexplore.store import open_store
+    except ModuleNotFoundError as error:
+        say(f"gpuexplore: what was measured here before is left out: {not_installed(error)}")
+        return ()
+    with open_store() as store:
+        return tuple(result for device in devices for _, result in store.measured_results(device))
 
 
 def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 In the folder of a feature lie, as far as it has them: its declaration (`__init__`), its page (`page.py` and `ui/`),
 its commands (`<name>_command.py`), its functions of the package (`functions.py`), its charts (`chart.py`), what follows
 from numbers (`analysis/`), its blocks of lessons (`lesson_block.py`), what the web server answers beside pages
-(`routes.py`), and what runs in a worker (`measure/`), which neither Streamlit nor SQLAlchemy reaches. Its
-tests lie in `tests/features/<name>/`, with the fixtures of pages, commands and charts that they import.
+(`routes.py`), the implementations that it adds (`sources.py`), and what runs in a worker (`measure/`), which neither
+Streamlit nor SQLAlchemy reaches. Its tests lie in `tests/features/<name>/`, with the fixtures of pages, commands and
+charts that they import.
 
 A feature imports the core, and other features only where its declaration names them as `needs`. The core imports no
 feature: it reads the declarations, and loads a page, command, activity or function when it is asked for.

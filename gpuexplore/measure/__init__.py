@@ -60,7 +60,7 @@ class _Callable(ModuleType):
     """This package: `gx.measure(function)` is a function of the Python API, and this has the same name."""
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
-        """Measure a function of a user; see `gpuexplore.api.measure`."""
+        """Measure a function of a user, as the function of that name does."""
         return gpuexplore.__getattr__("measure")(*arguments, **settings)
 
 

@@ -41,7 +41,7 @@ from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, ta
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, NO_NEED, is_complete, need
 from gpuexplore.measure.sample.prepare import prepare
 from gpuexplore.measure.sample.timing import Sampling, check_seals, plan_rounds, sealed, take_rounds
-from gpuexplore.operations.first_visit import first_kernels
+from gpuexplore.operations import first_kernels
 
 ISOLATION = Isolation(core_speed=SPEEDS.look)
 SEEDS = 2**32

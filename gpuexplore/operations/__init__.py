@@ -2,22 +2,28 @@
 
 An operation's `__init__.py` declares its formula, inputs, reference, FLOPs and bytes, and the implementations; each
 implementation is a file beside it, loaded when it is measured. `contract.py` is what a declaration holds,
-`implementation.py` what a line of `implementations=` holds; `of_users.py` makes the same of a user's functions.
+`implementation.py` what a line of `implementations=` holds; `own_code.py` makes the same of a user's function. Features
+may add implementations and operations.
 
 It imports kernels, backends, devices and values. An operation is a folder and a line of `NAMES`; an implementation a
 file and a line in its operation. CONTRIBUTING.md has both recipes; tests compare lines and folders.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.own_functions.sources import Build, build_of_user, operation_of_user
+from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.core.model import Device
+from gpuexplore.hardware.discovery import USUAL_DTYPES, first_dtypes
 from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
+from gpuexplore.registry import features
+
+Build = Callable[..., Callable[[], object]]
 
 NAMES = (
     "matmul",
@@ -49,17 +55,34 @@ def _contract_of(name: str) -> Operation:
 OPERATIONS: Mapping[str, Operation] = MappingProxyType({name: _contract_of(name) for name in NAMES})
 
 
+def additions() -> Iterator[Any]:
+    """Yield the modules by which features add implementations and operations, `Feature.implementations` of each.
+
+    Each has
+        operation_of(name): an operation; None where it has none of this name.
+        build_of(name): the `build` of an implementation; raises Unsupported where there is none.
+        named(given): names of whatever was given as implementations; `ACCEPTED` says what `--impl` takes beyond names.
+        offered(): names that the form offers.
+        add_app_arguments(parser), check_app_arguments(arguments): options of `gpuexplore app` that add to these.
+    """
+    return (import_module(feature.implementations) for feature in features() if feature.implementations)
+
+
 def operation_named(name: str) -> Operation:
-    """Return the operation called `name`: one of `OPERATIONS`, one that a user declared in this process, or BENCHMARK.
+    """Return the operation called `name`: one of `OPERATIONS`, BENCHMARK, or one that a feature adds.
 
     Raises:
         InvalidInput: no such operation.
     """
-    if name not in OPERATIONS:
-        if found := BENCHMARK if name == BENCHMARK.name else operation_of_user(name):
+    if name in OPERATIONS:
+        return OPERATIONS[name]
+    if name == BENCHMARK.name:
+        return BENCHMARK
+    for module in additions():
+        found: Operation | None = module.operation_of(name)
+        if found:
             return found
-        raise InvalidInput.of("operation", name, OPERATIONS)
-    return OPERATIONS[name]
+    raise InvalidInput.of("operation", name, OPERATIONS)
 
 
 def implementation_names() -> tuple[str, ...]:
@@ -69,16 +92,31 @@ def implementation_names() -> tuple[str, ...]:
     )
 
 
+def first_kernels(device: Device) -> Iterator[tuple[Operation, Implementation, str]]:
+    """Yield operation, implementation and dtype of what the form has chosen on a first visit, for one device.
+
+    Then those of the same operation in the other usual dtypes, whether the device computes in them or not. Workers
+    compile and load all of it before it is asked for. Kernels of other operations are compiled when they are first
+    asked for, which takes seconds each on a new installation and is reported as their first call.
+    """
+    operation = next(iter(OPERATIONS.values()))
+    dtypes = dict.fromkeys((*first_dtypes([device]).split(","), *USUAL_DTYPES))
+    for dtype, implementation in product(dtypes, operation.usual):
+        yield operation, implementation, dtype
+
+
 def load_build(operation: Operation, implementation: Implementation) -> Build:
     """Return `build(inputs, out, dtype) -> run` of one implementation; this imports its library.
 
     `run()` computes into `out`; it neither allocates nor copies nor waits for a device.
 
     Raises:
-        Unsupported: it is a user's, and nobody told this process where it is.
+        Unsupported: it is a user's, and its code is not known to this process.
     """
     if implementation.of_a_user:
-        return build_of_user(implementation.name)
-    module: Any = import_module(f"gpuexplore.operations.{operation.name}.{implementation.module}")
-    build: Build = module.build
+        build: Build | None = next((module.build_of(implementation.name) for module in additions()), None)
+    else:
+        build = import_module(f"gpuexplore.operations.{operation.name}.{implementation.module}").build
+    if build is None:
+        raise Unsupported(f"{implementation.name} is a user's, and nothing here runs code of users")
     return build

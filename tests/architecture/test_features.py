@@ -53,7 +53,9 @@ def test_declaration_of_a_feature_names_what_is_there(name):
     feature = BY_NAME[name]
     modules = [
         *feature.functions.values(),
+        *feature.modules.values(),
         *feature.offers.values(),
+        feature.implementations,
         feature.preload,
         feature.cluster_engine,
         feature.routes,

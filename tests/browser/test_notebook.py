@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from playwright.sync_api import expect
 
-from gpuexplore.notebook import show_app
+import gpuexplore.notebook
 
 pytestmark = pytest.mark.browser
 
@@ -51,7 +51,7 @@ def app(tmp_path, monkeypatch):
     shown = []
 
     def show():
-        shown.append(show_app())
+        shown.append(gpuexplore.notebook.show_app())
         return shown[-1]
 
     yield show

@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from gpuexplore import operations
 from gpuexplore.backends import load_backend
 from gpuexplore.core.hardware import MachineKind
 from gpuexplore.core.model import Case, Measurement, Options, Result, Shape, Status, Telemetry
@@ -21,7 +22,6 @@ from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import compile_ahead, contrast, prepare, slow_cases, timing
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
-from gpuexplore.operations import OPERATIONS, first_visit
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, run_with
 
@@ -480,11 +480,10 @@ def test_cost_of_a_call_is_not_what_one_disturbed_batch_says(at):
 
 def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch):
     called = []
-    row = OPERATIONS["vector_add"].implementations[0]
+    add = operations.OPERATIONS["vector_add"]
+    row = add.implementations[0]
     rows = (row, replace(row, name="a rung", rung=True), replace(row, name="an extra", optional=True))
-    monkeypatch.setattr(
-        first_visit, "OPERATIONS", {"vector_add": replace(OPERATIONS["vector_add"], implementations=rows)}
-    )
+    monkeypatch.setattr(operations, "OPERATIONS", {"vector_add": replace(add, implementations=rows)})
     monkeypatch.setattr(compile_ahead, "build_candidate", lambda case, *_, **__: FirstCall(case, case.shape, called))
 
     runner.warm_up(CPU)
@@ -522,7 +521,7 @@ def test_what_the_warm_up_spent_on_compiling_is_no_budget_of_a_run():
 
 
 def test_catalogue_leaves_the_real_operations_alone():
-    names = {implementation.name for implementation in OPERATIONS["vector_add"].implementations}
+    names = {implementation.name for implementation in operations.OPERATIONS["vector_add"].implementations}
 
     assert {"numpy", "numba-cpu", "numba-cuda", "torch"} <= names
     assert names.isdisjoint(catalogue.BUILDERS)

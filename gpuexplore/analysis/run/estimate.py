@@ -17,9 +17,8 @@ from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Re
 from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
-from gpuexplore.operations import operation_named
+from gpuexplore.operations import first_kernels, operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.first_visit import first_kernels
 
 START_S = 1.2  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for

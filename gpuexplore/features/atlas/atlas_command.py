@@ -8,7 +8,7 @@ from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, say_readings
-from gpuexplore.cli.own_results import measured_here
+from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.streams import say
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.errors import InvalidInput

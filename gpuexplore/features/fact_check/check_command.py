@@ -7,8 +7,7 @@ from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_json, say_readings
-from gpuexplore.cli.own_results import measured_here
-from gpuexplore.cli.predict_command import add_calls, prediction_json
+from gpuexplore.cli.predict_command import add_calls, measured_here, prediction_json
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.units import format_seconds
 from gpuexplore.features.fact_check.analysis.possible import is_possible, rate_words

@@ -9,7 +9,7 @@ from typing import Any
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import exit_code, print_columns, print_json
-from gpuexplore.cli.own_results import measured_here
+from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import measure, save
 from gpuexplore.core.model import Device, Result
 from gpuexplore.features.fact_check.analysis import Claim, claims, claims_of

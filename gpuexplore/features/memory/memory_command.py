@@ -31,9 +31,9 @@ from gpuexplore.features.memory.analysis.models import (
     read_layers_file,
 )
 from gpuexplore.features.memory.analysis.training import MemoryTimeline
-from gpuexplore.features.own_functions.sources import module_of, split_source
 from gpuexplore.hardware import readings
 from gpuexplore.measure.candidates.failure import describe_error
+from gpuexplore.operations.own_code import module_of, split_source
 from gpuexplore.shapes import split
 
 FORM = "FILE.py[:FUNCTION]"

@@ -2,4 +2,4 @@
 
 from gpuexplore.registry import Feature
 
-FEATURE = Feature("notebook")
+FEATURE = Feature("notebook", modules={"gpuexplore.notebook": "gpuexplore.features.notebook.functions"})

@@ -1,17 +1,21 @@
-"""What a cell of a notebook calls: the app below it, and files for whoever reads it.
+"""Functions for cells of a notebook: the magic `%gpuexplore`, the app below a cell, and files for readers.
+
+A line of the magic is a command, as in a shell; what `run` measures is returned, and drawn.
 
 IPython is never imported: values draw themselves, by `_repr_html_` and `__repr__`, as its display asks them to.
 """
 
+import argparse
 import atexit
 import html
 import os
+import shlex
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -19,8 +23,60 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from gpuexplore.api import Outcome
+from gpuexplore.cli import EXIT_OK, execute_command, main, run_command
+from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.hardware.directories import data_directory
+
+HOLDING: Mapping[str, str] = {  # commands that would keep the cell until they are interrupted, and what to do instead
+    "app": "in a notebook: from gpuexplore.notebook import show_app; show_app()",
+    "worker": "in a shell, where it may stay",
+}
+
+
+def register(shell: Any) -> None:
+    """Add the magic to a shell of IPython."""
+    shell.register_magic_function(carry_out, magic_kind="line", magic_name="gpuexplore")
+
+
+def carry_out(line: str) -> Outcome | None:
+    """Do what `gpuexplore` does in a shell with the same words, e.g. `%gpuexplore run matmul --size 512 --dtype fp32`.
+
+    `run` returns what `gpuexplore.run` does, measured in processes of its own: `out = %gpuexplore run matmul`. With
+    `--json` it prints, as every other command. What cannot be done is said in a sentence, without a traceback.
+    """
+    outcomes: list[Outcome] = []
+
+    def execute(arguments: argparse.Namespace) -> int:
+        if arguments.command in HOLDING:
+            raise InvalidInput.of("command", arguments.command, HOLDING[arguments.command])
+        if arguments.command != "run" or arguments.json:
+            return execute_command(arguments)
+        arguments.is_shown = False
+        outcomes.append(Outcome(*run_command.carry_out(arguments), arguments.baseline, arguments.peak))
+        return EXIT_OK
+
+    try:
+        main(_words(line), execute)
+    except InvalidInput as error:
+        say(f"gpuexplore: {error}")
+    except SystemExit:  # argparse has said why, or has helped
+        return None
+    return outcomes[0] if outcomes else None
+
+
+def _words(line: str) -> Sequence[str]:
+    """Return the words of a line, as a shell reads them.
+
+    Raises:
+        InvalidInput: a quote is left open, or nothing follows a backslash.
+    """
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise InvalidInput.of("line", line, f"words as in a shell; this one: {error}") from error
+
 
 # Where a notebook runs: what its browser can reach and how files leave it differ.
 

@@ -2,4 +2,11 @@
 
 from gpuexplore.registry import Feature
 
-FEATURE = Feature("own_functions")
+FEATURE = Feature(
+    "own_functions",
+    functions={
+        "measure": "gpuexplore.features.own_functions.functions",
+        "operation": "gpuexplore.features.own_functions.declared",
+    },
+    implementations="gpuexplore.features.own_functions.sources",
+)

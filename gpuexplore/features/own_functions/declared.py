@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Shape
-from gpuexplore.features.own_functions.sources import add_operation, free_name
+from gpuexplore.features.own_functions.sources import OPERATIONS_OF_USERS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Operation
 
@@ -26,7 +26,7 @@ def operation_of_arrays(
     flop_count: int | None = None,
     byte_count: int | None = None,
 ) -> Operation:
-    """Return the operation that one call on `arrays` is: other inputs hold the same numbers in another order.
+    """Declare and return the operation that one call on `arrays` is: other inputs hold its numbers in another order.
 
     Args:
         name: for headings.
@@ -60,7 +60,7 @@ def operation_of_arrays(
             for array, order in zip(arrays, normal, strict=True)
         )
 
-    return _declared(
+    made = _declared(
         name,
         axes=tuple(axes),
         limits=axes,
@@ -74,6 +74,8 @@ def operation_of_arrays(
         prepared=reordered,
         halved=lambda shape: shape,
     )
+    OPERATIONS_OF_USERS[made.name] = made
+    return made
 
 
 def shape_of_arrays(operation: Operation, lengths: Sequence[tuple[int, ...]]) -> Shape:
@@ -148,14 +150,16 @@ def operation(
             reduction_length=lambda shape: terms(**dict(shape.axes)) if terms else max(shape),
         )
         _try(made)
-        add_operation(made)
+        OPERATIONS_OF_USERS[made.name] = made
         return made
 
     return declare
 
 
 def _declared(name: str, **own: Any) -> Operation:
-    """Return an operation with what is usual where nothing is told; declared again it gets another name.
+    """Return an operation with what is usual where nothing is told.
+
+    Declared again it gets another name: results of the one that was declared before keep theirs.
 
     Raises:
         InvalidInput: one that is built in has this name.
@@ -174,9 +178,9 @@ def _declared(name: str, **own: Any) -> Operation:
         "nominal_flops": lambda shape: own["flop_count"](shape) == 0,
     }
     reference = own.pop("reference")
-    return Operation(
-        name=free_name(name), reference=lambda *arrays: np.asarray(reference(*arrays), np.float64), **usual | own
-    )
+    taken = [known for known in OPERATIONS_OF_USERS if known == name or known.rpartition("_")[0] == name]
+    name = f"{name}_{len(taken) + 1}" if taken else name
+    return Operation(name=name, reference=lambda *arrays: np.asarray(reference(*arrays), np.float64), **usual | own)
 
 
 def _first_of(inputs: Callable[..., Iterable[Sequence[int]]]) -> Callable[..., Sequence[int]]:

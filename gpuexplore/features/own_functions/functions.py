@@ -1,83 +1,93 @@
-"""Measures functions of users, given in Python: in this process, or sent to a worker that a crash or a hang may end."""
+"""`gx.measure`: a function of a user in this process, or sent to a worker that a crash or a hang may end."""
 
-import inspect
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from gpuexplore.api import Outcome, experiment_asked, measured_in_process
 from gpuexplore.backends import torch_place
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
 from gpuexplore.core.typed_text import name_typed
-from gpuexplore.features.own_functions.declared import check_count, operation_of_arrays
+from gpuexplore.features.own_functions.declared import check_count, operation_of_arrays, shape_of_arrays
 from gpuexplore.features.own_functions.sources import (
     PICKLED,
-    WITH_FUNCTIONS,
-    add_file,
-    add_function,
-    add_operation,
+    add_functions,
     add_source,
-    is_source,
     label_of,
-    numbered,
     remove_source,
+    title_of,
 )
 from gpuexplore.jobs.engines import WorkerLimits, batches_of, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import OF_USERS
-
-Function = Callable[..., Any]
-OF_NUMPY = {"from_numpy", "numpy"}  # names in code that takes NumPy's arrays, or returns them
-MODULES = {"cupy": "cupy", "jax": "jax", "jaxlib": "jax", "torch": "torch", "numba": "numba", "numpy": "numpy"}
+from gpuexplore.operations.own_code import Function
 
 
-def add_functions(
-    functions: Sequence[Function], library: str = "", arrays: Sequence[Any] = (), *, taken: Collection[str] = ()
-) -> dict[str, Function]:
-    """Remember functions for this process; return them by the names of their implementations, `torch:mine`.
+def measure(
+    function: Function,
+    inputs: Any = None,
+    *,
+    reference: Function | None = None,
+    against: Sequence[str | Function] = (),
+    isolated: bool = True,
+    **about: Any,
+) -> Outcome:
+    """Measure a function of your own, with others, by the rules of `run`: checked first, a wrong one is never timed.
+
+        gx.measure(my_softmax, [x], operation="softmax", against=["torch", "numpy"])
+        gx.measure(f, [x, y], reference=f64, flops=2 * x.size, against=[g])
 
     Args:
-        functions: each `function(*inputs) -> output`.
-        library: whose arrays they take; empty: what the arrays, or the functions themselves, tell.
-        arrays: inputs, where there are some.
-        taken: names of others, which are measured with them.
+        function: `function(*inputs) -> output`, of arrays of NumPy, Numba, torch, JAX or CuPy.
+        inputs: its inputs, arrays of one dtype. Calls between and after the timed ones get the same numbers in another
+            order; of an operation that is built in, only their shapes count. None: the sizes of `operation`.
+        reference: the right answer, `reference(*inputs)` on NumPy's float64; None: that of `operation`.
+        against: what it is compared with: other functions, and names of implementations of `operation`.
+        isolated: whether it runs in a process of its own, which alone ends where it crashes or hangs.
+        **about: `flops` of a call, a multiply-add counted as 2 (without it, there is no rate or MFU); `bytes` moved at
+            least (without it, each input is read and the output written once); `operation`, a name that `gpuexplore
+            list` prints or what `operation` declared; `library`, whose arrays it takes, where that cannot be seen;
+            `memory_limit` of its process, like ``4GB`` (else half of what is free); `time_limit` of its first call, as
+            ``10s`` (else 60s); and the settings of `run`: `sizes`, `dtypes`, `devices`, `cache`, `threads`, `budget`.
 
     Raises:
-        InvalidInput: one is no function.
+        InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
+        TypeError: an unknown setting.
     """
-    found: dict[str, Function] = {}
-    for function in functions:
-        label = label_of(_title_of(function))
-        name = f"{library or _library_of(function, arrays)}{OF_USERS}{label}"
-        found[numbered(name, [*found, *taken])] = function
-    for name, function in found.items():
-        add_function(name, function)
-    return found
+    arrays = [] if inputs is None else list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    if isinstance(against, str) or not isinstance(against, list | tuple):
+        raise InvalidInput.of("against", against, "a list of functions, and of names that `gpuexplore list` prints")
+    if arrays and (both := [name for name in ("sizes", "shapes", "dtypes", "devices") if name in about]):
+        raise InvalidInput(f"{both[0]}: the inputs have theirs; leave out one of both")
+    if "implementations" in about:
+        raise InvalidInput("implementations: give them as against=")
+    operation, library = about.pop("operation", None), about.pop("library", "")
+    limits = _limits_asked(about, isolated)
+    given = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
+    if arrays:
+        about |= {"dtypes": dtype_of(arrays), "devices": device_of(arrays)}
+    names = [each for each in against if isinstance(each, str)]
+    if names and operation is None:
+        raise InvalidInput.of("against", names[0], "functions; names only with operation=, which has them")
+    own = add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
+    declared = _operation_of(function, operation, arrays, given)
+    if arrays:
+        about["shapes"] = str(shape_of_arrays(declared, [tuple(array.shape) for array in arrays]))
+    experiment, used = experiment_asked(declared, {**about, "implementations": [*names, *own]})
+    if not isolated:
+        return Outcome(experiment, measured_in_process(experiment, used))
+    with _sent(own if declared.name in OPERATIONS else {**own, declared.name: declared}):
+        return Outcome(experiment, _measured_apart(experiment, used, limits))
 
 
-def named(implementations: Iterable[Any]) -> list[Any]:
-    """Return implementations by name: functions and files of users are remembered and get one."""
-    found: list[Any] = []
-    for each in implementations:
-        if callable(each):
-            found += add_functions([each], taken=found)
-        elif isinstance(each, str | Path) and is_source(str(each)):
-            found.append(add_file(str(each), found))
-        else:
-            found.append(each)
-    return found
-
-
-def operation_of(
+def _operation_of(
     function: Function, operation: str | Operation | None, arrays: Sequence[Any], facts: Mapping[str, Any]
 ) -> Operation:
     """Return the operation that a function computes; one that is made of these facts is remembered.
@@ -104,14 +114,12 @@ def operation_of(
     for what, count in counts.items():
         if count is not None:
             check_count(what.replace("_count", "s of a call"), count)
-    title = _title_of(function)
+    title = title_of(function)
     name = f"own_{title}" if title in OPERATIONS else label_of(title).replace("-", "_")
-    made = operation_of_arrays(name, [widened(array) for array in arrays], facts["reference"], **counts)
-    add_operation(made)
-    return made
+    return operation_of_arrays(name, [_widened(array) for array in arrays], facts["reference"], **counts)
 
 
-def limits_asked(about: dict[str, Any], isolated: bool) -> WorkerLimits:
+def _limits_asked(about: dict[str, Any], isolated: bool) -> WorkerLimits:
     """Take the limits of a worker, e.g. ``4GB`` and ``10s``, out of what was asked for and return them.
 
     Raises:
@@ -122,42 +130,6 @@ def limits_asked(about: dict[str, Any], isolated: bool) -> WorkerLimits:
     if typed and not isolated:
         raise InvalidInput(f"{next(iter(typed))}: this process has none; leave out isolated=False")
     return limits_typed(*(typed.get(name, "") for name in names))
-
-
-def measured_apart(
-    experiment: Experiment,
-    devices: Sequence[Device],
-    functions: Mapping[str, Function],
-    operation: Operation | None,
-    *,
-    limits: WorkerLimits,
-) -> tuple[Result, ...]:
-    """Return the results of every case, measured in a worker of its device: a crash or a hang ends that, not this.
-
-    Args:
-        experiment: what is measured.
-        devices: those it is measured on.
-        functions: of users in it, by the names of their implementations.
-        operation: of it, where it is a user's.
-        limits: of the worker.
-
-    Raises:
-        InvalidInput: a function cannot be sent to another process.
-    """
-    results: dict[Case, Result] = {}
-
-    def keep(event: Case | Result) -> None:
-        if isinstance(event, Result):
-            results[event.case] = event
-
-    with _sent({**functions, **({operation.name: operation} if operation else {})}):
-        engine = LocalEngine(devices, limits=limits)
-        try:
-            for batch in batches_of(experiment.cases()):
-                engine.measure(batch, keep, lambda: False)
-        finally:
-            engine.close()
-    return tuple(results[case] for case in experiment.cases())
 
 
 def dtype_of(arrays: Sequence[Any]) -> str:
@@ -188,16 +160,37 @@ def device_of(arrays: Sequence[Any]) -> str:
     return f"cuda:{index}" if "cuda" in found else "cpu"
 
 
-def widened(array: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _widened(array: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return an array of any library in float64, in host memory."""
     if hasattr(array, "detach"):
         return np.asarray(array.detach().cpu().double().numpy())
     return np.asarray(array.get() if hasattr(array, "get") else array).astype(np.float64)
 
 
+def _measured_apart(experiment: Experiment, devices: Sequence[Device], limits: WorkerLimits) -> tuple[Result, ...]:
+    """Return the results of every case, measured in a worker of its device: a crash or a hang ends that, not this."""
+    results: dict[Case, Result] = {}
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            results[event.case] = event
+
+    engine = LocalEngine(devices, limits=limits)
+    try:
+        for batch in batches_of(experiment.cases()):
+            engine.measure(batch, keep, lambda: False)
+    finally:
+        engine.close()
+    return tuple(results[case] for case in experiment.cases())
+
+
 @contextmanager
 def _sent(values: Mapping[str, Any]) -> Iterator[None]:
-    """Inside, workers that are started find `values` by name."""
+    """Inside, workers that are started find `values` by name.
+
+    Raises:
+        InvalidInput: one cannot be sent to another process.
+    """
     import cloudpickle
 
     with TemporaryDirectory(prefix="gpuexplore-own-") as directory:
@@ -214,56 +207,3 @@ def _sent(values: Mapping[str, Any]) -> Iterator[None]:
         finally:
             for name in values:
                 remove_source(name)
-
-
-def _title_of(function: Function) -> str:
-    if not callable(function):
-        raise InvalidInput.of("implementation", function, "names that `gpuexplore list` prints, and functions")
-    inner = getattr(function, "py_func", None) or getattr(function, "_torchdynamo_orig_callable", None) or function
-    return str(getattr(inner, "__name__", None) or type(inner).__name__).strip("<>")
-
-
-def _library_of(function: Function, arrays: Sequence[Any]) -> str:
-    """Return whose arrays a function takes: those it is given, unless they are NumPy's and it is another library's.
-
-    That is seen by its type, as of `jax.jit`, and by the modules that its code names: one that calls torch's
-    `from_numpy`, or `numpy` of a tensor, takes NumPy's. What calls nothing of a library takes any arrays: it gets
-    NumPy's.
-    """
-    given, own = _library_named(arrays[0]) if arrays else "", _library_named(function)
-    if given not in ("", "numpy"):
-        return given
-    compiled = getattr(function, "_torchdynamo_orig_callable", None)
-    if own in ("", "numpy") and (compiled or _is_of_torch(function)):
-        own = "torch"
-    if own:
-        return own
-    used = {getattr(value, "__name__", "").partition(".")[0] for value in _modules_of(function)}
-    named = next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
-    return "numpy" if given and ("numpy" in used or _names(function) & OF_NUMPY) else named
-
-
-def _library_named(value: Any) -> str:
-    """Return the library whose object a value is; empty: none's."""
-    names = (getattr(value, "__module__", ""), type(value).__module__)
-    roots = (str(name or "").partition(".")[0] for name in names)
-    return next((MODULES[root] for root in roots if root in MODULES), "")
-
-
-def _is_of_torch(function: Function) -> bool:
-    return getattr(sys.modules.get("torch"), getattr(function, "__name__", ""), None) is function
-
-
-def _names(function: Function) -> set[str]:
-    """Return the names of globals and attributes in a function's code; none where it has no code of Python."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return set(code.co_names) if code else set()
-
-
-def _modules_of(function: Function) -> list[ModuleType]:
-    """Return the modules that the code of a function names."""
-    try:
-        found = inspect.getclosurevars(inspect.unwrap(function))
-    except TypeError:  # it has no code of Python
-        return []
-    return [value for value in (*found.globals.values(), *found.nonlocals.values()) if isinstance(value, ModuleType)]

@@ -1,42 +1,128 @@
-"""Implementations and operations of users: where they are, in this process and in the workers that it starts.
+"""Implementations of users: what they are called, whose arrays they take, and where they are, here and in workers.
 
-What is told here stands in a variable of the environment, which workers inherit: the name of an implementation, and
-the file it is in. Nothing is imported before it is built, so that what a file does when it is loaded happens where
-cases are measured, and becomes the status of one.
+The name of an implementation and the file it is in stand in a variable of the environment, which workers inherit.
+Nothing is imported before it is built, so that what a file does when it is loaded happens where cases are measured, and
+becomes the status of one.
 """
 
+import argparse
 import ast
+import inspect
 import json
 import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import chain, count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
-from zlib import crc32
 
 from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.jobs.server_settings import ALLOWED_HOSTS
+from gpuexplore.operations import Build
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import BACKEND_OF_USERS, OF_USERS
-
-Build = Callable[..., Callable[[], object]]
+from gpuexplore.operations.own_code import Function, build_of_function, module_of, split_source
 
 VARIABLE = (
     "GPUEXPLORE_OWN"  # a JSON object: by the name of an implementation, `file.py`, `file.py:function` or a pickle
 )
-PICKLED = ".pickle"
-SUFFIX = ".py"
+PICKLED = ".pickle"  # what a process of this user wrote for its workers
 LIBRARY = "LIBRARY"  # of a file whose name does not start with it
 WITH_FUNCTIONS = ("numpy", "numba", "torch", "jax", "cupy")  # libraries of functions that return their result
 WITH_BUILD = ("numpy", "numba", "torch", "triton", "numba_cuda")
+OF_NUMPY = {"from_numpy", "numpy"}  # names in code that takes NumPy's arrays, or returns them
 OPERATIONS_OF_USERS: dict[str, Operation] = {}
-FUNCTIONS_OF_USERS: dict[str, Callable[..., Any]] = {}
+FUNCTIONS_OF_USERS: dict[str, Function] = {}
 FORMS = "file.py with build(inputs, out, dtype), or file.py:function with function(*inputs) -> output"
+ACCEPTED = "and files of your own: mine.py with build(inputs, out, dtype), mine.py:function that returns its output"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def named(implementations: Iterable[Any]) -> list[Any]:
+    """Return implementations by name: functions and files of users are remembered and get one."""
+    found: list[Any] = []
+    for each in implementations:
+        if callable(each):
+            found += add_functions([each], taken=found)
+        elif isinstance(each, str | Path) and split_source(str(each))[0].suffix == ".py":
+            found.append(add_file(str(each), found))
+        else:
+            found.append(each)
+    return found
+
+
+def offered() -> list[str]:
+    """Return the names of implementations whose file is known to this process."""
+    return [name for name in _sources() if OF_USERS in name]
+
+
+def build_of(name: str) -> Build:
+    """Return the `build` of a user's implementation; this runs its file.
+
+    Raises:
+        Unsupported: its file is not known here.
+    """
+    library, source = name.partition(OF_USERS)[0], _sources().get(name)
+    if name in FUNCTIONS_OF_USERS:
+        return build_of_function(FUNCTIONS_OF_USERS[name], library)
+    if source is None:
+        raise Unsupported(f"{name} is a user's, and its file is not known here: --impl takes {FORMS}")
+    return _built(library, source, split_source(source)[0].stat().st_mtime_ns)
+
+
+@cache
+def _built(library: str, source: str, _: int) -> Build:
+    """Return the build of a source as it was written last."""
+    if source.endswith(PICKLED):
+        return build_of_function(pickle.loads(Path(source).read_bytes()), library)
+    path, function = split_source(source)
+    module = module_of(path)
+    if function:
+        return build_of_function(getattr(module, function), library)
+    build: Build = module.build
+    if BACKEND_OF_USERS[library] == "numpy_returned":  # which keeps what was returned in a holder
+        return lambda inputs, out, dtype, **chosen: build(inputs, out.array, dtype, **chosen)
+    return build
+
+
+def operation_of(name: str) -> Operation | None:
+    """Return the operation called `name` that a user declared, here or in the process that started this one."""
+    if name not in OPERATIONS_OF_USERS and OF_USERS not in name and (source := _sources().get(name)):
+        OPERATIONS_OF_USERS[name] = pickle.loads(Path(source).read_bytes())
+    return OPERATIONS_OF_USERS.get(name)
+
+
+def add_app_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the option of `gpuexplore app` that offers files."""
+    parser.add_argument(
+        "--own",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"offer an implementation of your own: {FORMS}; on this machine only; may be repeated",
+    )
+
+
+def check_app_arguments(arguments: argparse.Namespace) -> None:
+    """Have the form offer files of users, which every visitor of the app can run.
+
+    Raises:
+        InvalidInput: others than this machine's users can open it, or a file cannot be used.
+    """
+    if arguments.own or offered():
+        accepted = f"{' or '.join(LOOPBACK)}, without a proxy: who opens the app runs the file as you"
+        allowed = filter(None, (name.strip() for name in os.environ.get(ALLOWED_HOSTS, "").split(",")))
+        for name in (arguments.address, *allowed):
+            if name not in LOOPBACK:
+                raise InvalidInput.of("address of an app with files of yours", name, accepted)
+        if arguments.behind_proxy:
+            raise InvalidInput.of("--behind-proxy of an app with files of yours", arguments.behind_proxy, accepted)
+    for file in arguments.own:
+        add_file(file)
 
 
 def add_source(name: str, source: str) -> None:
@@ -50,32 +136,27 @@ def remove_source(name: str) -> None:
     os.environ[VARIABLE] = json.dumps({known: source for known, source in _sources().items() if known != name})
 
 
-def add_function(name: str, function: Callable[..., Any]) -> None:
-    """Remember a function for this process; one of that name that was there before is replaced."""
-    remove_source(name)
-    FUNCTIONS_OF_USERS[name] = function
+def _sources() -> Mapping[str, str]:
+    try:
+        found: Mapping[str, str] = json.loads(os.environ.get(VARIABLE) or "{}")
+    except ValueError as error:
+        raise InvalidInput.of(VARIABLE, os.environ[VARIABLE], "a JSON object: names and files") from error
+    return found
 
 
-def free_name(name: str) -> str:
-    """Return a name that no operation of a user has here: results of one that was declared before keep it."""
-    taken = [known for known in OPERATIONS_OF_USERS if known == name or known.rpartition("_")[0] == name]
-    return f"{name}_{len(taken) + 1}" if taken else name
+def _numbered(name: str, taken: Collection[str]) -> str:
+    """Return `name`, with the first number behind it that nothing has where it is taken."""
+    others = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain([name], others) if each not in taken)
 
 
-def add_operation(operation: Operation) -> None:
-    """Remember an operation for this process."""
-    OPERATIONS_OF_USERS[operation.name] = operation
-
-
-def operation_of_user(name: str) -> Operation | None:
-    """Return the operation called `name` that a user declared, here or in the process that started this one."""
-    if name not in OPERATIONS_OF_USERS and OF_USERS not in name and (source := _sources().get(name)):
-        OPERATIONS_OF_USERS[name] = _unpickled(source)
-    return OPERATIONS_OF_USERS.get(name)
+def label_of(text: str) -> str:
+    """Return a name that can be shown and typed."""
+    return re.sub(r"[^\w]+", "-", text).strip("-_") or "unnamed"
 
 
 def add_file(text: str, taken: Collection[str] = ()) -> str:
-    """Remember the implementation in a file, and return its name, e.g. `torch:mine`; the file is read, not run.
+    """Remember the implementation in a file, and return its name, e.g. `torch:mine`.
 
     Args:
         text: the path, and after a colon the name of a function in it; without one the file has a `build`.
@@ -89,98 +170,11 @@ def add_file(text: str, taken: Collection[str] = ()) -> str:
     wanted = function or "build"
     if wanted not in _names_in(tree):
         raise InvalidInput.of(f"{wanted} in {path.name}", "not there", FORMS)
-    library = _library_of(path, tree, is_function=bool(function))
+    library = _library_of_file(path, tree, is_function=bool(function))
     label = label_of(function or path.stem.removeprefix(f"{library}_"))
-    name = numbered(f"{library}{OF_USERS}{label}", taken)
+    name = _numbered(f"{library}{OF_USERS}{label}", taken)
     add_source(name, f"{path.resolve()}{OF_USERS}{function}" if function else str(path.resolve()))
     return name
-
-
-def own_names() -> list[str]:
-    """Return the names of implementations of users whose place was told here, or to whoever started this process."""
-    return [name for name in _sources() if OF_USERS in name]
-
-
-def numbered(name: str, taken: Collection[str]) -> str:
-    """Return `name`, with the first number behind it that nobody has where it is taken."""
-    others = (f"{name}-{number}" for number in count(2))
-    return next(each for each in chain([name], others) if each not in taken)
-
-
-def is_source(text: str) -> bool:
-    """Return whether `text` is the path of a file, with or without a function, and no name of an implementation."""
-    return split_source(text)[0].suffix == SUFFIX
-
-
-def split_source(text: str) -> tuple[Path, str]:
-    """Return the path, and the name of the function after it; empty without one."""
-    before, colon, function = text.rpartition(OF_USERS)
-    path = Path(before).expanduser()
-    return (path, function.strip()) if colon and path.suffix == SUFFIX else (Path(text).expanduser(), "")
-
-
-def build_of_user(name: str) -> Build:
-    """Return the `build` of a user's implementation; this runs its file.
-
-    Raises:
-        Unsupported: nobody told where it is.
-    """
-    library, source = name.partition(OF_USERS)[0], _sources().get(name)
-    if name in FUNCTIONS_OF_USERS:
-        return _returning(FUNCTIONS_OF_USERS[name], library)
-    if source is None:
-        raise Unsupported(f"{name} is a user's, and its file is not known here: --impl takes {FORMS}")
-    return _built(library, source, split_source(source)[0].stat().st_mtime_ns)
-
-
-@cache
-def _built(library: str, source: str, _: int) -> Build:
-    """Return the build of a source as it was written last."""
-    if source.endswith(PICKLED):
-        return _returning(_unpickled(source), library)
-    path, function = split_source(source)
-    module = module_of(path)
-    if function:
-        return _returning(getattr(module, function), library)
-    build: Build = module.build
-    return _into_holder(build) if BACKEND_OF_USERS[library] == "numpy_returned" else build
-
-
-def module_of(path: Path) -> Any:
-    """Return the module of a user's file, which this runs."""
-    spec = spec_from_file_location(f"own_{crc32(str(path).encode()):x}_{label_of(path.stem).replace('-', '_')}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look it up
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # what lies beside it
-    spec.loader.exec_module(module)
-    return module
-
-
-def _returning(function: Callable[..., Any], library: str) -> Build:
-    """Return the build of a function; who only asks for facts loads nothing of what it needs."""
-    made: Build = import_module("gpuexplore.operations.returning").build_of_function(function, library)
-    return made
-
-
-def _into_holder(build: Build) -> Build:
-    """Return a build that gets the array itself where the library keeps what was returned in a holder."""
-    return lambda inputs, out, dtype, **chosen: build(inputs, out.array, dtype, **chosen)
-
-
-def _sources() -> Mapping[str, str]:
-    try:
-        found: Mapping[str, str] = json.loads(os.environ.get(VARIABLE) or "{}")
-    except ValueError as error:
-        raise InvalidInput.of(VARIABLE, os.environ[VARIABLE], "a JSON object: names and files") from error
-    return found
-
-
-def _unpickled(source: str) -> Any:
-    """Return what a process of this user wrote for its workers."""
-    return pickle.loads(Path(source).read_bytes())
 
 
 def _parsed(path: Path, text: str) -> ast.Module:
@@ -205,7 +199,7 @@ def _names_in(tree: ast.Module) -> set[str]:
     return found
 
 
-def _library_of(path: Path, tree: ast.Module, *, is_function: bool) -> str:
+def _library_of_file(path: Path, tree: ast.Module, *, is_function: bool) -> str:
     """Return what LIBRARY in the file says, else what the name of the file starts with, else what it imports."""
     said = [
         node.value.value
@@ -236,6 +230,77 @@ def _imports(tree: ast.Module) -> set[str]:
     return found
 
 
-def label_of(text: str) -> str:
-    """Return a name that can be shown and typed."""
-    return re.sub(r"[^\w]+", "-", text).strip("-_") or "unnamed"
+def add_functions(
+    functions: Sequence[Function], library: str = "", arrays: Sequence[Any] = (), *, taken: Collection[str] = ()
+) -> dict[str, Function]:
+    """Remember functions for this process; return them by the names of their implementations, `torch:mine`.
+
+    Args:
+        functions: each `function(*inputs) -> output`.
+        library: whose arrays they take; empty: what the arrays, or the functions themselves, tell.
+        arrays: inputs, where there are some.
+        taken: names of others, which are measured with them.
+
+    Raises:
+        InvalidInput: one is no function.
+    """
+    found: dict[str, Function] = {}
+    for function in functions:
+        label = label_of(title_of(function))
+        name = f"{library or _library_of_function(function, arrays)}{OF_USERS}{label}"
+        found[_numbered(name, [*found, *taken])] = function
+    for name in found:
+        remove_source(name)
+    FUNCTIONS_OF_USERS.update(found)
+    return found
+
+
+def title_of(function: Function) -> str:
+    """Return what a function is called.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if not callable(function):
+        raise InvalidInput.of("implementation", function, "names that `gpuexplore list` prints, and functions")
+    inner = getattr(function, "py_func", None) or getattr(function, "_torchdynamo_orig_callable", None) or function
+    return str(getattr(inner, "__name__", None) or type(inner).__name__).strip("<>")
+
+
+def _library_of_function(function: Function, arrays: Sequence[Any]) -> str:
+    """Return whose arrays a function takes: those it is given, unless they are NumPy's and it is another library's.
+
+    That is seen by its type, as of `jax.jit`, and by the modules that its code names: one that calls torch's
+    `from_numpy`, or `numpy` of a tensor, takes NumPy's. What calls nothing of a library takes any arrays: it gets
+    NumPy's.
+    """
+    given, own = _library_named(arrays[0]) if arrays else "", _library_named(function)
+    if given not in ("", "numpy"):
+        return given
+    if own in ("", "numpy"):
+        of_torch = getattr(sys.modules.get("torch"), getattr(function, "__name__", ""), None)
+        if of_torch is function or getattr(function, "_torchdynamo_orig_callable", None):
+            own = "torch"
+    if own:
+        return own
+    used = {getattr(value, "__name__", "").partition(".")[0] for value in _modules_of(function)}
+    called = next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
+    code = getattr(inspect.unwrap(function), "__code__", None)  # none where it is not Python's
+    names = set(code.co_names) if code else set()
+    return "numpy" if given and ("numpy" in used or names & OF_NUMPY) else called
+
+
+def _library_named(value: Any) -> str:
+    """Return the library whose object a value is; empty: none's."""
+    modules = (getattr(value, "__module__", ""), type(value).__module__)
+    roots = (str(module or "").partition(".")[0].replace("jaxlib", "jax") for module in modules)
+    return next((root for root in roots if root in WITH_FUNCTIONS), "")
+
+
+def _modules_of(function: Function) -> list[ModuleType]:
+    """Return the modules that the code of a function names."""
+    try:
+        found = inspect.getclosurevars(inspect.unwrap(function))
+    except TypeError:  # it has no code of Python
+        return []
+    return [value for value in (*found.globals.values(), *found.nonlocals.values()) if isinstance(value, ModuleType)]

@@ -14,8 +14,7 @@ from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device, Experiment, Result, Run
 from gpuexplore.core.naming import said_of_arrays
 from gpuexplore.core.units import format_bytes, format_seconds
-from gpuexplore.features.own_functions.sources import own_names
-from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations import OPERATIONS, additions
 from gpuexplore.operations.contract import Operation
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.registry import Position, features
@@ -282,7 +281,8 @@ def _take_preset() -> None:
 
 def _implementations(operation: Operation) -> None:
     """Draw the usual implementations as buttons; with the rungs of the ladders there are too many for that."""
-    names = [*(implementation.name for implementation in operation.implementations), *own_names()]
+    names = [implementation.name for implementation in operation.implementations]
+    names += [name for module in additions() for name in module.offered()]
     if len(names) <= MOST_PILLS:
         _pills("Implementations", "implementations", names)
         return

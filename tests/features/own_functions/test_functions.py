@@ -14,9 +14,10 @@ from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import Shape
 from gpuexplore.features.own_functions import sources
 from gpuexplore.features.own_functions.declared import operation_of_arrays, shape_of_arrays
-from gpuexplore.features.own_functions.functions import add_functions, device_of, dtype_of
+from gpuexplore.features.own_functions.functions import device_of, dtype_of
+from gpuexplore.features.own_functions.sources import add_functions
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.returning import build_of_function
+from gpuexplore.operations.own_code import build_of_function
 
 HERE = {"isolated": False, "budget": 0.01, "threads": 1}
 
@@ -365,7 +366,7 @@ def test_an_operation_has_the_sweep_it_was_declared_with_and_no_prediction():
         return x + 1
 
     declared = gx.operation("m", lambda m: [(m,)], sizes=[8, 16])(shifted)
-    experiment, _ = api._asked(declared, {"implementations": [shifted], "devices": "cpu", "dtypes": "fp32"})
+    experiment, _ = api.experiment_asked(declared, {"implementations": [shifted], "devices": "cpu", "dtypes": "fp32"})
 
     assert [tuple(shape) for shape in experiment.shapes] == [(8,), (16,)]
     with pytest.raises(InvalidInput, match=f"{declared.name} is a user's: no library"):
@@ -425,40 +426,6 @@ def test_functions_get_names_of_their_own_and_tell_whose_arrays_they_take():
         "numpy:lambda-2",
     ]
     assert (dtype_of([torch.ones(2, dtype=torch.bfloat16)]), device_of([torch.ones(2)])) == ("bf16", "cpu")
-
-
-class OfJax:
-    """An array as JAX's: handed over by DLPack, waited for."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    def __dlpack__(self, **about):
-        return self.tensor.__dlpack__(**about)
-
-    def __dlpack_device__(self):
-        return self.tensor.__dlpack_device__()
-
-    def block_until_ready(self):
-        return self
-
-
-def test_jax_computes_with_arrays_of_its_own_which_follow_new_values(monkeypatch):
-    pytest.importorskip("torch")
-    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
-    monkeypatch.setitem(sys.modules, "jax.dlpack", SimpleNamespace(from_dlpack=lambda tensor: OfJax(tensor.clone())))
-    backend, dtype = load_backend("torch"), DTYPES["fp32"]
-    given, out = backend.to_device(np.ones((3, 2), np.float32), dtype, "cpu"), backend.empty((3, 2), dtype, "cpu")
-    build = build_of_function(lambda array: OfJax(array.tensor * 2), "jax")
-    call = build([given], out, dtype)
-
-    call()
-    assert (backend.stored(out, dtype) == 2).all()
-    backend.load(given, np.full((3, 2), 3, np.float32))
-    call()
-    assert (backend.stored(out, dtype) == 6).all()
-    with pytest.raises(Unsupported, match="JAX has no arrays that lie so in memory"):
-        build([given.T], out, dtype)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from gpuexplore.features.own_functions import sources
 from gpuexplore.features.own_functions.sources import (
     VARIABLE,
     add_file,
-    build_of_user,
-    is_source,
+    build_of,
+    named,
     remove_source,
-    split_source,
 )
 from gpuexplore.operations import load_build, operation_named
 
@@ -91,7 +90,7 @@ def test_a_file_is_not_run_before_it_is_built(written):
     name = add_file(path)
 
     with pytest.raises(RuntimeError, match="ran"):
-        build_of_user(name)
+        build_of(name)
 
 
 def test_who_asks_for_an_implementation_whose_file_is_not_told_hears_so():
@@ -102,22 +101,9 @@ def test_who_asks_for_an_implementation_whose_file_is_not_told_hears_so():
         load_build(operation_named("matmul"), row)
 
 
-@pytest.mark.parametrize("name", ["tensorflow:mine", "torch:", "torch:a b", ":mine", "torch:<script>"])
-def test_a_name_of_no_library_or_of_nothing_is_refused(name):
-    with pytest.raises(InvalidInput, match="own implementation of matmul"):
-        operation_named("matmul").implementation_named(name)
-
-
-@pytest.mark.parametrize(
-    ("text", "path", "function"),
-    [("a/mine.py", "a/mine.py", ""), ("a/mine.py:add", "a/mine.py", "add"), ("c:/mine.py", "c:/mine.py", "")],
-)
-def test_the_function_stands_after_the_file(text, path, function):
-    found = split_source(text)
-
-    assert (str(found[0]), found[1]) == (path, function)
-    assert is_source(text)
-    assert not is_source("torch:mine")
+@pytest.mark.parametrize("text", ["torch:mine", "numpy", "mine"])
+def test_names_stay_as_they_are(text):
+    assert named([text]) == [text]
 
 
 def test_workers_inherit_what_is_told_until_it_is_forgotten(written, monkeypatch):

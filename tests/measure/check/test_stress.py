@@ -1,18 +1,21 @@
 """What is right where it is timed and wrong elsewhere is fragile; what is right everywhere is not, whoever wrote it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from gpuexplore import operations
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Unsupported, WrongReturn
 from gpuexplore.core.model import Case, Measurement, Options, Shape
-from gpuexplore.features.own_functions import sources
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.stress import UNCHANGED, check_often, cores_of, stresses, weakness
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.own_code import build_of_function
 from tests.measure.fakes import CPU, QUIET, FakeClock
 
 ROWS = Shape.of(m=64, n=64)
@@ -86,7 +89,8 @@ ROBUST = [("softmax", stable_softmax), ("layer_norm", layer_norm), ("matmul", np
 
 
 def opened(name, function, monkeypatch, options=None):
-    monkeypatch.setattr(sources, "FUNCTIONS_OF_USERS", {"numpy:planted": function})
+    added = SimpleNamespace(build_of=lambda name: build_of_function(function, "numpy"))
+    monkeypatch.setattr(operations, "additions", lambda: iter([added]))
     case = Case(name, SHAPES[name], "fp32", "numpy:planted", "cpu", options or Options())
     return case, open_group([case], CPU, clock=FakeClock(), isolation=QUIET)
 

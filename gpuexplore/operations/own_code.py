@@ -1,13 +1,19 @@
-"""From a function that returns its result to what is timed: nothing is copied, and what it returns is looked at once.
+"""Code of users: a file that is run, and a function that returns its result, which becomes what is timed.
 
-A call is `function(*inputs)`. Its result becomes the output: NumPy's in a holder, torch's by `take_over`, those of JAX
-and CuPy through DLPack, which hands memory over without moving it (https://dmlc.github.io/dlpack/latest).
+A call is `function(*inputs)`, and what it returns is looked at once. Nothing is copied: its result becomes the output,
+NumPy's in a holder, torch's by `take_over`, those of JAX and CuPy through DLPack, which hands memory over without
+moving it (https://dmlc.github.io/dlpack/latest).
 """
 
+import re
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -15,9 +21,30 @@ from gpuexplore.backends.numpy_returned import VIEW
 from gpuexplore.backends.torch import take_over
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.errors import Unsupported, WrongReturn
+from gpuexplore.operations.implementation import OF_USERS
 
 Function = Callable[..., Any]
 Call = Callable[[], object]
+
+
+def split_source(text: str) -> tuple[Path, str]:
+    """Return the path of a file, and the name of the function after it; empty without one."""
+    before, colon, function = text.rpartition(OF_USERS)
+    path = Path(before).expanduser()
+    return (path, function.strip()) if colon and path.suffix == ".py" else (Path(text).expanduser(), "")
+
+
+def module_of(path: Path) -> Any:
+    """Return the module of a user's file, which this runs."""
+    spec = spec_from_file_location(f"own_{crc32(str(path).encode()):x}_" + re.sub(r"\W+", "_", path.stem), path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look it up
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # what lies beside it
+    spec.loader.exec_module(module)
+    return module
 
 
 def build_of_function(function: Function, library: str) -> Callable[..., Call]:
