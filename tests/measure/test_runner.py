@@ -22,6 +22,7 @@ from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import compile_ahead, contrast, prepare, slow_cases, timing
 from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
+from gpuexplore.operations import OPERATIONS
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, run_with
 
@@ -480,7 +481,7 @@ def test_cost_of_a_call_is_not_what_one_disturbed_batch_says(at):
 
 def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch):
     called = []
-    add = operations.OPERATIONS["vector_add"]
+    add = OPERATIONS["vector_add"]
     row = add.implementations[0]
     rows = (row, replace(row, name="a rung", rung=True), replace(row, name="an extra", optional=True))
     monkeypatch.setattr(operations, "OPERATIONS", {"vector_add": replace(add, implementations=rows)})
@@ -521,7 +522,7 @@ def test_what_the_warm_up_spent_on_compiling_is_no_budget_of_a_run():
 
 
 def test_catalogue_leaves_the_real_operations_alone():
-    names = {implementation.name for implementation in operations.OPERATIONS["vector_add"].implementations}
+    names = {implementation.name for implementation in OPERATIONS["vector_add"].implementations}
 
     assert {"numpy", "numba-cpu", "numba-cuda", "torch"} <= names
     assert names.isdisjoint(catalogue.BUILDERS)
