@@ -8,30 +8,30 @@ from gpuexplore.operations.matmul.numba_cpu_vector import address_of, call_at, u
 
 
 @numba.njit
-def add_row(row, out, place):
-    if place < 0:
+def add_row(row, out, index):
+    if index < 0:
         raise ValueError("no such row")
     for i in range(row.size):
-        out[place, i] += row[i]
+        out[index, i] += row[i]
 
 
 @numba.njit
 def by_address(address, rows, out, first):
-    for place in range(rows.shape[0]):
-        call_at(address, rows[place], out, place + first)
+    for index in range(rows.shape[0]):
+        call_at(address, rows[index], out, index + first)
 
 
 @numba.njit
 def passed_on(address, rows, out):
-    for place in range(rows.shape[0]):
-        call_at(address, rows[place], out, place)
+    for index in range(rows.shape[0]):
+        call_at(address, rows[index], out, index)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_function_called_by_its_address_does_what_it_does(kind, turned):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_function_called_by_its_address_does_what_it_does(kind, transposed):
     rows = np.arange(12, dtype=kind).reshape(3, 4)
-    out = np.ones((4, 3), kind).T if turned else np.ones((3, 4), kind)
+    out = np.ones((4, 3), kind).T if transposed else np.ones((3, 4), kind)
     address = address_of(add_row, rows[0], out, 0)
 
     by_address(address, rows, out, 0)

@@ -57,7 +57,7 @@ class Dispatcher:
         ("matmul", "tensorcore", (16, 16), 98304),
         ("matmul", "wgmma", (16, 16), 98304),
         ("matmul", "vector", (16, 16), 0),
-        ("conv2d", "tensorcore", (8, 8), 49152),  # 48 KiB, and arrays of fixed size beside them
+        ("conv2d", "tensorcore", (8, 8), 49152),  # 48 KiB, and in addition arrays of fixed size
     ],
 )
 def test_dynamic_shared_memory_is_asked_for_before_the_first_launch(monkeypatch, operation, name, block, shared_bytes):

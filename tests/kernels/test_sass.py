@@ -8,16 +8,16 @@ from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.sass import SassInstruction, disassembler, loops, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.kernels.sass.instruction import as_tf32
-from gpuexplore.kernels.sass.loops import bytes_in_flight, cycles_of_a_pass, holds, with_descriptors
+from gpuexplore.kernels.sass.loops import bytes_in_flight, cycles_of_a_pass, encloses, with_descriptors
 
 
 def code(*lines):
     """Return instructions from `@P0 BRA 0x10`, 16 bytes apart."""
     made = []
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         words = line.split()
         predicate = words.pop(0) if words[0].startswith("@") else ""
-        made.append(SassInstruction(place * 16, words[0], words[1] if len(words) > 1 else "", predicate))
+        made.append(SassInstruction(index * 16, words[0], words[1] if len(words) > 1 else "", predicate))
     return tuple(made)
 
 
@@ -204,12 +204,12 @@ def test_loops_go_from_a_branch_back_to_its_target():
     inner, outer = loops(NESTED)
 
     assert (inner[0].address, inner[-1].address, outer[0].address, outer[-1].address) == (0x20, 0x40, 0x10, 0x60)
-    assert holds(outer, inner)
-    assert not holds(inner, outer)
+    assert encloses(outer, inner)
+    assert not encloses(inner, outer)
     assert main_loop(NESTED) == inner
 
 
-def test_two_branches_to_one_place_are_one_loop():
+def test_two_branches_to_one_address_are_one_loop():
     (found,) = loops(code("NOP", "@P0 BRA 0x0", "FFMA R1,R2,R3,R1", "@P1 BRA 0x0"))
 
     assert (found[0].address, found[-1].address) == (0, 0x30)

@@ -1,4 +1,4 @@
-"""The scheduling in machine code decoded, and the live registers beside it, by hand and on kernels compiled here."""
+"""The scheduling in machine code decoded, and the live registers, by hand and on kernels compiled here."""
 
 import subprocess
 
@@ -49,7 +49,7 @@ def test_instructions_by_hand(low, high, control):
     st.sets(st.integers(0, 3)),
 )
 def test_each_field_has_bits_of_its_own(stall, yields, write, read, waits, reuse):
-    mask, kept = sum(1 << place for place in waits), sum(1 << place for place in reuse)
+    mask, kept = sum(1 << barrier for barrier in waits), sum(1 << barrier for barrier in reuse)
     bits = stall | (not yields) << 4 | write << 5 | read << 8 | mask << 11 | kept << 17
 
     assert control_of(word(bits)) == Control(stall, yields, write, read, tuple(sorted(waits)), tuple(sorted(reuse)))
@@ -128,7 +128,7 @@ def test_scheduling_and_live_registers_of_our_kernels_hold_together(name, capabi
     assert all(0 <= control.stall <= 15 for control in controls)
     assert [len(control.reuse) for control in controls] == [line.instruction.operands.count(".reuse") for line in lines]
     released = {barrier for each in controls for barrier in (each.write_barrier, each.read_barrier)}
-    assert {place for each in controls for place in each.waits} <= released
+    assert {barrier for each in controls for barrier in each.waits} <= released
 
 
 @pytest.mark.usefixtures("nvdisasm")

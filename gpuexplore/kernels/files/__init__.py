@@ -1,4 +1,4 @@
-"""Files of anybody that hold CUDA kernels: PTX, compiled for a GPU first, and cubins, which are machine code."""
+"""Files of users with CUDA kernels: PTX, compiled for a GPU first, and cubins, which are machine code."""
 
 from collections.abc import Sequence
 

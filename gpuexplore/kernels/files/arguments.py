@@ -63,14 +63,14 @@ def read_argument(text: str) -> KernelArgument:
 
 
 def bits_of(argument: KernelArgument, kind: str) -> int:
-    """Return a number as the kernel's parameter of the type `kind` holds it.
+    """Return the bits of a number as a parameter of the type `kind`.
 
     Raises:
         InvalidInput: the parameter is no number, or takes whole ones.
     """
     if kind in _FLOATS:
-        held: bytes = _FLOATS[kind](float(argument.number)).tobytes()
-        return int.from_bytes(held, "little")
+        encoded: bytes = _FLOATS[kind](float(argument.number)).tobytes()
+        return int.from_bytes(encoded, "little")
     number = _whole(argument.number)
     if kind == "b8" or kind[0] not in "bsu" or number is None:
         accepted = "none: a structure cannot be given" if kind == "b8" else f"whole numbers, for its type is .{kind}"

@@ -100,7 +100,7 @@ def _sections(content: bytes) -> list[_Section]:
     *_, start, _, _, _, _, size, count, names = _HEADER.unpack_from(content)
     if size != _SECTION.size:
         raise ValueError("size of a section header")
-    rows = [_SECTION.unpack_from(content, start + place * size) for place in range(count)]
+    rows = [_SECTION.unpack_from(content, start + index * size) for index in range(count)]
     if sum(row[5] for row in rows if row[1] != _NOBITS) > len(content):
         raise ValueError("sections that overlap")  # each would be copied
     strings = _bytes(content, rows[names])
@@ -128,7 +128,7 @@ def _kernels(sections: list[_Section], number: int) -> Iterator[CubinKernel]:
     of_all = named[".nv.info"].content if ".nv.info" in named else b""
     by_symbol = {(kind, words[0]): words[1] for kind, words in _attributes(of_all) if len(words) == 2}
     seen, left_bytes = {""}, sum(len(section.content) for section in sections)
-    for place, (name_at, info, other, where, start, size) in enumerate(symbols):
+    for index, (name_at, info, other, where, start, size) in enumerate(symbols):
         if info & 0xF != _FUNCTION or not other & _ENTRY or not 0 < where < len(sections):
             continue
         name = _text(sections[table.link].content, name_at) if table else ""
@@ -142,9 +142,9 @@ def _kernels(sections: list[_Section], number: int) -> Iterator[CubinKernel]:
         yield CubinKernel(
             name=name,
             code=sections[where].content[start : start + size],
-            registers_per_thread=by_symbol.get((_REGISTERS, place)),
+            registers_per_thread=by_symbol.get((_REGISTERS, index)),
             shared_bytes=_shared_bytes(named.get(f".nv.shared.{name}"), number),
-            local_bytes=by_symbol.get((_FRAME, place)),
+            local_bytes=by_symbol.get((_FRAME, index)),
             block=_block(dict(_attributes(own.content)) if own else {}),
         )
 
@@ -162,10 +162,10 @@ def _block(attributes: dict[int, tuple[int, ...]]) -> Block | None:
 
 def _attributes(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield the attributes that are lists of words, by their number; others hold their value in two bytes."""
-    place = 0
-    while place + 4 <= len(content):
-        form, kind, size = struct.unpack_from("<BBH", content, place)
-        place += 4
+    offset = 0
+    while offset + 4 <= len(content):
+        form, kind, size = struct.unpack_from("<BBH", content, offset)
+        offset += 4
         if form == _VALUES:
-            yield kind, struct.unpack_from(f"<{size // 4}I", content, place)
-            place += size
+            yield kind, struct.unpack_from(f"<{size // 4}I", content, offset)
+            offset += size

@@ -28,7 +28,7 @@ class CompiledKernel:
         shared_bytes: shared memory of a block, all of it.
         dynamic_shared_bytes: of it, what the launch asks for.
         local_bytes: stack of a thread, which lies in device memory.
-        spill_store_bytes: what a thread moves out of registers for want of room.
+        spill_store_bytes: what a thread moves out of registers because there are too few.
         spill_load_bytes: what it moves back.
     """
 
@@ -46,7 +46,7 @@ class CompiledKernel:
 
     @property
     def spill_bytes(self) -> int:
-        """Bytes a thread moves out of registers and back for want of room."""
+        """Bytes a thread moves out of registers and back because there are too few."""
         return self.spill_store_bytes + self.spill_load_bytes
 
 
@@ -61,7 +61,7 @@ class Assembled:
         cubin: the machine code's file.
         target: what it is assembled for, e.g. `sm_90a`.
         toolkit: version of the CUDA toolkit, e.g. `13.5`.
-        spill_bytes: what a thread of each kernel moves out of registers and back for want of room.
+        spill_bytes: what a thread of each kernel moves out of registers and back because there are too few.
     """
 
     cubin: bytes

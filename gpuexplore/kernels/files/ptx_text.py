@@ -1,4 +1,4 @@
-"""What the text of a PTX module says of its kernels before it is compiled.
+"""The kernels of a PTX module, from its text before it is compiled.
 
 Directives: https://docs.nvidia.com/cuda/parallel-thread-execution/#directives
 """
@@ -71,9 +71,9 @@ class PtxText:
     def alone(self, name: str) -> str:
         """Return the text without the kernels other than `name`, whose lines stay empty."""
         starts = [_line_start(self.text, found.start()) for found in _ENTRY.finditer(self.text)]
-        place = next(i for i, found in enumerate(_ENTRY.finditer(self.text)) if found.group(1) == name)
-        gap = "\n" * self.text.count("\n", starts[0], starts[place])
-        return self.text[: starts[0]] + gap + self.text[starts[place] :]
+        index = next(i for i, found in enumerate(_ENTRY.finditer(self.text)) if found.group(1) == name)
+        gap = "\n" * self.text.count("\n", starts[0], starts[index])
+        return self.text[: starts[0]] + gap + self.text[starts[index] :]
 
     @property
     def target(self) -> str:
@@ -126,12 +126,12 @@ def _names(text: str) -> set[str]:
     return set(_NAME.findall(_OPEN_ARRAY.sub("", text)))
 
 
-def _line_start(text: str, place: int) -> int:
-    return text.rfind("\n", 0, place) + 1
+def _line_start(text: str, position: int) -> int:
+    return text.rfind("\n", 0, position) + 1
 
 
 def _launch_registers(head: str, block: Block | None, asked: tuple[int, ...]) -> int | None:
-    """Return what ptxas gives a thread that reallocates: as named, else what leaves room for the blocks that are."""
+    """Return what ptxas gives a thread that reallocates: as named, else the most with which the named blocks fit."""
     found = {kind: int(count) for kind, count in _LAUNCH.findall(head)}
     if "maxnreg" in found or not block or not found.get("minnctapersm"):
         return found.get("maxnreg")

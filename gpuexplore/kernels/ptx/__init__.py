@@ -1,7 +1,7 @@
 """An interpreter of PTX: runs the kernels of our own on a machine without a GPU, and finds what they must not do.
 
-The lanes of a warp are NumPy vectors. Races, accesses out of bounds, misaligned or of what nobody wrote are found;
-times are not told.
+The lanes of a warp are NumPy vectors. Races, accesses out of bounds, misaligned or of what was never written are found;
+times are not modelled.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ class TraceStep:
     """A load, a store, an asynchronous copy or a barrier that a warp has executed.
 
     Attributes:
-        number: its place among the steps of the block, from 1.
+        number: its position among the steps of the block, from 1.
         warp: index of the warp within the block.
         line: of the PTX.
         text: of the instruction.

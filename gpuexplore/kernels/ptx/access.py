@@ -57,7 +57,7 @@ def space_named(instruction: Instruction) -> str:
 
 
 def _load(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    kind, space, place = scalar(instruction.kind), space_named(instruction), decoder.place
+    kind, space, pc = scalar(instruction.kind), space_named(instruction), decoder.pc
     target, source = instruction.operands
     puts = [decoder.write(item, kind) for item in items(target)]
     if space == "param":
@@ -67,10 +67,10 @@ def _load(decoder: Decoder, memories: Memories, instruction: Instruction) -> Ste
 
     def step(warp: Warp, mask: Mask) -> None:
         lanes, where = memories.lanes(warp, mask, address(warp), space)
-        lanes = memories.checked(place, lanes, where, size_bytes)
+        lanes = memories.checked(pc, lanes, where, size_bytes)
         if not lanes.at.size:
             return
-        found = memories.load(place, lanes, where, shape).view(kind.dtype)
+        found = memories.load(pc, lanes, where, shape).view(kind.dtype)
         values = found if lanes.mask is None else _spread(found, lanes)
         for i, put in enumerate(puts):
             put(warp, lanes.mask, values[:, i])
@@ -96,7 +96,7 @@ def _parameter(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _store(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    kind, space, place = scalar(instruction.kind), space_named(instruction), decoder.place
+    kind, space, pc = scalar(instruction.kind), space_named(instruction), decoder.pc
     raw = scalar(f"u{kind.bits}")
     target, source = instruction.operands
     gets = [decoder.read(item, raw) for item in items(source)]
@@ -104,10 +104,10 @@ def _store(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
 
     def step(warp: Warp, mask: Mask) -> None:
         lanes, where = memories.lanes(warp, mask, address(warp), space)
-        lanes = memories.checked(place, lanes, where, size_bytes)
+        lanes = memories.checked(pc, lanes, where, size_bytes)
         if lanes.at.size:
             values = np.stack([get(warp) for get in gets], 1)
-            memories.store(place, lanes, where, warp.lanes_of(lanes.mask, values))
+            memories.store(pc, lanes, where, warp.lanes_of(lanes.mask, values))
 
     return step
 
@@ -147,24 +147,24 @@ def _waiting(decoder: Decoder, pending: int | None) -> Step:
 
 
 def _start(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    place, size_bytes, early = decoder.place, _copied_bytes(instruction), decoder.early
+    pc, size_bytes, early = decoder.pc, _copied_bytes(instruction), decoder.early
     into, out_of = decoder.address(instruction.operands[0]), decoder.address(instruction.operands[1])
     shorter = instruction.operands[3] if len(instruction.operands) > 3 else size_bytes
     length = decoder.read(shorter, scalar("u32"))
 
     def step(warp: Warp, mask: Mask) -> None:
         lanes, _ = memories.lanes(warp, mask, into(warp), "shared")
-        lanes = memories.checked(place, lanes, "shared", size_bytes)
+        lanes = memories.checked(pc, lanes, "shared", size_bytes)
         if not lanes.at.size:
             return
         sources, lengths = out_of(warp), np.minimum(length(warp), size_bytes)
         warp.fetched = sources, lengths
         wanted = (warp.lanes_of(lanes.mask, sources), warp.lanes_of(lanes.mask, lengths), size_bytes)
-        values = _fetched(memories, place, lanes, wanted)
+        values = _fetched(memories, pc, lanes, wanted)
         shared, threads = warp.block.shared, lanes.threads
         parts = shared.parts(lanes.at, size_bytes)
-        memories.count_banks(place, lanes, size_bytes)
-        memories.note(place, shared.copied_by(parts, threads), threads)
+        memories.count_banks(pc, lanes, size_bytes)
+        memories.note(pc, shared.copied_by(parts, threads), threads)
         if early:
             shared.store(lanes.at, values)
         warp.copies.append(Copy(lanes.numbers, lanes.at, parts, values, warp.copy_groups[lanes.numbers]))
@@ -172,16 +172,16 @@ def _start(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
     return step
 
 
-def _fetched(memories: Memories, place: int, lanes: Lanes, wanted: tuple[Values, Values, int]) -> Values:
+def _fetched(memories: Memories, pc: int, lanes: Lanes, wanted: tuple[Values, Values, int]) -> Values:
     """Return what is copied, in words: as many bytes as each lane asks for, and zeros after them."""
     sources, lengths, size_bytes = wanted
     values = np.zeros((lanes.at.size, size_bytes), np.uint8)
     for length in map(int, np.unique(lengths[lengths > 0])):
         asking = lengths == length
         part = replace(lanes.only(asking), at=sources[asking] - DEVICE_BASE)
-        part = memories.checked(place, part, "global", length, align=size_bytes)
+        part = memories.checked(pc, part, "global", length, align=size_bytes)
         rows = np.searchsorted(lanes.numbers, part.numbers)
-        values[rows, :length] = memories.load(place, part, "global", (1, length))
+        values[rows, :length] = memories.load(pc, part, "global", (1, length))
     return values.view(np.uint32)
 
 

@@ -100,7 +100,7 @@ def _permute(decoder: Decoder, instruction: Instruction) -> Step:
     if instruction.kind != "b32" or len(instruction.modifiers) > 1:
         raise Unsupported("this mode of prmt")
     low, high, chosen = _sources(decoder, instruction, "u32", "u32", "u32")
-    put, places, lanes = (
+    put, nibbles, lanes = (
         decoder.write(instruction.operands[0], _WORD),
         np.arange(4, dtype=np.uint32) * 4,
         np.arange(LANES),
@@ -108,7 +108,7 @@ def _permute(decoder: Decoder, instruction: Instruction) -> Step:
 
     def step(warp: Warp, mask: Mask) -> None:
         bytes_given = np.stack([low(warp), high(warp)], 1).view(np.uint8)
-        selected = chosen(warp)[:, None] >> places & 15
+        selected = chosen(warp)[:, None] >> nibbles & 15
         found = bytes_given[lanes[:, None], selected & 7]
         signs = np.where(found & 128, 255, 0)
         put(warp, mask, np.where(selected & 8, signs, found).astype(np.uint8).view(np.uint32)[:, 0])

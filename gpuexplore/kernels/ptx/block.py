@@ -56,8 +56,8 @@ class AsyncProxy:
         return np.asarray(self.unseen[parts] & (self.since[parts] >= self.fenced.get(warp, 0)))
 
 
-NOBODY, SEVERAL, ATOMIC = -1, -2, -3
-AT_ONCE = "threads of a warp write different values to one place at once"  # of one value it does not matter whose stays
+NO_THREAD, SEVERAL, ATOMIC = -1, -2, -3
+AT_ONCE = "threads of a warp write different values to one address at once"  # of equal values any may stay
 MOST_PHASES = 2**32  # of a block
 _UNKNOWN = 0xFF  # NaN in every format: what was never written shows
 Triple = tuple[int, int, int]
@@ -66,7 +66,7 @@ Wrong = dict[str, Values]  # what is wrong, and of which accesses
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A launch: blocks, and threads of a block, along x, y and z; bytes of shared memory beside what it declares."""
+    """A launch: blocks, and threads of a block, along x, y and z; dynamic bytes of shared memory."""
 
     blocks: Triple
     threads: Triple
@@ -75,12 +75,12 @@ class Grid:
     def special(self, block: Triple, threads: Values) -> dict[str, Values]:
         """Return the special registers of threads of a block, by name."""
         x, y, _ = self.threads
-        places = {"tid": (threads % x, threads // x % y, threads // (x * y))}
+        thread_indices = {"tid": (threads % x, threads // x % y, threads // (x * y))}
         sizes = {"ntid": self.threads, "ctaid": block, "nctaid": self.blocks}
         everywhere = {name: tuple(np.full(LANES, size) for size in three) for name, three in sizes.items()}
         found = {
             f"%{name}.{axis}": values.astype(np.uint32)
-            for name, three in (places | everywhere).items()
+            for name, three in (thread_indices | everywhere).items()
             for axis, values in zip("xyz", three, strict=True)
         }
         lanes = threads % LANES
@@ -99,9 +99,9 @@ class SharedMemory:
     Attributes:
         part: bytes of such a part: the size of the smallest access of the kernel.
         written: of each part, whether it has ever been written.
-        writer: of each part, the thread that wrote it since the last barrier, ATOMIC, or NOBODY.
+        writer: of each part, the thread that wrote it since the last barrier, ATOMIC, or NO_THREAD.
         reader: likewise, or SEVERAL.
-        coming: of each part, the thread whose asynchronous copy is on its way there, or NOBODY.
+        coming: of each part, the thread whose asynchronous copy is on its way there, or NO_THREAD.
         proxy: what tensor cores read by themselves; None in kernels without `wgmma`.
     """
 
@@ -110,15 +110,15 @@ class SharedMemory:
         self.bytes = np.full(-(-(size_bytes + 1) // 16) * 16, _UNKNOWN, np.uint8)
         parts = self.bytes.size // part
         self.written = np.zeros(parts, np.bool_)
-        self.writer, self.reader, self.coming = (np.full(parts, NOBODY, np.int32) for _ in range(3))
+        self.writer, self.reader, self.coming = (np.full(parts, NO_THREAD, np.int32) for _ in range(3))
         self.proxy = AsyncProxy(parts) if with_proxy else None
         self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
         self._steps = {size: np.arange(max(1, size // part)) for size in (1, 2, 4, 8, 16)}
 
     def meet(self) -> None:
         """Forget who read and wrote: all threads have met at a barrier."""
-        self.writer.fill(NOBODY)
-        self.reader.fill(NOBODY)
+        self.writer.fill(NO_THREAD)
+        self.reader.fill(NO_THREAD)
         if self.proxy:
             self.proxy.meet()
 
@@ -127,7 +127,7 @@ class SharedMemory:
         return at[:, None] // self.part + self._steps[size_bytes]
 
     def load(self, at: Values, unit: int, count: int) -> Values:
-        """Return `count` neighbouring numbers of `unit` bytes for each place: (lanes, count)."""
+        """Return `count` neighbouring numbers of `unit` bytes at each offset: (lanes, count)."""
         return self._views[unit][at[:, None] // unit + np.arange(count)]
 
     def store(self, at: Values, values: Values) -> None:
@@ -138,14 +138,14 @@ class SharedMemory:
     def read_by(self, parts: Values, threads: Values) -> Wrong:
         """Note who reads; return what is wrong with it and which accesses it concerns."""
         me, writer, reader = threads[:, None], self.writer[parts], self.reader[parts]
-        first = np.where((reader == NOBODY) | (reader == me), me, SEVERAL)
+        first = np.where((reader == NO_THREAD) | (reader == me), me, SEVERAL)
         self.reader[parts] = first
         self.reader[parts[self.reader[parts] != first]] = SEVERAL  # several lanes of this very access
         return _found(
             {
-                "what nobody wrote is read": ~self.written[parts],
-                "what another thread wrote is read without a barrier": (writer != NOBODY) & (writer != me),
-                "what an asynchronous copy is still writing is read": self.coming[parts] != NOBODY,
+                "what was never written is read": ~self.written[parts],
+                "what another thread wrote is read without a barrier": (writer != NO_THREAD) & (writer != me),
+                "what an asynchronous copy is still writing is read": self.coming[parts] != NO_THREAD,
             }
         )
 
@@ -165,10 +165,10 @@ class SharedMemory:
         me = threads[:, None]
         writer, reader = self.writer[parts], self.reader[parts]
         wrong = {
-            "what nobody wrote is updated": ~self.written[parts],
+            "what was never written is updated": ~self.written[parts],
             "what another thread wrote is updated without a barrier": (writer >= 0) & (writer != me),
-            "what another thread read is updated without a barrier": (reader != NOBODY) & (reader != me),
-            "what an asynchronous copy is still writing is updated": self.coming[parts] != NOBODY,
+            "what another thread read is updated without a barrier": (reader != NO_THREAD) & (reader != me),
+            "what an asynchronous copy is still writing is updated": self.coming[parts] != NO_THREAD,
         }
         if self.proxy:
             wrong["what a product in flight still reads is updated"] = self.proxy.busy[parts] > 0
@@ -185,7 +185,7 @@ class SharedMemory:
 
     def arrive(self, parts: Values, threads: Values) -> None:
         """Note that copies have arrived: from here on other threads see them after a barrier."""
-        self.coming[parts] = NOBODY
+        self.coming[parts] = NO_THREAD
         self.writer[parts] = threads[:, None]
         self.written[parts] = True
         if self.proxy:
@@ -197,9 +197,9 @@ class SharedMemory:
         self.proxy.busy[parts] += 1
         self.reader[parts] = SEVERAL
         wrong = {
-            "what nobody wrote is read": ~self.written[parts],
-            "what threads wrote is read by a product without a barrier": self.writer[parts] != NOBODY,
-            "what an asynchronous copy is still writing is read": self.coming[parts] != NOBODY,
+            "what was never written is read": ~self.written[parts],
+            "what threads wrote is read by a product without a barrier": self.writer[parts] != NO_THREAD,
+            "what an asynchronous copy is still writing is read": self.coming[parts] != NO_THREAD,
             "what threads wrote is read by a product without fence.proxy.async": self.proxy.unseen_by(warp, parts),
         }
         return [about for about, where in wrong.items() if where.any()]
@@ -213,9 +213,9 @@ class SharedMemory:
     def _overwritten(self, parts: Values, me: Values) -> Wrong:
         writer, reader = self.writer[parts], self.reader[parts]
         wrong = {
-            "what another thread wrote is written without a barrier": (writer != NOBODY) & (writer != me),
-            "what another thread read is written without a barrier": (reader != NOBODY) & (reader != me),
-            "what an asynchronous copy is still writing is written": self.coming[parts] != NOBODY,
+            "what another thread wrote is written without a barrier": (writer != NO_THREAD) & (writer != me),
+            "what another thread read is written without a barrier": (reader != NO_THREAD) & (reader != me),
+            "what an asynchronous copy is still writing is written": self.coming[parts] != NO_THREAD,
         }
         if self.proxy:
             wrong["what a product in flight still reads is written"] = self.proxy.busy[parts] > 0

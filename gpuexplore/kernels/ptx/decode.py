@@ -174,14 +174,14 @@ def _atomic(decoder: Decoder, memories: Memories, instruction: Instruction) -> S
     number = scalar(instruction.kind.removesuffix("x2"))
     whole = scalar("b32") if instruction.kind.endswith("x2") else number
     target = instruction.operands[0] if instruction.opcode == "atom" else None
-    place, *given = instruction.operands[1:] if target is not None else instruction.operands
-    address, gets = decoder.address(place), [decoder.read(operand, whole) for operand in given]
+    location, *given = instruction.operands[1:] if target is not None else instruction.operands
+    address, gets = decoder.address(location), [decoder.read(operand, whole) for operand in given]
     put = decoder.write(target, whole) if target is not None else None
-    space, at_place, size_bytes = space_named(instruction), decoder.place, whole.bits // 8
+    space, pc, size_bytes = space_named(instruction), decoder.pc, whole.bits // 8
 
     def step(warp: Warp, mask: Mask) -> None:
         lanes, where = memories.lanes(warp, mask, address(warp), space)
-        lanes = memories.checked(at_place, lanes, where, size_bytes)
+        lanes = memories.checked(pc, lanes, where, size_bytes)
         if not lanes.at.size:
             return
         update = _UPDATES.get(name) or _add(number, flushes=where == "global" and number.name == "f32")
@@ -191,7 +191,7 @@ def _atomic(decoder: Decoder, memories: Memories, instruction: Instruction) -> S
             arguments = [column[lane : lane + 1].view(number.dtype) for column in columns]
             return np.asarray(update(old.view(number.dtype), *arguments), number.dtype).view(f"u{size_bytes}")
 
-        before = memories.update(at_place, lanes, (where, size_bytes), change).view(whole.dtype)
+        before = memories.update(pc, lanes, (where, size_bytes), change).view(whole.dtype)
         if put is not None:
             values = np.zeros(LANES, whole.dtype)
             values[lanes.numbers] = before
@@ -246,11 +246,11 @@ def decoded(decoder: Decoder, memories: Memories, observer: Observer | None = No
         Unsupported: an instruction is not known here; the text names it and its line.
     """
     steps, fragments = [], product_registers(decoder.program)
-    for place, instruction in enumerate(decoder.program.code):
-        decoder.place = place
+    for pc, instruction in enumerate(decoder.program.code):
+        decoder.pc = pc
         step = _decoded(decoder, memories, instruction, observer)
         used = fragments & instruction.register_names if instruction.opcode != "wgmma" else frozenset[str]()
-        steps.append(watching_registers(step, used, memories.ledger, place) if used else step)
+        steps.append(watching_registers(step, used, memories.ledger, pc) if used else step)
     return steps
 
 

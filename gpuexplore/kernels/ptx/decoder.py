@@ -1,4 +1,4 @@
-"""Turns operands into functions of a warp: what an instruction needs of its operands is worked out once."""
+"""The decoder of operands into functions of a warp: what an instruction needs of its operands is worked out once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -115,7 +115,7 @@ class Decoder:
         ledger: where faults are noted.
         early: whether asynchronous copies and products arrive at once.
         registers: gives out slots.
-        place: index of the instruction that is being decoded.
+        pc: index of the instruction that is being decoded.
     """
 
     program: Program
@@ -123,7 +123,7 @@ class Decoder:
     ledger: Ledger
     early: bool = False
     registers: RegisterFile = field(init=False)
-    place: int = 0
+    pc: int = 0
 
     def __post_init__(self) -> None:
         self.registers = RegisterFile(self.program.registers)
@@ -207,9 +207,9 @@ class Decoder:
         if isinstance(operand, int):
             return operand
         if isinstance(operand, str):
-            for places in (self.program.shared.places, self.program.local.places):
-                if operand in places:
-                    return places[operand]
+            for offsets in (self.program.shared.offsets, self.program.local.offsets):
+                if operand in offsets:
+                    return offsets[operand]
             raise Unsupported(f"the name {operand}")
         raise Unsupported(f"{operand} as a value")
 

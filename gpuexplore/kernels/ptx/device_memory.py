@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.kernels.ptx.block import AT_ONCE, ATOMIC, NOBODY, SEVERAL
+from gpuexplore.kernels.ptx.block import AT_ONCE, ATOMIC, NO_THREAD, SEVERAL
 from gpuexplore.kernels.ptx.registers import Values
 
 DEVICE_BASE = 0x7F00_0000_0000
@@ -26,41 +26,41 @@ class DeviceMemory:
     """Arrays in one buffer; outside of them every access is out of bounds.
 
     Attributes:
-        places: the bytes of each array.
+        extents: the bytes of each array, from the start of the buffer.
         inside: of each byte, whether it belongs to an array.
-        written: of each byte, whether somebody has written it, the host included.
-        writer: of each byte, the thread of the launch that wrote it, or NOBODY.
+        written: of each byte, whether it has been written, by the host too.
+        writer: of each byte, the thread of the launch that wrote it, or NO_THREAD.
         since: of each byte, the phase between barriers it was written in; phases of later blocks are larger.
-        reader: of each byte, the thread that read it last, SEVERAL in one phase, or NOBODY.
+        reader: of each byte, the thread that read it last, SEVERAL in one phase, or NO_THREAD.
         read_since: of each byte, the phase it was read in last.
     """
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]], unwritten: Sequence[int]) -> None:
-        self.places = _places([array.nbytes for array in arrays])
-        size = self.places[-1].stop if self.places else 0
+        self.extents = _extents([array.nbytes for array in arrays])
+        size = self.extents[-1].stop if self.extents else 0
         size = -(-(size + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
         self.bytes = np.zeros(size, np.uint8)
         self.inside, self.written = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
-        self.writer, self.since = np.full(size, NOBODY, np.int64), np.zeros(size, np.int64)
-        self.reader, self.read_since = np.full(size, NOBODY, np.int64), np.zeros(size, np.int64)
+        self.writer, self.since = np.full(size, NO_THREAD, np.int64), np.zeros(size, np.int64)
+        self.reader, self.read_since = np.full(size, NO_THREAD, np.int64), np.zeros(size, np.int64)
         self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
-        for index, (array, place) in enumerate(zip(arrays, self.places, strict=True)):
-            self.bytes[place] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
-            self.inside[place] = True
-            self.written[place].fill(index not in unwritten)
+        for index, (array, extent) in enumerate(zip(arrays, self.extents, strict=True)):
+            self.bytes[extent] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+            self.inside[extent] = True
+            self.written[extent].fill(index not in unwritten)
 
     def address(self, index: int) -> int:
         """Return the address of an array."""
-        start: int = self.places[index].start
+        start: int = self.extents[index].start
         return DEVICE_BASE + start
 
     def array(self, index: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what an array holds."""
-        return self.bytes[self.places[index]].copy().view(like.dtype).reshape(like.shape)
+        return self.bytes[self.extents[index]].copy().view(like.dtype).reshape(like.shape)
 
     def unwritten_bytes(self, index: int) -> int:
-        """Return how many bytes of an array nobody has written."""
-        return int((~self.written[self.places[index]]).sum())
+        """Return how many bytes of an array were never written."""
+        return int((~self.written[self.extents[index]]).sum())
 
     def contains(self, at: Values, size_bytes: int) -> npt.NDArray[np.bool_]:
         """Return which accesses are inside of an array: their first and last byte, for a guard is longer."""
@@ -73,7 +73,7 @@ class DeviceMemory:
         return np.asarray(self.written[at[:, None] + _OFFSETS[:size_bytes]].all(1))
 
     def load(self, at: Values, unit: int, count: int) -> Values:
-        """Return `count` neighbouring numbers of `unit` bytes for each place: (lanes, count)."""
+        """Return `count` neighbouring numbers of `unit` bytes at each offset: (lanes, count)."""
         return self._views[unit][at[:, None] // unit + _OFFSETS[:count]]
 
     def store(self, at: Values, values: Values) -> None:
@@ -93,7 +93,7 @@ class DeviceMemory:
         bytes_at, me = at[:, None] + _OFFSETS[:size_bytes], threads[:, None]
         writer, reader = self.writer[bytes_at], self.reader[bytes_at]
         written = (writer >= 0) & (writer != me) & _is_unordered(self.since[bytes_at], phase)
-        shared = (reader != NOBODY) & (reader != me) & _is_unordered(self.read_since[bytes_at], phase)
+        shared = (reader != NO_THREAD) & (reader != me) & _is_unordered(self.read_since[bytes_at], phase)
         self.reader[bytes_at], self.read_since[bytes_at] = np.where(shared, SEVERAL, me), phase[1]
         self.reader[bytes_at[self.reader[bytes_at] != me]] = SEVERAL  # lanes that read it together
         return {"what another thread wrote is read without a barrier": written.any(1)}
@@ -102,13 +102,13 @@ class DeviceMemory:
         """Note who writes, arguments as for `read_by`; return which accesses are wrong and how, AT_ONCE of any."""
         bytes_at, me = at[:, None] + _OFFSETS[:size_bytes], threads[:, None]
         writer, reader = self.writer[bytes_at], self.reader[bytes_at]
-        clash = (writer != NOBODY) & (writer != me) & _is_unordered(self.since[bytes_at], phase)
-        read = (reader != NOBODY) & (reader != me) & _is_unordered(self.read_since[bytes_at], phase)
+        clash = (writer != NO_THREAD) & (writer != me) & _is_unordered(self.since[bytes_at], phase)
+        read = (reader != NO_THREAD) & (reader != me) & _is_unordered(self.read_since[bytes_at], phase)
         self.writer[bytes_at], self.since[bytes_at] = me, phase[1]
         self.written[bytes_at] = True
         lost = (self.writer[bytes_at] != me).any(1)
         wrong = {
-            "two threads write one place of device memory": clash.any(1),
+            "two threads write one address of device memory": clash.any(1),
             "what another thread read is written without a barrier": read.any(1),
         }
         return wrong | {AT_ONCE: lost} if lost.any() else wrong
@@ -120,7 +120,7 @@ class DeviceMemory:
         clash = (writer >= 0) & (writer != threads[:, None]) & _is_unordered(self.since[bytes_at], phase)
         self.writer[bytes_at], self.since[bytes_at] = ATOMIC, phase[1]
         return {
-            "what nobody wrote is updated": unknown,
+            "what was never written is updated": unknown,
             "what another thread writes is updated without a barrier": clash.any(1),
         }
 
@@ -140,16 +140,16 @@ def element_at(address: int, arrays: Sequence[npt.NDArray[Any]]) -> tuple[int, i
 
 def addresses_of(arrays: Sequence[npt.NDArray[Any]]) -> list[int]:
     """Return where the arrays of a launch lie."""
-    return [DEVICE_BASE + place.start for place in _places([array.nbytes for array in arrays])]
+    return [DEVICE_BASE + extent.start for extent in _extents([array.nbytes for array in arrays])]
 
 
-def _places(sizes_bytes: Sequence[int]) -> list[slice]:
+def _extents(sizes_bytes: Sequence[int]) -> list[slice]:
     """Return where arrays lie, in bytes from the start."""
-    places, at = [], GUARD_BYTES
+    extents, at = [], GUARD_BYTES
     for size_bytes in sizes_bytes:
-        places.append(slice(at, at + size_bytes))
+        extents.append(slice(at, at + size_bytes))
         at = -(-(at + size_bytes + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
-    return places
+    return extents
 
 
 # Where memories lie among generic addresses: device memory high up, the others in windows of their own.

@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together, and where they go: shuffles, votes, barriers and branches."""
+"""Collective instructions and control flow of a warp: shuffles, votes, barriers and branches."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ def _barrier(decoder: Decoder, instruction: Instruction) -> Step:
     """Decode a barrier of the block, or of the warp, whose lanes are together anyway."""
     if "sync" not in instruction.modifiers:
         raise Unsupported(instruction.name)
-    ledger, place = decoder.ledger, decoder.place
+    ledger, pc = decoder.ledger, decoder.pc
     if "warp" in instruction.modifiers:
         return lambda *_: None
     if instruction.operands != (0,):
@@ -48,7 +48,7 @@ def _barrier(decoder: Decoder, instruction: Instruction) -> Step:
     def step(warp: Warp, mask: Mask) -> None:
         here = warp.active() if mask is None else mask
         if (missing := warp.alive & ~here).any():
-            ledger.blame("barrier", place, "some lanes of a warp are elsewhere", warp.threads[missing])
+            ledger.blame("barrier", pc, "some lanes of a warp are elsewhere", warp.threads[missing])
         warp.waiting = True
 
     return step
@@ -74,7 +74,7 @@ def _nothing(decoder: Decoder, instruction: Instruction) -> Step:
 
 def _shuffle(decoder: Decoder, instruction: Instruction) -> Step:
     """Decode `shfl.sync`, after the pseudo-code of the ISA."""
-    mode, place = instruction.modifiers[1], decoder.place
+    mode, pc = instruction.modifiers[1], decoder.pc
     targets, sources = items(instruction.operands[0]), instruction.operands[1:]
     put = decoder.write(targets[0], _WORD)
     found = decoder.write(targets[1] if len(targets) > 1 else "_", _PREDICATE)
@@ -84,10 +84,8 @@ def _shuffle(decoder: Decoder, instruction: Instruction) -> Step:
         here = warp.active() if mask is None else mask
         lane, inside = _partners(mode, distance(warp).astype(np.int64) & 31, clamp(warp).astype(np.int64))
         if not here[lane[here]].all():
-            decoder.ledger.blame(
-                "barrier", place, "a lane that takes no part is read", warp.threads[here & ~here[lane]]
-            )
-        _expect_members(decoder, place, warp, (here, members(warp)))
+            decoder.ledger.blame("barrier", pc, "a lane that takes no part is read", warp.threads[here & ~here[lane]])
+        _expect_members(decoder, pc, warp, (here, members(warp)))
         put(warp, mask, value(warp)[lane])
         found(warp, mask, inside)
 
@@ -108,24 +106,24 @@ def _partners(mode: str, distance: Values, clamp: Values) -> tuple[Values, Value
     return np.where(inside, lane, EVERY_LANE), inside
 
 
-def _expect_members(decoder: Decoder, place: int, warp: Warp, given: tuple[Values, Values]) -> None:
+def _expect_members(decoder: Decoder, pc: int, warp: Warp, given: tuple[Values, Values]) -> None:
     """Blame an instruction whose mask names other lanes than execute it."""
     here, members = given
     named = (members[int(np.flatnonzero(here)[0])] & _BITS) != 0
     if (named != here).any():
-        decoder.ledger.blame("barrier", place, "other lanes than the mask names take part", warp.threads[named != here])
+        decoder.ledger.blame("barrier", pc, "other lanes than the mask names take part", warp.threads[named != here])
 
 
 def _vote(decoder: Decoder, instruction: Instruction) -> Step:
     """Decode `vote.sync`."""
-    mode, place = instruction.modifiers[1], decoder.place
+    mode, pc = instruction.modifiers[1], decoder.pc
     target, source, operand = instruction.operands
     put = decoder.write(target, _WORD if mode == "ballot" else _PREDICATE)
     get, members = decoder.read(source, _PREDICATE), decoder.read(operand, _WORD)
 
     def step(warp: Warp, mask: Mask) -> None:
         here = warp.active() if mask is None else mask
-        _expect_members(decoder, place, warp, (here, members(warp)))
+        _expect_members(decoder, pc, warp, (here, members(warp)))
         votes = get(warp)[here]
         ballot = _BITS[here][votes].sum(dtype=np.uint32)
         decided = {"all": votes.all(), "any": votes.any(), "uni": votes.all() or not votes.any(), "ballot": ballot}

@@ -1,4 +1,4 @@
-"""Runs a kernel block by block, the warps of a block in turns from barrier to barrier."""
+"""The run of a kernel block by block, the warps of a block one after the other from barrier to barrier."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -32,9 +32,9 @@ class LaunchOptions:
     """How a kernel is run.
 
     Attributes:
-        unwritten: indices of the arrays that hold nothing yet: reading them before they are written is a fault.
+        unwritten: indices of the arrays without contents yet: reading them before they are written is a fault.
         copies: when asynchronous copies and products arrive: as late as the kernel's waits allow, or at once.
-        seed: of the order in which the warps of a block take turns; None: always the first one first.
+        seed: of the order in which the warps of a block run; None: always the first one first.
         most_work: thread instructions, after which it is given up.
         observer: called with each instruction that a warp has executed.
         arguments: makes the kernel's parameters of the arrays' addresses and the arrays; None: `numba_arguments`.
@@ -161,14 +161,14 @@ class _Machine:
         steps, counts, left = self.steps, self.memories.ledger.counts, self._left
         before, together = left, self.together
         while not (warp.waiting or warp.ended):
-            place = warp.pc
-            if together[place]:
+            pc = warp.pc
+            if together[pc]:
                 if not warp.gather():
                     continue
-                place = warp.pc  # where lanes wait at several places, the first
-            counts[place] += 1
-            warp.pc = place + 1
-            steps[place](warp, warp.mask)
+                pc = warp.pc  # where lanes wait at several instructions, the first
+            counts[pc] += 1
+            warp.pc = pc + 1
+            steps[pc](warp, warp.mask)
             if warp.pc >= warp.rejoin:
                 warp.meet()
             left -= 1
@@ -189,9 +189,9 @@ class _Machine:
         ended = [warp for warp in warps if not warp.alive.all() and (warp.ended or warp.waiting)]
         if waiting and ended:
             gone = np.concatenate([warp.threads[~warp.alive] for warp in ended])
-            place, gone = waiting[0].pc - 1, gone[gone < block.threads]
+            pc, gone = waiting[0].pc - 1, gone[gone < block.threads]
             if gone.size:
-                self.memories.ledger.blame("barrier", place, "threads of the block have ended before it", gone)
+                self.memories.ledger.blame("barrier", pc, "threads of the block have ended before it", gone)
         block.shared.meet()
         block.pass_barrier()
         for warp in waiting:

@@ -70,19 +70,19 @@ class Memories:
             at = at - WINDOWS[space]
         return Lanes(warp, mask, at - DEVICE_BASE if space == "global" else at), space
 
-    def checked(self, place: int, lanes: Lanes, space: str, size_bytes: int, *, align: int | None = None) -> Lanes:
+    def checked(self, pc: int, lanes: Lanes, space: str, size_bytes: int, *, align: int | None = None) -> Lanes:
         """Return the lanes whose access is aligned, to its size or `align`, and within an array; blame the others."""
         multiple = align or size_bytes
         bad = (lanes.at & (multiple - 1)) != 0
         if bad.any():
-            lanes = self._without(place, lanes, bad, ("misaligned", f"no multiple of {multiple} bytes"))
+            lanes = self._without(pc, lanes, bad, ("misaligned", f"no multiple of {multiple} bytes"))
         inside = self._inside(lanes, space, size_bytes)
         if not inside.all():
-            lanes = self._without(place, lanes, ~inside, ("out of bounds", f"outside of {_NAMES[space]}"))
+            lanes = self._without(pc, lanes, ~inside, ("out of bounds", f"outside of {_NAMES[space]}"))
         return lanes
 
-    def _without(self, place: int, lanes: Lanes, bad: npt.NDArray[np.bool_], fault: tuple[FaultKind, str]) -> Lanes:
-        self.ledger.blame(fault[0], place, fault[1], lanes.threads[bad])
+    def _without(self, pc: int, lanes: Lanes, bad: npt.NDArray[np.bool_], fault: tuple[FaultKind, str]) -> Lanes:
+        self.ledger.blame(fault[0], pc, fault[1], lanes.threads[bad])
         return lanes.only(~bad)
 
     def _inside(self, lanes: Lanes, space: str, size_bytes: int) -> npt.NDArray[np.bool_]:
@@ -92,25 +92,25 @@ class Memories:
         found: npt.NDArray[np.bool_] = (lanes.at >= 0) & (lanes.at + size_bytes <= limit)
         return found
 
-    def load(self, place: int, lanes: Lanes, space: str, shape: tuple[int, int]) -> Values:
+    def load(self, pc: int, lanes: Lanes, space: str, shape: tuple[int, int]) -> Values:
         """Return what checked lanes read: (lanes, count) numbers of so many bytes; `shape`: bytes and count."""
         unit, count = shape
         if space == "global":
             if self.watches_reads and not (known := self.device.known(lanes.at, unit * count)).all():
-                self.ledger.blame("uninitialised read", place, "what nobody wrote is read", lanes.threads[~known])
+                self.ledger.blame("uninitialised read", pc, "what was never written is read", lanes.threads[~known])
             threads, phases = lanes.warp.block.first + lanes.threads, lanes.warp.block.phases
-            self.note(place, self.device.read_by(lanes.at, unit * count, threads, phases), lanes.threads)
+            self.note(pc, self.device.read_by(lanes.at, unit * count, threads, phases), lanes.threads)
             return self.device.load(lanes.at, unit, count)
         if space == "shared":
             shared = lanes.warp.block.shared
-            self.count_banks(place, lanes, unit * count)
-            self.note(place, shared.read_by(shared.parts(lanes.at, unit * count), lanes.threads), lanes.threads)
+            self.count_banks(pc, lanes, unit * count)
+            self.note(pc, shared.read_by(shared.parts(lanes.at, unit * count), lanes.threads), lanes.threads)
             return shared.load(lanes.at, unit, count)
         columns = lanes.at[:, None] + np.arange(unit * count)
         stack = lanes.warp.stack(self.local_bytes)
         return np.ascontiguousarray(stack[lanes.numbers[:, None], columns]).view(f"u{unit}")
 
-    def store(self, place: int, lanes: Lanes, space: str, values: Values) -> None:
+    def store(self, pc: int, lanes: Lanes, space: str, values: Values) -> None:
         """Write (lanes, count) numbers of checked lanes."""
         unit, count = values.dtype.itemsize, values.shape[1]
         size_bytes, block = unit * count, lanes.warp.block
@@ -122,23 +122,21 @@ class Memories:
         if isinstance(memory, DeviceMemory):
             wrong = memory.written_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
         else:
-            self.count_banks(place, lanes, size_bytes)
+            self.count_banks(pc, lanes, size_bytes)
             wrong = memory.written_by(memory.parts(lanes.at, size_bytes), lanes.threads)
         memory.store(lanes.at, values)
         if AT_ONCE in wrong:
             wrong[AT_ONCE] = wrong[AT_ONCE] & (memory.load(lanes.at, unit, count) != values).any(1)
-        self.note(place, wrong, lanes.threads)
+        self.note(pc, wrong, lanes.threads)
 
-    def update(
-        self, place: int, lanes: Lanes, where: tuple[str, int], change: Callable[[Values, int], Values]
-    ) -> Values:
+    def update(self, pc: int, lanes: Lanes, where: tuple[str, int], change: Callable[[Values, int], Values]) -> Values:
         """Let checked lanes update what they access, one after the other; return what each found.
 
         Args:
-            place: of the instruction in the code.
+            pc: index of the instruction in the code.
             lanes: that take part.
             where: the memory, and the bytes of each access.
-            change: from what a lane finds, and its place among them, to what it leaves; of as many bytes.
+            change: from what a lane finds, and its index among them, to what it leaves; of as many bytes.
         """
         space, size_bytes = where
         if space == "local":
@@ -148,9 +146,9 @@ class Memories:
         if isinstance(memory, DeviceMemory):
             wrong = memory.updated_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
         else:
-            self.count_banks(place, lanes, size_bytes)
+            self.count_banks(pc, lanes, size_bytes)
             wrong = memory.updated_by(memory.parts(lanes.at, size_bytes), lanes.threads)
-        self.note(place, wrong, lanes.threads)
+        self.note(pc, wrong, lanes.threads)
         found = np.zeros(lanes.at.size, f"u{size_bytes}")
         for lane in range(found.size):
             at = lanes.at[lane : lane + 1]
@@ -158,17 +156,17 @@ class Memories:
             memory.store(at, change(found[lane : lane + 1], lane).reshape(1, 1))
         return found
 
-    def count_banks(self, place: int, lanes: Lanes, size_bytes: int) -> None:
+    def count_banks(self, pc: int, lanes: Lanes, size_bytes: int) -> None:
         """Count the passes of an access to shared memory."""
         if lanes.at.size:
-            self.ledger.note_banks(place, *self._wavefronts(lanes.at, size_bytes, lanes.numbers))
+            self.ledger.note_banks(pc, *self._wavefronts(lanes.at, size_bytes, lanes.numbers))
 
-    def note(self, place: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
+    def note(self, pc: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
         """Blame an instruction for what was found wrong with some of its accesses."""
         for about, where in wrong.items():
             if where.any():
-                kind: FaultKind = "uninitialised read" if "nobody wrote" in about else "race"
-                self.ledger.blame(kind, place, about, threads[where])
+                kind: FaultKind = "uninitialised read" if "never written" in about else "race"
+                self.ledger.blame(kind, pc, about, threads[where])
 
 
 _NAMES = {"global": "every array", "shared": "shared memory", "local": "the thread's stack"}

@@ -1,4 +1,4 @@
-"""Reads the text of a PTX module that holds one kernel."""
+"""The parser of a PTX module with one kernel."""
 
 import re
 from collections.abc import Iterator
@@ -91,17 +91,17 @@ def _statements(text: str, start: int) -> Iterator[tuple[int, str]]:
 
 def _without_scopes(kept: str, depth: int) -> tuple[str, int]:
     """Return text without the braces at its start and behind its labels, and how many scopes are open after them."""
-    labels, place = "", 0
+    labels, position = "", 0
     while True:
-        while place < len(kept) and (kept[place] in "{}" or kept[place].isspace()):
-            depth += {"{": 1, "}": -1}.get(kept[place], 0)
-            place += 1
+        while position < len(kept) and (kept[position] in "{}" or kept[position].isspace()):
+            depth += {"{": 1, "}": -1}.get(kept[position], 0)
+            position += 1
             if depth == 0:
-                return labels + kept[place:].strip(), depth
-        label = _LABEL.match(kept, place)
+                return labels + kept[position:].strip(), depth
+        label = _LABEL.match(kept, position)
         if label is None:
-            return labels + kept[place:], depth
-        labels, place = labels + label.group(), label.end()
+            return labels + kept[position:], depth
+        labels, position = labels + label.group(), label.end()
 
 
 @dataclass

@@ -16,7 +16,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place in memory: `[base+offset]`, the offset in bytes."""
+    """An address in memory: `[base+offset]`, the offset in bytes."""
 
     base: "Operand"
     offset: int = 0
@@ -30,7 +30,7 @@ class Negated:
 
 
 # A whole number is an int, a floating-point number one of NumPy's: `0f` has 32 bits, `0d` 64. A name is a str: a label,
-# a parameter, an array, or `_` for a result nobody wants. Several operands written as one, `{a, b}` or `a|b`, are a
+# a parameter, an array, or `_` for a result that is dropped. Several operands written as one, `{a, b}` or `a|b`, are a
 # tuple.
 Operand: TypeAlias = "Register | int | np.float32 | np.float64 | str | tuple[Operand, ...] | Address | Negated"
 
@@ -90,25 +90,25 @@ class MemoryLayout:
     """Arrays of a kernel in one memory, at byte offsets from its start.
 
     Attributes:
-        places: where each begins.
+        offsets: where each begins.
         size_bytes: of those whose length the kernel declares.
-        open_align: of those whose length a launch gives: they begin at one place, behind the others; 0: there are none.
+        open_align: of those whose length a launch gives: all begin at one offset, behind the others; 0: none.
     """
 
-    places: Mapping[str, int] = field(default_factory=dict)
+    offsets: Mapping[str, int] = field(default_factory=dict)
     size_bytes: int = 0
     open_align: int = 0
 
     def with_array(self, name: str, align: int, length: int) -> "MemoryLayout":
         """Return the layout with one more array, at the next multiple of `align`."""
         start = -(-self.size_bytes // align) * align
-        size_bytes, places = start + length, {**self.places, name: start}
-        return MemoryLayout(places, size_bytes, self.open_align)
+        size_bytes, offsets = start + length, {**self.offsets, name: start}
+        return MemoryLayout(offsets, size_bytes, self.open_align)
 
     def with_open_arrays(self, aligns: Mapping[str, int]) -> "MemoryLayout":
         """Return the layout with arrays of a length that a launch gives, by name and alignment."""
         most = max(aligns.values(), default=0)
-        return MemoryLayout({**self.places, **dict.fromkeys(aligns, self._open_start(most))}, self.size_bytes, most)
+        return MemoryLayout({**self.offsets, **dict.fromkeys(aligns, self._open_start(most))}, self.size_bytes, most)
 
     def bytes_with(self, open_bytes: int) -> int:
         """Return the bytes of all arrays where those whose length is open have `open_bytes`."""

@@ -1,4 +1,4 @@
-"""What running a kernel tells: faults, executed instructions, bank conflicts and what the arrays hold afterwards."""
+"""The report of a run of a kernel: faults, executed instructions, bank conflicts and the final contents of arrays."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ class BankUse:
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:
-    """What a run of a kernel tells.
+    """The outcome of a run of a kernel.
 
     Attributes:
         faults: the first of each kind that each instruction committed, in the order found.
@@ -79,7 +79,7 @@ class LaunchReport:
 
 @dataclass
 class Ledger:
-    """Collects what a report tells while the kernel runs."""
+    """What is collected for the report while the kernel runs."""
 
     code: Sequence[Instruction]
     counts: list[int] = field(init=False)
@@ -90,18 +90,18 @@ class Ledger:
     def __post_init__(self) -> None:
         self.counts = [0] * len(self.code)
 
-    def blame(self, kind: FaultKind, place: int, about: str, threads: Sequence[int] | npt.NDArray[Any] = ()) -> None:
-        """Note a fault of the instruction at `place` in the code, unless it is known already."""
-        if (kind, place, about) in self.faults:
+    def blame(self, kind: FaultKind, pc: int, about: str, threads: Sequence[int] | npt.NDArray[Any] = ()) -> None:
+        """Note a fault of the instruction at index `pc` of the code, unless it is known already."""
+        if (kind, pc, about) in self.faults:
             return
-        instruction = self.code[place]
+        instruction = self.code[pc]
         first = tuple(int(thread) for thread in np.unique(np.asarray(threads, np.int64))[:SHOWN_THREADS])
         fault = Fault(kind, instruction.line, instruction.text, self.block, first, about)
-        self.faults[kind, place, about] = fault
+        self.faults[kind, pc, about] = fault
 
-    def note_banks(self, place: int, wavefronts: int, fewest: int) -> None:
+    def note_banks(self, pc: int, wavefronts: int, fewest: int) -> None:
         """Add one access to shared memory."""
-        seen = self.banks.setdefault(place, [0, 0, 0])
+        seen = self.banks.setdefault(pc, [0, 0, 0])
         seen[0] += 1
         seen[1] += wavefronts
         seen[2] += fewest
@@ -116,4 +116,4 @@ class Ledger:
 
     def bank_use(self) -> dict[int, BankUse]:
         """Return the use of the banks by line of the PTX."""
-        return {self.code[place].line: BankUse(*seen) for place, seen in sorted(self.banks.items())}
+        return {self.code[pc].line: BankUse(*seen) for pc, seen in sorted(self.banks.items())}

@@ -128,7 +128,7 @@ def _fraction_fma(a: float, b: float, c: float, mode: str) -> float:
     return float(stepped(np.array(near), np.array((error > 0) - (error < 0)), mode))
 
 
-_LOW_BITS, _TIE = np.int64(0x1FFFFFFF), np.int64(0x10000000)  # of a float64, that a float32 has no room for
+_LOW_BITS, _TIE = np.int64(0x1FFFFFFF), np.int64(0x10000000)  # of a float64, that do not fit a float32
 _EXPONENT, _TINY = np.int64(0x7FF << 52), np.int64((1023 - 125) << 52)  # below: subnormal as float32
 
 

@@ -87,15 +87,15 @@ class Descriptor:
     def _along(self, rows: range) -> Addresses:
         """Return bytes from the start to the two chunks of each row, before swizzling."""
         row, chunk = np.arange(rows.start, rows.stop)[:, None], np.arange(2)
-        beside = self.leading if self.width == 1 else CHUNK_BYTES
-        return row % _CORE_ROWS * self._line_bytes + row // _CORE_ROWS * self.stride + chunk * beside
+        chunk_stride = self.leading if self.width == 1 else CHUNK_BYTES
+        return row % _CORE_ROWS * self._line_bytes + row // _CORE_ROWS * self.stride + chunk * chunk_stride
 
     def _across(self, rows: range) -> Addresses:
         """Return likewise bytes to the chunks of each term, along the rows."""
         term, chunk = np.arange(_TERMS)[:, None], np.arange(rows.start // _CORE_ROWS, rows.stop // _CORE_ROWS)
-        beside, down = (self.stride, self.leading) if self.width == 1 else (self.leading, self.stride)
-        terms = term % _CORE_ROWS * self._line_bytes + term // _CORE_ROWS * down
-        return terms + chunk % self.width * CHUNK_BYTES + chunk // self.width * beside
+        chunk_stride, term_stride = (self.stride, self.leading) if self.width == 1 else (self.leading, self.stride)
+        terms = term % _CORE_ROWS * self._line_bytes + term // _CORE_ROWS * term_stride
+        return terms + chunk % self.width * CHUNK_BYTES + chunk // self.width * chunk_stride
 
     @property
     def _line_bytes(self) -> int:
@@ -112,7 +112,7 @@ _GROUP, _WITHIN = np.divmod(EVERY_LANE, 4)
 _SUMS = np.array([(_GROUP + i // 2 * 8) * 8 + _WITHIN * 2 + i % 2 for i in range(4)])
 
 
-def factor_places(depth: int, per_register: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def factor_indices(depth: int, per_register: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return where the factors of a product of (16, k) and (k, 8) lie, counted along registers, lanes and halves.
 
     Args:
@@ -132,7 +132,7 @@ def factor_places(depth: int, per_register: int) -> tuple[npt.NDArray[np.intp], 
 
 def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
     depth, name = _form(instruction)
-    left_places, right_places = factor_places(depth, 1 if name == "tf32" else 2)
+    left_indices, right_indices = factor_indices(depth, 1 if name == "tf32" else 2)
     target, *sources = instruction.operands
     single = scalar("f32")
     puts = [decoder.write(item, single) for item in items(target)]
@@ -140,12 +140,12 @@ def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step
         [decoder.read(item, kind) for item in items(source)]
         for source, kind in zip(sources, (_WORD, _WORD, single), strict=True)
     )
-    place = decoder.place
+    pc = decoder.pc
 
     def step(warp: Warp, mask: Mask) -> None:
-        expect_all(memories, place, warp, mask)
-        left = numbers(name, [get(warp) for get in a])[left_places]
-        right = numbers(name, [get(warp) for get in b])[right_places]
+        expect_all(memories, pc, warp, mask)
+        left = numbers(name, [get(warp) for get in a])[left_indices]
+        right = numbers(name, [get(warp) for get in b])[right_indices]
         products = (left @ right).ravel()[_SUMS]
         for put, get, product in zip(puts, c, products, strict=True):
             put(warp, mask, (product + get(warp)).astype(np.float32))
@@ -170,10 +170,10 @@ def numbers(name: str, registers: list[Values]) -> npt.NDArray[np.float64]:
     return widened(kind, words.view(kind.dtype))
 
 
-def expect_all(memories: Memories, place: int, warp: Warp, mask: Mask) -> None:
+def expect_all(memories: Memories, pc: int, warp: Warp, mask: Mask) -> None:
     """Blame an instruction that some lanes of a warp do not execute."""
     if mask is not None:
-        memories.ledger.blame("barrier", place, "not every lane of the warp takes part", warp.threads[~mask])
+        memories.ledger.blame("barrier", pc, "not every lane of the warp takes part", warp.threads[~mask])
 
 
 def _ldmatrix(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
@@ -182,17 +182,17 @@ def _ldmatrix(decoder: Decoder, memories: Memories, instruction: Instruction) ->
         raise Unsupported(instruction.name)
     target, source = instruction.operands
     puts = [decoder.write(item, _WORD) for item in items(target)]
-    address, place, transposes = decoder.address(source), decoder.place, "trans" in instruction.modifiers
+    address, pc, transposes = decoder.address(source), decoder.pc, "trans" in instruction.modifiers
     pointing = ROWS * len(puts) > EVERY_LANE
     pointing_mask: Mask = None if pointing.all() else pointing
 
     def step(warp: Warp, mask: Mask) -> None:
-        expect_all(memories, place, warp, mask)
+        expect_all(memories, pc, warp, mask)
         lanes, space = memories.lanes(warp, pointing_mask, address(warp), "shared")
-        lanes = memories.checked(place, lanes, space, _ROW_BYTES)
+        lanes = memories.checked(pc, lanes, space, _ROW_BYTES)
         rows = np.zeros((LANES, ROWS), np.uint16)
         if lanes.at.size:
-            rows[lanes.numbers] = memories.load(place, lanes, space, (2, ROWS))
+            rows[lanes.numbers] = memories.load(pc, lanes, space, (2, ROWS))
         for i, put in enumerate(puts):
             matrix = rows[ROWS * i : ROWS * (i + 1)]
             put(warp, mask, (matrix.T.copy() if transposes else matrix).view(np.uint32).ravel())

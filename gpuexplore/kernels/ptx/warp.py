@@ -65,12 +65,12 @@ class PendingProducts:
 
     Attributes:
         closed: how many groups the warp has closed.
-        places: of all products that it has started, in the code.
+        issued_at: index in the code of each product that it has started.
         used: registers that other instructions have used since the last `wgmma.fence`; None: there was none.
     """
 
     closed: int = 0
-    places: list[int] = field(default_factory=list)
+    issued_at: list[int] = field(default_factory=list)
     used: set[str] | None = None
     _flying: list[tuple[ProductInFlight, tuple[str, ...], frozenset[str]]] = field(default_factory=list)
 
@@ -78,10 +78,10 @@ class PendingProducts:
         """Order all uses of registers so far before the products that follow."""
         self.used = set()
 
-    def add(self, product: ProductInFlight, registers: tuple[tuple[str, ...], frozenset[str]], place: int) -> None:
+    def add(self, product: ProductInFlight, registers: tuple[tuple[str, ...], frozenset[str]], pc: int) -> None:
         """Take a product that starts; `registers`: of its sums, and of its first factor."""
         self._flying.append((product, *registers))
-        self.places.append(place)
+        self.issued_at.append(pc)
 
     def wrong_with(self, sums: tuple[str, ...], factor: frozenset[str]) -> Iterator[str]:
         """Yield what is wrong with starting a product that uses these registers."""
@@ -145,7 +145,7 @@ class Warp:
         self.touched: Values | None = None
         self.fetched: tuple[Values, Values] | None = None
         self._others: dict[int, npt.NDArray[np.bool_]] = {}  # by the instruction they are at
-        self._held: dict[int, npt.NDArray[np.bool_]] = {}  # that wait for others there
+        self._gathered: dict[int, npt.NDArray[np.bool_]] = {}  # that wait for others there
         self._stack: Values | None = None
         self.alive = self.threads < block.threads
         self.mask: Mask = None
@@ -177,7 +177,7 @@ class Warp:
         rest = self.active() & ~gone
         if rest.any():
             self._activate(rest)
-        elif self._others or self._held:
+        elif self._others or self._gathered:
             self._resume()
         else:
             self.ended = True
@@ -188,10 +188,10 @@ class Warp:
         The compiler may have put lanes that are less far behind the instruction. Lanes that wait at different
         instructions go on without each other.
         """
-        if not self._others and not self._held:
+        if not self._others and not self._gathered:
             return True
         here = self.active()
-        self._held[self.pc] = self._held[self.pc] | here if self.pc in self._held else here
+        self._gathered[self.pc] = self._gathered[self.pc] | here if self.pc in self._gathered else here
         everybody_waits = not self._others
         self._resume()
         return everybody_waits
@@ -208,13 +208,13 @@ class Warp:
             self._park(self.pc, self.active())
             self._resume()
 
-    def _park(self, place: int, lanes: npt.NDArray[np.bool_]) -> None:
-        self._others[place] = self._others[place] | lanes if place in self._others else lanes
+    def _park(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
+        self._others[pc] = self._others[pc] | lanes if pc in self._others else lanes
         self.rejoin = min(self._others)
 
     def _resume(self) -> None:
         if not self._others:
-            self._others, self._held = self._held, {}
+            self._others, self._gathered = self._gathered, {}
         self.pc = min(self._others)
         self._activate(self._others.pop(self.pc))
         self.rejoin = min(self._others, default=_NOWHERE)

@@ -17,7 +17,7 @@ from gpuexplore.kernels.ptx.memories import Memories
 from gpuexplore.kernels.ptx.program import Instruction, Operand, Program, register_names
 from gpuexplore.kernels.ptx.registers import Scalar, Values, scalar
 from gpuexplore.kernels.ptx.report import Ledger
-from gpuexplore.kernels.ptx.tensor_cores import CHUNK_BYTES, Descriptor, expect_all, factor_places, numbers
+from gpuexplore.kernels.ptx.tensor_cores import CHUNK_BYTES, Descriptor, expect_all, factor_indices, numbers
 from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, ProductInFlight, Warp
 
 WARPS = 4  # of a warpgroup
@@ -75,7 +75,7 @@ class _Multiplier:
     kind: Scalar
     signs: tuple[int, int]
     transposed: tuple[bool, bool]
-    place: int
+    pc: int
     memories: Memories
     puts: Sequence[Putter]
     sums: Sequence[Getter]
@@ -84,7 +84,7 @@ class _Multiplier:
     adds: Getter
 
     def start(self, warp: Warp) -> ProductInFlight:
-        """Return a product on its way; what it reads too early, or from a wrong place, is blamed."""
+        """Return a product on its way; what it reads too early, or from a wrong address, is blamed."""
         groups = warp.index % WARPS * _WARP_ROWS
         left = None if self.in_registers else self._chunks(warp, self.a[0], (groups, groups + _WARP_ROWS), 0)
         right = self._chunks(warp, self.b, (0, self.columns), 1)
@@ -93,7 +93,7 @@ class _Multiplier:
         shared = warp.block.shared
         parts = np.unique(shared.parts(read, CHUNK_BYTES))
         for about in shared.read_asynchronously(parts, warp.index):
-            self.memories.note(self.place, {about: _EVERY}, warp.threads)
+            self.memories.note(self.pc, {about: _EVERY}, warp.threads)
         return ProductInFlight(lambda: self._finish(warp, (left, right), adds=adds), parts, warp.products.closed)
 
     @property
@@ -105,21 +105,21 @@ class _Multiplier:
         """Return the addresses of a factor's chunks; where they lie outside of shared memory, of its beginning."""
         described, ledger = get(warp), self.memories.ledger
         if (described != described[0]).any():
-            ledger.blame("barrier", self.place, "the lanes of a warp name different matrices", warp.threads)
+            ledger.blame("barrier", self.pc, "the lanes of a warp name different matrices", warp.threads)
         matrix = Descriptor.of(int(described[0]))
         if not matrix.is_aligned:
             about = f"a swizzled matrix begins at no multiple of {matrix.pattern_bytes} bytes"
-            ledger.blame("misaligned", self.place, about, warp.threads)
+            ledger.blame("misaligned", self.pc, about, warp.threads)
         found = matrix.chunks(range(*rows), transposed=self.transposed[which])
         inside = found + CHUNK_BYTES <= warp.block.shared.size_bytes
         if not inside.all():
-            ledger.blame("out of bounds", self.place, "a matrix reaches out of shared memory", warp.threads)
+            ledger.blame("out of bounds", self.pc, "a matrix reaches out of shared memory", warp.threads)
         return np.where(inside, found, 0)
 
     def _finish(self, warp: Warp, chunks: tuple[Values | None, Values], *, adds: bool) -> None:
         left, right = chunks
         a = self._fragment(warp) if left is None else self._matrix(warp, left, 0)
-        product = (a @ self._matrix(warp, right, 1).T).ravel()[_places(self.columns)]
+        product = (a @ self._matrix(warp, right, 1).T).ravel()[_sum_indices(self.columns)]
         if adds:
             product += np.stack([get(warp) for get in self.sums])
         for put, values in zip(self.puts, product.astype(np.float32), strict=True):
@@ -128,7 +128,7 @@ class _Multiplier:
     def _fragment(self, warp: Warp) -> Doubles:
         per_register = 32 // self.kind.bits
         found = numbers(self.kind.name, [get(warp) for get in self.a])
-        return self.signs[0] * found[factor_places(_depth(self.kind), per_register)[0]]
+        return self.signs[0] * found[factor_indices(_depth(self.kind), per_register)[0]]
 
     def _matrix(self, warp: Warp, chunks: Values, which: int) -> Doubles:
         """Return a factor's rows, of the second its columns, with their terms."""
@@ -138,7 +138,7 @@ class _Multiplier:
         return rows.T if self.transposed[which] else rows
 
 
-def _places(columns: int) -> npt.NDArray[np.intp]:
+def _sum_indices(columns: int) -> npt.NDArray[np.intp]:
     """Return which of the 16 x n sums of a warp each register holds in each lane."""
     row, column = EVERY_LANE // 4, EVERY_LANE % 4 * 2
     registers = np.arange(columns // 2)[:, None]
@@ -158,10 +158,10 @@ def _wgmma(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
     what = instruction.modifiers[0]
     if what not in steps or instruction.modifiers[1:3] != ("sync", "aligned"):
         raise Unsupported(instruction.name)
-    step, place = steps[what](decoder, memories, instruction), decoder.place
+    step, pc = steps[what](decoder, memories, instruction), decoder.pc
 
     def together(warp: Warp, mask: Mask) -> None:
-        expect_all(memories, place, warp, mask)
+        expect_all(memories, pc, warp, mask)
         step(warp, mask)
 
     return together
@@ -194,7 +194,7 @@ def _wait(decoder: Decoder, memories: Memories, instruction: Instruction) -> Ste
 
 def _multiply(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
     columns, kind = _form(instruction)
-    place, early = decoder.place, decoder.early
+    pc, early = decoder.pc, decoder.early
     target, left, right, adds, *_ = instruction.operands
     sums, a = items(target), items(left)
     if len(sums) != columns // 2 or len(a) not in (1, 4):
@@ -203,7 +203,7 @@ def _multiply(decoder: Decoder, memories: Memories, instruction: Instruction) ->
         columns,
         kind,
         *_immediates(instruction, kind),
-        place,
+        pc,
         memories,
         puts=[decoder.write(item, _SINGLE) for item in sums],
         sums=[decoder.read(item, _SINGLE) for item in sums],
@@ -215,11 +215,11 @@ def _multiply(decoder: Decoder, memories: Memories, instruction: Instruction) ->
 
     def step(warp: Warp, mask: Mask) -> None:
         if warp.block.threads % (WARPS * len(EVERY_LANE)):
-            memories.ledger.blame("barrier", place, _SHORTAGE, warp.threads)
+            memories.ledger.blame("barrier", pc, _SHORTAGE, warp.threads)
         for about in warp.products.wrong_with(written, read):
-            memories.ledger.blame("race", place, about, warp.threads)
+            memories.ledger.blame("race", pc, about, warp.threads)
         product = multiplier.start(warp)
-        warp.products.add(product, (written, read), place)
+        warp.products.add(product, (written, read), pc)
         if early:
             product.finish()
 
@@ -240,13 +240,13 @@ def _fragments(product: Instruction) -> Iterator[Operand]:
     return (operand for operand in product.operands[:2] if isinstance(operand, tuple))
 
 
-def watching_registers(step: Step, names: frozenset[str], ledger: Ledger, place: int) -> Step:
+def watching_registers(step: Step, names: frozenset[str], ledger: Ledger, pc: int) -> Step:
     """Return a step of another instruction that uses registers of products."""
 
     def watched(warp: Warp, mask: Mask) -> None:
         if warp.products.use(names):
             about = "registers of a product in flight are used before wgmma.wait_group"
-            ledger.blame("race", place, about, warp.threads)
+            ledger.blame("race", pc, about, warp.threads)
         step(warp, mask)
 
     return watched
@@ -256,9 +256,9 @@ def expect_same_products(ledger: Ledger, warps: Sequence[Warp]) -> None:
     """Blame the products that not all warps of a warpgroup have executed."""
     for first in range(0, len(warps), WARPS):
         group = warps[first : first + WARPS]
-        longest = max((warp.products.places for warp in group), key=len)
+        longest = max((warp.products.issued_at for warp in group), key=len)
         for warp in group:
-            if warp.products.places != longest:
+            if warp.products.issued_at != longest:
                 about = "other warps of the warpgroup execute other products"
                 ledger.blame("barrier", longest[-1], about, warp.threads)
 

@@ -147,7 +147,7 @@ def _requests(body: Sequence[SassInstruction]) -> int:
     return sum((each.bits or 32) // 32 if each.name in ("LDSM", "STSM") else 1 for each in moving)
 
 
-# Machine code as it is printed: each instruction beside its scheduling and the registers that are live there.
+# Machine code as it is printed: each instruction with its scheduling and the registers that are live there.
 #
 # A compiler writes the scheduling into bits 105 to 125 of the 128 of an instruction: from the lowest 4 bits stall
 # count, 1 yield, 3 write barrier, 3 read barrier, 6 wait mask, 4 operand reuse; on every compute capability from 7.0
@@ -181,7 +181,7 @@ class Control:
         write_barrier: the scoreboard, 0 to 5, that is released once the result is written; None: its latency is fixed.
         read_barrier: the one that is released once the operands have been read; None likewise.
         waits: scoreboards that have to be released before this instruction is issued.
-        reuse: places of operands, 0 to 3, whose registers stay in the reuse cache for the next instruction.
+        reuse: positions of operands, 0 to 3, whose registers stay in the reuse cache for the next instruction.
     """
 
     stall: int
@@ -201,8 +201,8 @@ def control_of(word: bytes) -> Control:
         yields=not bits >> 4 & 1,  # the bit asks to stay with this warp
         write_barrier=None if write == NO_BARRIER else write,
         read_barrier=None if read == NO_BARRIER else read,
-        waits=_places(bits >> 11, BARRIERS),
-        reuse=_places(bits >> 17, 4),
+        waits=_set_bits(bits >> 11, BARRIERS),
+        reuse=_set_bits(bits >> 17, 4),
     )
 
 
@@ -212,8 +212,8 @@ def controls_of(code: bytes) -> Mapping[int, Control]:
     return {address: control_of(code[address : address + INSTRUCTION_BYTES]) for address in addresses}
 
 
-def _places(bits: int, count: int) -> tuple[int, ...]:
-    return tuple(place for place in range(count) if bits >> place & 1)
+def _set_bits(bits: int, count: int) -> tuple[int, ...]:
+    return tuple(bit for bit in range(count) if bits >> bit & 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class Line:
         live, control = "–" if self.live is None else str(self.live), self.control
         if control is None:
             return f"{live:>4} {'':>27}  {self.instruction}"
-        waits = "".join(str(place) if place in control.waits else "." for place in range(BARRIERS))
+        waits = "".join(str(bit) if bit in control.waits else "." for bit in range(BARRIERS))
         return (
             f"{live:>4} {control.stall:>5} {'y' if control.yields else '.':>5} {_named(control.write_barrier):>5} "
             f"{_named(control.read_barrier):>4} {waits}  {self.instruction}"

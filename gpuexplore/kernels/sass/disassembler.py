@@ -40,9 +40,9 @@ def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[SassInstructi
     return with_descriptors(
         [
             SassInstruction(
-                place * INSTRUCTION_BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", "")
+                index * INSTRUCTION_BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", "")
             )
-            for place, read in enumerate(function["sass-instructions"])
+            for index, read in enumerate(function["sass-instructions"])
         ]
     )
 

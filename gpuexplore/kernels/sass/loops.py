@@ -21,19 +21,19 @@ _NUMBER = re.compile(r",(0x[0-9a-f]+)$")
 Loop = tuple[SassInstruction, ...]  # from its first instruction to the branch back to it
 
 
-def holds(outer: Loop, inner: Loop) -> bool:
+def encloses(outer: Loop, inner: Loop) -> bool:
     """Return whether a loop lies inside another."""
     return outer != inner and outer[0].address <= inner[0].address and inner[-1].address <= outer[-1].address
 
 
 def loops(instructions: Sequence[SassInstruction]) -> tuple[Loop, ...]:
     """Return all loops in the order of their branches; the branch to itself that ends a kernel's code is none."""
-    places = {instruction.address: place for place, instruction in enumerate(instructions)}
+    index_of = {instruction.address: index for index, instruction in enumerate(instructions)}
     found: dict[int, Loop] = {}  # by the first instruction: several branches may continue one loop
-    for place, instruction in enumerate(instructions):
+    for index, instruction in enumerate(instructions):
         target = instruction.target
-        if target is not None and target < instruction.address and target in places:
-            found[target] = tuple(instructions[places[target] : place + 1])
+        if target is not None and target < instruction.address and target in index_of:
+            found[target] = tuple(instructions[index_of[target] : index + 1])
     return tuple(sorted(found.values(), key=lambda loop: loop[-1].address))
 
 
@@ -51,19 +51,19 @@ def main_loop(instructions: Sequence[SassInstruction]) -> Loop | None:
         loop[0].address: [
             other
             for other in by_first[bisect_left(firsts, loop[0].address) : bisect_right(firsts, loop[-1].address)]
-            if holds(loop, other)
+            if encloses(loop, other)
         ]
         for loop in every
     }
-    depth = Counter(other[0].address for held in inside.values() for other in held)
+    depth = Counter(other[0].address for inner in inside.values() for other in inner)
     alone = [_without(loop, inside[loop[0].address]) for loop in every]
     works = [_work(loop, depth[whole[0].address]) for whole, loop in zip(every, alone, strict=True)]
     return alone[max(range(len(works)), key=works.__getitem__)] if works else None
 
 
-def _without(loop: Loop, held: Sequence[Loop]) -> Loop:
-    inner = {each.address for other in held for each in other}
-    return tuple(each for each in loop if each.address not in inner) if inner else loop
+def _without(loop: Loop, inner: Sequence[Loop]) -> Loop:
+    addresses = {each.address for other in inner for each in other}
+    return tuple(each for each in loop if each.address not in addresses) if addresses else loop
 
 
 def _work(loop: Loop, depth: int) -> tuple[int, int, int, int]:
@@ -77,21 +77,21 @@ def with_descriptors(code: Sequence[SassInstruction]) -> tuple[SassInstruction, 
     """Return the code with the descriptor of each product of tensor memory whose register holds a constant there."""
     every = loops(code) if any("idesc[" in each.operands for each in code) else ()
     return tuple(
-        replace(each, descriptor=_constant(code, place, found.group(1), every))
+        replace(each, descriptor=_constant(code, index, found.group(1), every))
         if (found := _DESCRIPTOR.search(each.operands))
         else each
-        for place, each in enumerate(code)
+        for index, each in enumerate(code)
     )
 
 
-def _constant(code: Sequence[SassInstruction], place: int, register: str, every: Sequence[Loop]) -> int | None:
+def _constant(code: Sequence[SassInstruction], index: int, register: str, every: Sequence[Loop]) -> int | None:
     """Return what the last write of a uniform register put there; None where it is no constant, or one of several."""
     writes = [each for each in code if register in _uniform_written(each)]
-    before = [each for each in writes if each.address < code[place].address]
+    before = [each for each in writes if each.address < code[index].address]
     last = before[-1] if before else None
     if last is None or last.name != "UMOV" or last.predicate or not (found := _NUMBER.search(last.operands)):
         return None
-    around = [loop for loop in every if last.address < loop[0].address <= code[place].address <= loop[-1].address]
+    around = [loop for loop in every if last.address < loop[0].address <= code[index].address <= loop[-1].address]
     is_again = any(loop[0].address <= each.address <= loop[-1].address for loop in around for each in writes)
     return None if is_again else int(found.group(1), 16)
 
@@ -120,9 +120,9 @@ def cycles_of_a_pass(instructions: Sequence[SassInstruction]) -> float:
     read, written = zip(*((_read(each), tuple(_written(each))) for each in instructions), strict=True)
     for _ in range(PASSES):
         starts.append(now)
-        for place, instruction in enumerate(instructions):
-            now = max(now + 1, *(ready.get(name, 0) for name in read[place]), 0)
-            for name in written[place]:
+        for index, instruction in enumerate(instructions):
+            now = max(now + 1, *(ready.get(name, 0) for name in read[index]), 0)
+            for name in written[index]:
                 ready[name] = now + _latency(instruction)
     return (starts[-1] - starts[1]) / (PASSES - 2)
 

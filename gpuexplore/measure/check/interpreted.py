@@ -153,7 +153,7 @@ def interpreted(request: KernelLaunch) -> BlockRun:
         arrays=tuple(RunArray(name, array.shape, array.itemsize, address) for name, array, address in named),
         steps=tuple(trace.steps),
         step_count=trace.count,
-        shared_arrays=tuple(sorted(program.shared.places.values())),
+        shared_arrays=tuple(sorted(program.shared.offsets.values())),
         faults=tuple(map(str, report.faults)),
         warp_instructions=report.warp_instructions,
         unwritten_bytes=report.unwritten[-1],

@@ -1,4 +1,4 @@
-"""The files of others that are kept beside this one; made/README.md says what made them."""
+"""The files of others that are kept in this folder; made/README.md says what made them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files of anybody read: what PTX and cubins say of their kernels, and what is refused with which words."""
+"""Files of users read: what PTX and cubins say of their kernels, and what is refused with which words."""
 
 import struct
 import tracemalloc
@@ -123,9 +123,9 @@ def test_cubin_tells_registers_memory_and_block():
 
 
 @given(st.integers(0, 3879), st.integers(0, 255))
-def test_a_damaged_cubin_is_read_or_refused_and_nothing_else(place, value):
+def test_a_damaged_cubin_is_read_or_refused_and_nothing_else(offset, value):
     content = bytearray(CUBIN.read_bytes())
-    content[place] = value
+    content[offset] = value
     try:
         kernels = read_kernel_file(bytes(content)).kernels
     except GpuExploreError:
@@ -192,7 +192,7 @@ def test_no_kernel_or_several_are_a_sentence_that_lists_them(wanted, said):
 
 def test_a_long_list_of_long_names_is_cut():
     with pytest.raises(InvalidInput) as caught:
-        kernel_chosen([f"{'n' * 200}{place}" for place in range(50)], None)
+        kernel_chosen([f"{'n' * 200}{i}" for i in range(50)], None)
 
     assert "and 30 more" in str(caught.value)
     assert len(str(caught.value)) < 2500

@@ -51,21 +51,21 @@ def test_missing_barrier_is_a_race_that_names_line_and_threads():
     assert races["st.shared.u32 [%r3], %r4"].threads == tuple(range(32, 40))
 
 
-def test_two_threads_that_write_one_place_race():
+def test_two_threads_that_write_one_address_race():
     report = reverse(REVERSED.replace("[%r3], %r4", "[%r2], %r4"))
 
     assert any("write" in fault.about for fault in report.faults if fault.kind == "race")
 
 
-@pytest.mark.parametrize("place", ["shared.u32 [tile]", "global.u32 [%d0]"])
+@pytest.mark.parametrize("address", ["shared.u32 [tile]", "global.u32 [%d0]"])
 @pytest.mark.parametrize(("value", "races"), [("7", 0), ("%r0", 31), ("%r1", 16)])
-def test_threads_of_a_warp_may_write_one_value_to_one_place(place, value, races):
-    text = kernel(f"{pointers(1)} and.b32 %r1, %r0, 1; mov.u32 %r2, {value}; st.{place}, %r2;")
+def test_threads_of_a_warp_may_write_one_value_to_one_address(address, value, races):
+    text = kernel(f"{pointers(1)} and.b32 %r1, %r0, 1; mov.u32 %r2, {value}; st.{address}, %r2;")
 
     found = launch(text, NUMBERS).faults
 
     assert [len(fault.threads) for fault in found] == ([min(races, 8)] if races else [])
-    assert all(fault.about == "threads of a warp write different values to one place at once" for fault in found)
+    assert all(fault.about == "threads of a warp write different values to one address at once" for fault in found)
 
 
 def test_writing_over_what_others_read_is_a_race():
@@ -74,7 +74,7 @@ def test_writing_over_what_others_read_is_a_race():
     assert "what another thread read is written without a barrier" in [fault.about for fault in report.faults]
 
 
-def test_threads_of_two_blocks_that_write_one_place_race():
+def test_threads_of_two_blocks_that_write_one_address_race():
     text = kernel(f"{pointers(1, (4,))} st.global.u32 [%d0], %r0;")
 
     assert launch(text, NUMBERS).faults == ()
@@ -260,7 +260,7 @@ def test_program_tells_what_the_text_declares():
     program = parse(kernel("mov.u32 %r0, %tid.x;", arrays=2, shared=100))
 
     assert (program.name, program.target, len(program.parameters)) == ("kernel", "sm_80", 14)
-    assert program.shared.places == {"tile": 0}
+    assert program.shared.offsets == {"tile": 0}
     assert program.shared.size_bytes == 100
     assert [instruction.name for instruction in program.code[:2]] == ["mov.u32", "ret"]
     assert run(program, Grid((1, 1, 1), (32, 1, 1)), [NUMBERS, NUMBERS]).faults == ()

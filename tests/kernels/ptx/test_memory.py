@@ -125,7 +125,7 @@ def test_array_of_open_length_is_as_long_as_the_launch_says():
 def test_arrays_of_open_length_begin_at_one_place_behind_the_others():
     layout = parse(with_open_array()).shared
 
-    assert layout.places == {"tile": 0, "open": 1008, "other": 1008}
+    assert layout.offsets == {"tile": 0, "open": 1008, "other": 1008}
     assert (layout.bytes_with(0), layout.bytes_with(64)) == (1000, 1072)
 
 

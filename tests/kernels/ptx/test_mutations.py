@@ -1,6 +1,6 @@
 """Kernels that are wrong on purpose: what the interpreter would miss, a wrong kernel could hide behind.
 
-Each of our kernels, in one dtype and those on tensor cores alone in all, is changed at places spread over its PTX.
+Each of our kernels, in one dtype and those on tensor cores alone in all, is changed at lines spread over its PTX.
 A change must be noticed at one of the shapes of its operation, by a fault or by a wrong number.
 """
 
@@ -31,7 +31,7 @@ MUTATIONS = {
     "group not closed": (r"(wgmma\.|cp\.async\.)commit_group\S*;", ""),
 }
 TOGETHER = ("no fence of registers",)  # only the first of several products on the same sums needs one
-PLACES = 3  # of one mutation in one kernel
+MUTATED_MATCHES = 3  # of one mutation in one kernel
 pytestmark = pytest.mark.ptx
 
 
@@ -64,13 +64,13 @@ def test_every_mutation_is_noticed(record_property, kernel):
 
 
 def changes(text, pattern, instead, *, together):
-    """Yield the text with a mutation at some of its places, or at all of them together."""
-    places = list(re.finditer(pattern, text))
-    if together and places:
+    """Yield the text with a mutation at some of its matches, or at all of them together."""
+    matches = list(re.finditer(pattern, text))
+    if together and matches:
         yield re.sub(pattern, instead, text)
     else:
-        for place in places[:: max(1, -(-len(places) // PLACES))]:
-            yield text[: place.start()] + expanded(place, instead) + text[place.end() :]
+        for match in matches[:: max(1, -(-len(matches) // MUTATED_MATCHES))]:
+            yield text[: match.start()] + expanded(match, instead) + text[match.end() :]
 
 
 def is_bound_by_each(kernel, text):
@@ -83,8 +83,8 @@ def is_bound_by_each(kernel, text):
     return not fills and geometry.tile(geometry.checked(None)) is not None
 
 
-def expanded(place, instead):
-    return instead(place) if callable(instead) else place.expand(instead)
+def expanded(match, instead):
+    return instead(match) if callable(instead) else match.expand(instead)
 
 
 def is_noticed(kernel, text, capability):

@@ -53,15 +53,15 @@ class Tile:
         return at + ((chunk ^ row % self.width) - chunk) * CHUNK
 
     def image(self, matrix):
-        """Return a tile's bytes, with (lines, terms) in their places."""
-        places = np.array([[self.offset(*at) for at in np.ndindex(matrix.shape)]]).reshape(matrix.shape)
-        image = np.zeros((places.max() // 1024 + 1) * 1024, np.uint8)
-        for at, place in np.ndenumerate(places):
-            image[place : place + self.size] = matrix[at].reshape(1).view(np.uint8)
+        """Return a tile's bytes, with (lines, terms) at their offsets."""
+        offsets = np.array([[self.offset(*at) for at in np.ndindex(matrix.shape)]]).reshape(matrix.shape)
+        image = np.zeros((offsets.max() // 1024 + 1) * 1024, np.uint8)
+        for at, offset in np.ndenumerate(offsets):
+            image[offset : offset + self.size] = matrix[at].reshape(1).view(np.uint8)
         return image
 
     def descriptor(self, start):
-        """Return the instructions' 64 bits for a tile that starts at a place."""
+        """Return the instructions' 64 bits for a tile that starts at an address."""
         leading, stride = self.strides
         return start // 16 | leading // 16 << 16 | stride // 16 << 32 | SWIZZLES[self.width] << 62
 
@@ -411,13 +411,13 @@ def test_product_that_another_compiler_made_is_right_and_without_a_fault(copies)
     ],
 )
 def test_whatever_that_compiler_lets_wait_or_fence_is_needed(instruction, count):
-    def without(place):
+    def without(index):
         return lambda text: "".join(
-            part for i, part in enumerate(re.split(f"({instruction})", text)) if i != 2 * place + 1
+            part for i, part in enumerate(re.split(f"({instruction})", text)) if i != 2 * index + 1
         )
 
-    for place in range(count):
-        assert by_triton(without(place))[0].faults
+    for index in range(count):
+        assert by_triton(without(index))[0].faults
 
 
 def test_base_offset_is_refused():
