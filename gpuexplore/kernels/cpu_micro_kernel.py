@@ -23,7 +23,7 @@ from gpuexplore.kernels.cpu_formats import widen
 #
 # A multiply-add takes 4 cycles and up to two start in each, so at least 8 sums must be in flight; the more
 # of them there are, the fewer loads each one costs. 32 registers hold 8 rows of 3 vectors, 16 hold 6 rows of 2,
-# with room for the factors.
+# and leave some for the factors.
 
 
 ELEMENTS = {"float64": ("double", "f64", 8), "float32": ("float", "f32", 4), "uint32": ("float", "f32", 4)}
@@ -40,7 +40,7 @@ class Tile:
         lanes: sums in a register.
         element: LLVM type of a sum.
         instruction: LLVM function that multiplies and adds.
-        terms: terms that one packed operand holds.
+        terms: terms of one packed operand.
     """
 
     rows: int
@@ -162,12 +162,12 @@ class _Emitter:
         self.vector = ir.VectorType(element, tile.lanes)
         self.word = element if tile.terms == 1 else _I32
         self.operand = self.vector if tile.terms == 1 else ir.VectorType(_BFloat(), tile.terms * tile.lanes)
-        self.places = [(row, column) for row in range(tile.rows) for column in range(vectors)]
+        self.positions = [(row, column) for row in range(tile.rows) for column in range(vectors)]
 
     def emit(self, first: Any) -> None:
         """Write the loop over the steps, then the stores."""
         zero = ir.Constant(self.vector, None)
-        totals = {place: cgutils.alloca_once(self.builder, self.vector) for place in self.places}
+        totals = {position: cgutils.alloca_once(self.builder, self.vector) for position in self.positions}
         for total in totals.values():
             self.builder.store(zero, total)
         self._prefetch()
@@ -182,7 +182,7 @@ class _Emitter:
         write, into_l1, data = _I32(1), _I32(3), _I32(1)
         kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
-        for row, column in self.places:
+        for row, column in self.positions:
             self.builder.call(function, [self._at(self.sums, row, column, _I8), write, into_l1, data])
 
     def _step(self, step: Any, totals: _Totals) -> None:
@@ -202,13 +202,13 @@ class _Emitter:
         return self.builder.call(function, arguments)
 
     def _add(self, totals: _Totals) -> None:
-        for place, total in totals.items():
-            kept = self.builder.load(self._at(self.sums, *place, self.vector), align=self.sums.size_bytes)
+        for position, total in totals.items():
+            kept = self.builder.load(self._at(self.sums, *position, self.vector), align=self.sums.size_bytes)
             self.builder.store(self.builder.fadd(kept, self.builder.load(total)), total)
 
     def _store(self, totals: _Totals) -> None:
-        for place, total in totals.items():
-            pointer = self._at(self.sums, *place, self.vector)
+        for position, total in totals.items():
+            pointer = self._at(self.sums, *position, self.vector)
             self.builder.store(self.builder.load(total), pointer, align=self.sums.size_bytes)
 
     def _operand(self, words: Any) -> Any:
@@ -228,11 +228,11 @@ class _Emitter:
         return cgutils.pointer_add(self.builder, matrix.start, offset, kind.as_pointer())
 
 
-# How stored elements become the operands of the micro-kernel: as they are, widened, or two bf16 side by side.
+# How stored elements become the operands of the micro-kernel: as they are, widened, or two bf16 in one.
 
 
 def terms_of(packed: Any) -> int:
-    """Return how many terms an operand of an array whose dtype is `packed` holds."""
+    """Return how many terms an operand of an array whose dtype is `packed` has."""
     raise NotImplementedError("compiled only")
 
 
@@ -242,7 +242,7 @@ def lanes_of(packed: Any) -> int:
 
 
 def join(first: Any, second: Any, packed: Any) -> Any:
-    """Return the operand that holds `first` and, where it holds two terms, `second`."""
+    """Return the operand of `first` and, where it has two terms, `second`."""
     raise NotImplementedError("compiled only")
 
 

@@ -198,7 +198,7 @@ def compile_exhibit(exhibit: Exhibit, compute_capability: str) -> CompiledKernel
     return compile_kernel(module.make(), signature, compute_capability=compute_capability, options={})
 
 
-# PTX of anybody made machine code for a GPU by nvJitLink, which assembles our own kernels too; no GPU is needed.
+# PTX of users made machine code for a GPU by nvJitLink, which assembles our own kernels too; no GPU is needed.
 #
 # Loads CUDA's libraries and Numba: only processes of their own import it.
 

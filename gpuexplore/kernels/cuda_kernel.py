@@ -24,7 +24,7 @@ inlined: Callable[[Callable[..., Any]], Callable[..., Any]] = cuda.jit(device=Tr
 
 @dataclass(frozen=True, eq=False)  # compiled kernels are kept by identity
 class CudaKernel:
-    """What a module of a CUDA implementation exports as KERNEL, beside `build = KERNEL.build`.
+    """What a module of a CUDA implementation exports as KERNEL, and as `build = KERNEL.build`.
 
     Numba fuses a product and a sum into one instruction as it is; its `fastmath` would also flush small numbers to 0.
 
@@ -33,7 +33,7 @@ class CudaKernel:
         geometry: its block shapes and the grid that covers the output; the one of its implementation's row.
         flat: whether the kernel takes every array as a line, whatever its shape.
         resident_threads: threads that have to fit on a multiprocessor together, which caps the registers of each.
-        dynamic_shared_bytes: shared memory of a block beside that of its arrays of fixed size; what
+        dynamic_shared_bytes: shared memory of a block in addition to its arrays of fixed size; what
             `cuda.shared.array(0, ...)` returns.
         options: further arguments of `cuda.jit`.
     """
@@ -65,7 +65,7 @@ class CudaKernel:
         return _asking_first(lambda: configured(*arrays), lambda: allow_shared(dispatcher, arrays, shared_bytes))
 
     def launched_registers(self, dtype: DType, block: Block | None = None) -> int | None:
-        """Return the registers of a thread as the driver tells them of what `build` launched; None: nothing yet."""
+        """Return the registers of a thread as the driver reports them of what `build` launched; None: nothing yet."""
         found = _compiled(self, dtype, self.geometry.checked(block)).get_regs_per_thread()
         return max(found.values(), default=None)
 

@@ -1,4 +1,4 @@
-"""How a CUDA kernel covers its output: the block shapes it takes, the elements a block writes, the grid that follows.
+"""The launch geometry of a CUDA kernel: the block shapes it takes, the elements a block writes, the grid that follows.
 
 Below them the launches that kernels of several operations share. Light: the web process computes grids from it
 without loading Numba.

@@ -1,8 +1,8 @@
 """Every operation gpuexplore measures: one folder each, listed here in the order users see.
 
 An operation's `__init__.py` declares its formula, inputs, reference, FLOPs and bytes, and the implementations; each
-implementation is a file beside it, loaded when it is measured. `contract.py` is what a declaration holds,
-`implementation.py` what a line of `implementations=` holds; `own_code.py` makes the same of a user's function. Features
+implementation is a file next to it, loaded when it is measured. `contract.py` is what a declaration contains,
+`implementation.py` what a line of `implementations=` contains; `own_code.py` makes the same of a user's function. Features
 may add implementations and operations.
 
 It imports kernels, backends, devices and values. An operation is a folder and a line of `NAMES`; an implementation a
@@ -111,7 +111,7 @@ def load_build(operation: Operation, implementation: Implementation) -> Build:
     `run()` computes into `out`; it neither allocates nor copies nor waits for a device.
 
     Raises:
-        Unsupported: it is a user's, and its code is not known to this process.
+        Unsupported: it is a user's, and this process does not know its file.
     """
     if implementation.of_a_user:
         build: Build | None = next((module.build_of(implementation.name) for module in additions()), None)

@@ -1,4 +1,4 @@
-"""Shapes that implementations are checked at: lengths of one, and those beside what blocks and tiles are made for."""
+"""Shapes that implementations are checked at: lengths of one, and those next to what blocks and tiles are made for."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

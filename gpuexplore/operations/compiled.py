@@ -1,4 +1,4 @@
-"""What the compiler made of every CUDA kernel in its default block, as recorded in compiled.json; loads no compiler."""
+"""The facts of every compiled CUDA kernel in its default block, as recorded in compiled.json; loads no compiler."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an operation is: its shape, its cost, its right answer and every way we compute it."""
+"""The contract of an operation: its shape, its cost, its right answer and every way we compute it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class Preset:
     """Exact shapes worth a name, e.g. a notebook's.
 
     Attributes:
-        name: what users type in place of a shape.
+        name: what users type instead of a shape.
         shape: its axes.
         about: where it comes from, and what to look at.
     """
@@ -109,7 +109,7 @@ class Operation:
         reference: the right answer in float64 from float64 inputs.
         reduction_length: terms summed into one output element.
         scale: the size of what each element was summed of, from the expected output and the inputs: what its roundings
-            are relative to beside its own size. It broadcasts against the output.
+            are relative to, besides its own size. It broadcasts against the output.
         implementations: every way we compute it, the baseline first.
         examples: shapes whose costs were worked out by hand, at least one.
         products: the matrix products in it, which matrix units can compute; None: it has none.

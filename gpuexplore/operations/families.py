@@ -9,7 +9,7 @@ from gpuexplore.operations.scales import of_rows, own_size
 
 
 def element_wise(*, operands: int, flops_per_element: int, **own: Any) -> Operation:
-    """Return an operation that makes each element of the output of those at its place in the inputs.
+    """Return an operation that makes each element of the output of those at its index in the inputs.
 
     Args:
         operands: how many inputs it has, all of the output's shape.

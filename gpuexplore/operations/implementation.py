@@ -1,4 +1,4 @@
-"""A way to compute an operation: what is told of each of ours, and what follows from the name of a user's."""
+"""A way to compute an operation: what is declared of each of ours, and what follows from the name of a user's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ class Growth(NamedTuple):
 
     Attributes:
         norm: of the whole output.
-        element: of its worst placed element.
+        element: of its least accurate element.
     """
 
     norm: float = 1.0

@@ -80,8 +80,8 @@ def _of_torch(function: Function, inputs: Sequence[Any], out: Any) -> Call:
 
     result = function(*inputs)
     _check(result, torch.Tensor, out)
-    places = {array.untyped_storage().data_ptr() for array in inputs if array.numel()}
-    if result.untyped_storage().data_ptr() in places:
+    addresses = {array.untyped_storage().data_ptr() for array in inputs if array.numel()}
+    if result.untyped_storage().data_ptr() in addresses:
         raise WrongReturn(VIEW)
     if result.requires_grad:
         return lambda: take_over(out, function(*inputs).detach())
@@ -121,12 +121,12 @@ def _own_of_jax(inputs: Sequence[Any]) -> list[Any]:
         raise Unsupported("JAX has no arrays that lie so in memory")
     from_dlpack, own = import_module("jax.dlpack").from_dlpack, list[Any](inputs)
 
-    def renew(place: int) -> None:
-        own[place] = from_dlpack(inputs[place].detach().clone())
+    def renew(index: int) -> None:
+        own[index] = from_dlpack(inputs[index].detach().clone())
 
-    for place, array in enumerate(inputs):
-        renew(place)
-        array.changed = partial(renew, place)
+    for index, array in enumerate(inputs):
+        renew(index)
+        array.changed = partial(renew, index)
     return own
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a large output are checked, where all of it would take longer than what is measured."""
+"""The parts of a large output that are checked, where all of it would take longer than what is measured."""
 
 import numpy as np
 

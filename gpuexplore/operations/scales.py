@@ -1,4 +1,4 @@
-"""What roundings inside an element are relative to: the size of its terms, for it is small itself where they cancel.
+"""The scale of roundings inside an element: the size of its terms, for it is small itself where they cancel.
 
 Where terms t of either sign are added, partial sums are of the size of √Σt², whatever is left in the end, and each
 rounding of one adds an error relative to that. Each function returns such sizes for an expected output and the inputs
@@ -39,18 +39,18 @@ def of_products(_: Array, left: Array, right: Array) -> Any:
     return np.multiply(rows[..., :, None], norms(right, axis=-2)[..., None, :])
 
 
-def of_gradients(terms: Array, places: Sequence[slice], shapes: Sequence[tuple[int, ...]]) -> Array:
+def of_gradients(terms: Array, slices: Sequence[slice], shapes: Sequence[tuple[int, ...]]) -> Array:
     """Return the sizes of what a loss and gradients, which lie one after the other, were summed of.
 
     A gradient is a sum of products of an activation and an error, so its rows and its columns have sizes of their own;
     what is larger counts, and no less than the whole of it. One that is zero but for roundings has that of the output.
     """
     scale, whole = np.empty_like(terms), float(np.sqrt(np.mean(np.square(terms))))
-    for place, shape in zip(places, shapes, strict=True):
-        square = np.square(terms[place]).reshape(shape[0], -1)
+    for part, shape in zip(slices, shapes, strict=True):
+        square = np.square(terms[part]).reshape(shape[0], -1)
         lines = np.maximum(square.mean(axis=1, keepdims=True), square.mean(axis=0, keepdims=True))
         is_zero = not square.mean() > (NEGLIGIBLE * whole) ** 2
-        scale[place] = whole if is_zero else np.sqrt(np.maximum(lines, square.mean())).ravel()
+        scale[part] = whole if is_zero else np.sqrt(np.maximum(lines, square.mean())).ravel()
     return scale
 
 

@@ -3,7 +3,7 @@
 A network is its layers: functions of what goes in and of some parameters. Only implementations import this module.
 
 Autograd allocates each gradient anew, as it does in training where `zero_grad` drops the old ones; they are then copied
-to their places in the output, which is timed. Backward on its own keeps what forward left, to be called again. TF32 is
+into the output, which is timed. Backward on its own keeps what forward left, to be called again. TF32 is
 allowed for tf32 and for nothing else.
 """
 
@@ -125,7 +125,7 @@ def through_compiler(network: Network) -> Build:
 def _step(inputs: Sequence[Tensor], out: Tensor, loss: Loss, dtype: DType, *, share: float | None = None) -> Phased:
     """Return the call that writes the loss and its gradients to `out`, or adds its `share` of them to it."""
     batch, targets, *parameters = inputs
-    places = views(out, [tuple(parameter.shape) for parameter in parameters])
+    out_views = views(out, [tuple(parameter.shape) for parameter in parameters])
     scale = loss_scale(len(targets)) if dtype.largest else 1.0
     weight = (1.0 if share is None else share) / scale
     allow_tf32(dtype)
@@ -133,26 +133,28 @@ def _step(inputs: Sequence[Tensor], out: Tensor, loss: Loss, dtype: DType, *, sh
         parameter.requires_grad_()
 
     updated = [torch.empty_like(parameter, requires_grad=False) for parameter in parameters]
-    held: list[Tensor] = []  # the loss of the last forward, and with it what backward needs
+    last_loss: list[Tensor] = []  # the loss of the last forward, and with it what backward needs
 
     def forward() -> None:
-        held[:] = [loss(batch, targets, *parameters) * scale]
+        last_loss[:] = [loss(batch, targets, *parameters) * scale]
 
     def backward(*, again: bool = True) -> None:
-        found = (held[0].detach().reshape(1), *torch.autograd.grad(held[0], parameters, retain_graph=again))
-        for place, quantity in zip(places, found, strict=True):
+        found = (last_loss[0].detach().reshape(1), *torch.autograd.grad(last_loss[0], parameters, retain_graph=again))
+        for view, quantity in zip(out_views, found, strict=True):
             if share is not None:
-                place.add_(quantity, alpha=weight)
+                view.add_(quantity, alpha=weight)
             elif scale == 1:
-                place.copy_(quantity)
+                view.copy_(quantity)
             else:
-                torch.mul(quantity, weight, out=place)
+                torch.mul(quantity, weight, out=view)
 
     def run() -> None:
         forward()
         backward(again=False)
 
-    return Phased(run, {"forward": forward, "backward": backward, "optimizer": sgd_of(parameters, places[1:], updated)})
+    return Phased(
+        run, {"forward": forward, "backward": backward, "optimizer": sgd_of(parameters, out_views[1:], updated)}
+    )
 
 
 def sgd_of(parameters: Sequence[Tensor], gradients: Sequence[Tensor], updated: Sequence[Tensor]) -> Callable[[], None]:
@@ -160,8 +162,8 @@ def sgd_of(parameters: Sequence[Tensor], gradients: Sequence[Tensor], updated: S
 
     @torch.no_grad()
     def update() -> None:
-        for parameter, gradient, place in zip(parameters, gradients, updated, strict=True):
-            torch.add(parameter, gradient, alpha=-RATE, out=place)
+        for parameter, gradient, result in zip(parameters, gradients, updated, strict=True):
+            torch.add(parameter, gradient, alpha=-RATE, out=result)
 
     return update
 

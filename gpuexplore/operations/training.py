@@ -1,4 +1,4 @@
-"""What the training steps have in common: inputs, weights, targets and the flat output, loss first, then gradients.
+"""The common parts of the training steps: inputs, weights, targets and the flat output, loss first, then gradients.
 
 A step is a pure function: the batch, its targets and the weights go in; the mean loss over the batch and the gradient
 of every weight come out, nothing is updated. It can therefore be repeated, poisoned and compared like any operation.
@@ -38,7 +38,7 @@ def flat_length(parameters: Iterable[Lengths]) -> tuple[int]:
     return (1 + sum(map(prod, parameters)),)
 
 
-def places(parameters: Sequence[Lengths]) -> tuple[slice, ...]:
+def slices_of(parameters: Sequence[Lengths]) -> tuple[slice, ...]:
     """Return where the loss and the gradient of each parameter lie in the output."""
     ends = accumulate((1, *map(prod, parameters)), initial=0)
     return tuple(slice(*ends_of_one) for ends_of_one in pairwise(ends))
@@ -46,7 +46,7 @@ def places(parameters: Sequence[Lengths]) -> tuple[slice, ...]:
 
 def quantities(inputs: Arrays) -> tuple[slice, ...]:
     """Return where the loss and each gradient lie in the output, from batch, targets and parameters."""
-    return places([parameter.shape for parameter in inputs[2:]])
+    return slices_of([parameter.shape for parameter in inputs[2:]])
 
 
 def gradient_scale(reference: Callable[..., Array]) -> Callable[..., Array]:
@@ -65,14 +65,14 @@ def gradient_scale(reference: Callable[..., Array]) -> Callable[..., Array]:
             squares = np.square(apart) + np.square(expected - apart)
             terms = np.sqrt(np.square(expected) + squares / max(1.0, samples / FEW_SAMPLES))
             terms[0] = max(1.0, expected[0])  # of a logarithm of a sum less a logit
-        return of_gradients(terms, places(shapes), [(1,), *shapes])
+        return of_gradients(terms, slices_of(shapes), [(1,), *shapes])
 
     return scale
 
 
 def views(out: Any, parameters: Sequence[Lengths]) -> list[Any]:
     """Return views of the flat `out`, of any library: the loss (1), and each gradient in its parameter's shape."""
-    loss, *gradients = (out[place] for place in places(parameters))
+    loss, *gradients = (out[part] for part in slices_of(parameters))
     return [loss, *(flat.reshape(shape) for flat, shape in zip(gradients, parameters, strict=True))]
 
 
@@ -130,7 +130,7 @@ def functional(forward: Forward, backward: Backward) -> Build:
     def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Phased:
         kind = DTYPES[dtype.accumulate].storage
         kept: list[Any] = []
-        own_places = views(out, [array.shape for array in inputs[2:]])
+        out_views = views(out, [array.shape for array in inputs[2:]])
 
         def go_forward() -> None:
             kept[:] = forward(*(array.astype(kind, copy=False) for array in inputs))
@@ -138,11 +138,11 @@ def functional(forward: Forward, backward: Backward) -> Build:
         def go_backward() -> None:
             loss, results = kept
             found: list[Any] = [loss, *backward(results)]
-            for place, quantity in zip(own_places, found, strict=True):
-                place[...] = quantity
+            for view, quantity in zip(out_views, found, strict=True):
+                view[...] = quantity
 
         updated = [np.empty(parameter.shape, kind) for parameter in inputs[2:]]
-        return in_phases(go_forward, go_backward, sgd_of(inputs[2:], own_places[1:], updated))
+        return in_phases(go_forward, go_backward, sgd_of(inputs[2:], out_views[1:], updated))
 
     return build
 
@@ -151,9 +151,9 @@ def sgd_of(parameters: Sequence[Any], gradients: Sequence[Any], updated: Sequenc
     """Return SGD by NumPy on `parameters` by `gradients`, written to `updated`."""
 
     def update() -> None:
-        for parameter, gradient, place in zip(parameters, gradients, updated, strict=True):
-            np.multiply(gradient, RATE, out=place, dtype=place.dtype)
-            np.subtract(parameter, place, out=place)
+        for parameter, gradient, result in zip(parameters, gradients, updated, strict=True):
+            np.multiply(gradient, RATE, out=result, dtype=result.dtype)
+            np.subtract(parameter, result, out=result)
 
     return update
 

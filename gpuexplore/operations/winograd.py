@@ -1,9 +1,9 @@
-"""What Winograd's algorithm F(m x m, r x r) costs in accuracy, for libraries that may choose it for a convolution.
+"""The accuracy lost by Winograd's algorithm F(m x m, r x r), for libraries that may choose it for a convolution.
 
 It computes m x m outputs at once as Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A, products in a transformed space added up over channels
 there. Numbers of one size get different sizes in that space, and the output is what is left when they are put together
-again: roundings grow. Let numbers be independent, and place i of a row be ‖G_i‖ ‖B_i‖ times as large there. Output y
-adds place i up A_yi times, so the variance of its error is, over that of a direct sum of r terms as precise,
+again: roundings grow. Let numbers be independent, and element i of a row be ‖G_i‖ ‖B_i‖ times as large there. Output y
+adds element i up A_yi times, so the variance of its error is, over that of a direct sum of r terms as precise,
 
     (Σ_i A_yi² ‖G_i‖² ‖B_i‖²) / r
 

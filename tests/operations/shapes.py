@@ -4,7 +4,7 @@ from gpuexplore.operations.awkward import awkward_shapes, shapes_of
 
 __all__ = ["awkward_shapes", "simulated_shapes"]
 
-# one element; more than a block's work, rows of odd lengths or of whole vectors, longer than a block holds; small
+# one element; more than a block's work, rows of odd lengths or of whole vectors, longer than fits a block; small
 SIMULATED = {
     1: ((1,), (4104,), (257,)),
     2: ((1, 1), (3, 257), (2, 1032), (1, 8200), (2, 4099), (2, 3)),

@@ -54,11 +54,11 @@ def kernels():
 
 
 def every_block():
-    """Yield each kernel with each block once, its dtypes in turns."""
+    """Yield each kernel with each block once, its dtypes in rotation."""
     for operation, implementation, dtypes in kernels():
         blocks = implementation.geometry.blocks
-        for place, block in enumerate(block for block in blocks if prod(block) <= MANY_THREADS):
-            yield operation, implementation, dtypes[place % len(dtypes)], simulated_shapes(operation)[-1], block
+        for i, block in enumerate(block for block in blocks if prod(block) <= MANY_THREADS):
+            yield operation, implementation, dtypes[i % len(dtypes)], simulated_shapes(operation)[-1], block
 
 
 def main(cases):

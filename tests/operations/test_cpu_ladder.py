@@ -62,7 +62,7 @@ def threads():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Make the blocks so small that a small product has many of them along every axis."""
-    for name, size in {"ROWS": 24, "STEPS": 16, "COLUMNS": 96, "FEWEST_TERMS_PER_THREAD": 1}.items():
+    for name, size in {"ROWS": 24, "DEPTH": 16, "COLUMNS": 96, "FEWEST_TERMS_PER_THREAD": 1}.items():
         monkeypatch.setattr(vector, name, size)
 
 

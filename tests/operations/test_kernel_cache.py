@@ -13,10 +13,10 @@ import gpuexplore.measure
 from gpuexplore.measure import KERNEL_CACHE_VARIABLE, process_settings, shared_kernel_code
 
 
-def started(*operations, place):
+def started(*operations, folder):
     done = subprocess.run(
         [sys.executable, "-m", "tests.operations.cached", *operations],
-        env=os.environ | {KERNEL_CACHE_VARIABLE: str(place)},
+        env=os.environ | {KERNEL_CACHE_VARIABLE: str(folder)},
         capture_output=True,
         text=True,
         check=False,
@@ -28,7 +28,7 @@ def started(*operations, place):
 
 @pytest.mark.long
 def test_second_start_compiles_no_kernel_that_the_first_has_kept(tmp_path):
-    first, second = (started("copy", place=tmp_path) for _ in range(2))
+    first, second = (started("copy", folder=tmp_path) for _ in range(2))
 
     assert first["compiled"] > 0
     assert second == {"compiled": 0, "loaded": first["compiled"] + first["loaded"]}
@@ -36,8 +36,8 @@ def test_second_start_compiles_no_kernel_that_the_first_has_kept(tmp_path):
 
 @pytest.mark.long
 def test_every_kernel_is_kept():
-    place = os.environ[KERNEL_CACHE_VARIABLE]  # what the tests share: most kernels are there
-    first, second = (started(place=place) for _ in range(2))
+    folder = os.environ[KERNEL_CACHE_VARIABLE]  # what the tests share: most kernels are there
+    first, second = (started(folder=folder) for _ in range(2))
 
     assert second["compiled"] == 0
     assert 0 < second["loaded"] <= first["compiled"] + first["loaded"]  # compiling one loads those that it calls
@@ -69,7 +69,7 @@ def test_a_change_of_any_code_that_kernels_share_is_another_state(tmp_path, monk
     assert len(set(states)) == len(states)
 
 
-def test_a_place_that_is_set_stays(monkeypatch):
+def test_a_folder_that_is_set_stays(monkeypatch):
     monkeypatch.setenv(KERNEL_CACHE_VARIABLE, "elsewhere")
 
     assert process_settings()[KERNEL_CACHE_VARIABLE] == "elsewhere"

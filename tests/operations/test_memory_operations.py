@@ -179,7 +179,7 @@ def test_a_copy_is_never_emulated_nor_over_a_peak():
 
 @pytest.mark.parametrize("name", ["matmul", "vector_add", "reduce_sum"])
 def test_cupy_is_called_as_numpy_would_be(monkeypatch, name):
-    """CuPy speaks NumPy's interface, so NumPy in its place shows the calls: no GPU is needed for that."""
+    """CuPy speaks NumPy's interface, so NumPy instead shows the calls: no GPU is needed for that."""
     operation, dtype = OPERATIONS[name], DTYPES["fp32"]
     implementation = operation.implementation_named("cupy")
     module = f"gpuexplore.operations.{name}.{implementation.module}"

@@ -40,7 +40,7 @@ AGAIN = "compiled.json does not tell of the kernels as they are: run make kernel
 BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps
 USUAL = ("fp32", "tf32")
 SAMPLE = ("matmul/numba-cuda-vector/fp32", "matmul/numba-cuda-tensorcore/fp16", "softmax/numba-cuda/fp32")  # always
-CHECKED = (("8.0", "12.0"), ("9.0", "7.5"))  # of those that are recorded, each kernel in one of these pairs in turns
+CHECKED = (("8.0", "12.0"), ("9.0", "7.5"))  # of those that are recorded, each kernel in one of these pairs in rotation
 OTHERWISE = "matmul/numba-cuda-tensorcore"  # which toolkit 13.0 compiles otherwise
 SUMS_IN_MEMORY = ("10.0", "12.0")  # where toolkit 13.0 put the sums of a former kernel
 SPILLED = {("batched_matmul/numba-cuda/tf32", capability) for capability in ("10.0", "10.3", "11.0")}  # 96 bytes
@@ -96,7 +96,7 @@ def is_compiled_here(kernel):
 
 
 def is_one_of_the_chosen_dtypes(kernel):
-    """Return whether it is in fp32 or tf32, or in the other dtype whose turn it is."""
+    """Return whether it is in fp32 or tf32, or in the other dtype that is chosen."""
     operation, implementation, dtype = kernel
     if dtype.name in USUAL:
         return True
@@ -271,19 +271,19 @@ def test_kernel_compiles_for_every_gpu_as_recorded_and_computes_the_right_number
 
 def checked(kernel):
     """Return the targets that a kernel is compiled for here: 8.0 or 9.0, where it is run, and another."""
-    there, place = capabilities_for(*kernel), [key(*each) for each in kernels()].index(key(*kernel))
+    there, index = capabilities_for(*kernel), [key(*each) for each in kernels()].index(key(*kernel))
     pairs = [[each for each in pair if each in there] for pair in CHECKED]
-    chosen = pairs[place % 2]
-    return chosen if set(chosen) & set(EXECUTED) else pairs[1 - place % 2]
+    chosen = pairs[index % 2]
+    return chosen if set(chosen) & set(EXECUTED) else pairs[1 - index % 2]
 
 
 def expect_right_numbers(kernel, made):
-    """Run the PTX for one target at one awkward shape: kernels and dtypes take targets and shapes in turns."""
-    place = [key(*each) for each in kernels()].index(key(*kernel))
+    """Run the PTX for one target at one awkward shape: kernels and dtypes take targets and shapes in rotation."""
+    index = [key(*each) for each in kernels()].index(key(*kernel))
     target = next(each for each in made if each.compute_capability in EXECUTED)
     _, *awkward = lengths_for(key(*kernel))
     for_its_tiles = len(awkward) >= len(simulated_shapes(kernel[0]))
-    lengths = awkward[-1] if for_its_tiles else awkward[place // 2 % len(awkward)]
+    lengths = awkward[-1] if for_its_tiles else awkward[index // 2 % len(awkward)]
     report, accuracy = launched(key(*kernel), lengths, target.ptx, target.compute_capability)
 
     assert report.faults == (), (lengths, target.compute_capability)

@@ -83,7 +83,7 @@ def inputs_of(operation, shape, dtype="fp64"):
     return make_inputs(operation, shape, DTYPES[dtype], "normal")
 
 
-def turned(parameter):
+def transposed(parameter):
     """Return a weight of torch's linear layers as it lies in ours: inputs by outputs."""
     return parameter.T if parameter.ndim == 2 else parameter
 
@@ -94,14 +94,14 @@ def in_torch(operation, shape):
     network = NETWORKS[operation.name](shape).double()
     with torch.no_grad():
         for own, given in zip(network.parameters(), parameters, strict=True):
-            turned(own).copy_(given.reshape(turned(own).shape))
+            transposed(own).copy_(given.reshape(transposed(own).shape))
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as forward:
         network(batch)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as whole:
         logits = network(batch).flatten(0, -2)
         loss = nn.functional.cross_entropy(logits, targets.flatten(0, -2))
         loss.backward()
-    out = flat(loss.item(), [turned(own.grad).numpy() for own in network.parameters()])
+    out = flat(loss.item(), [transposed(own.grad).numpy() for own in network.parameters()])
     return out, forward.get_total_flops(), whole.get_total_flops()
 
 
@@ -299,11 +299,11 @@ def test_any_quantity_with_a_wrong_sign_or_scale_is_seen(operation, shape, dtype
     wide = tuple(map(row.widen, reference.inputs))
     right, allowed = operation.reference(*wide), tolerance(operation, shape, row)
     missed = []
-    for (place, expected), factor in product(reference.parts, (-1, 1.5)):
+    for (part, expected), factor in product(reference.parts, (-1, 1.5)):
         out = right.copy()
-        out[place] = factor * expected
+        out[part] = factor * expected
         if np.any(expected) and check(out, reference.parts, allowed, reference.leeways).within:
-            missed.append((place, factor))
+            missed.append((part, factor))
 
     assert missed == []
 

@@ -32,7 +32,7 @@ def operation_of_arrays(
         name: for headings.
         arrays: the inputs, in float64.
         reference: the right answer in float64 from float64 inputs.
-        flop_count: of a call; None: unknown, so that no rate of arithmetic is told.
+        flop_count: of a call; None: unknown, so that no rate of arithmetic is given.
         byte_count: moved at least; None: each input read once, the output written once.
 
     Raises:
@@ -43,9 +43,9 @@ def operation_of_arrays(
             "inputs", f"{len(arrays)} of them", f"1 to {len(ascii_lowercase)} arrays, one with an axis"
         )
     axes = {
-        f"{letter}{place}": length
+        f"{letter}{i}": length
         for letter, array in zip(ascii_lowercase, arrays, strict=False)
-        for place, length in enumerate(array.shape)
+        for i, length in enumerate(array.shape)
     }
     ranks = [array.ndim for array in arrays]
     expected = _expected(name, reference, arrays)
@@ -112,7 +112,7 @@ def operation(
         axes: names of the axes of a shape.
         inputs: the shapes of the inputs, from the lengths of the axes.
         output: the shape of the output; None: that of the first input.
-        flops: floating-point operations of a call, a multiply-add counted as 2; None: unknown, no rate is told.
+        flops: floating-point operations of a call, a multiply-add counted as 2; None: unknown, no rate is given.
         **about: `sizes` (a sweep that says something within seconds), `terms` (how many terms an element of the output
             is summed of, from the lengths of the axes; the longest axis where it is left out) and `title`.
 
@@ -157,9 +157,7 @@ def operation(
 
 
 def _declared(name: str, **own: Any) -> Operation:
-    """Return an operation with what is usual where nothing is told.
-
-    Declared again it gets another name: results of the one that was declared before keep theirs.
+    """Return an operation with defaults for what is not declared; declared again it gets another name.
 
     Raises:
         InvalidInput: one that is built in has this name.
@@ -188,12 +186,12 @@ def _first_of(inputs: Callable[..., Iterable[Sequence[int]]]) -> Callable[..., S
 
 
 def _try(made: Operation) -> None:
-    """Compute the reference on a small shape, to see that what was told fits together.
+    """Compute the reference on a small shape, to see that the declaration is consistent.
 
     Raises:
         InvalidInput: it does not.
     """
-    shape = Shape(tuple((axis, TRIED + place) for place, axis in enumerate(made.axes)))
+    shape = Shape(tuple((axis, TRIED + i) for i, axis in enumerate(made.axes)))
     try:
         arrays = [np.random.default_rng(TRIED).standard_normal(lengths) for lengths in made.inputs(shape)]
         wanted, flops = made.output(shape), made.flop_count(shape)

@@ -1,4 +1,4 @@
-"""The CUDA kernels of the notebooks as they stood, to be read beside ours: compiled to be looked at, and never run.
+"""The CUDA kernels of the notebooks as they stood, to be compared with ours: compiled to be looked at, and never run.
 
 They are no implementations: no operation lists them, so nothing can measure or rank them. The statement that decides is
 the notebook's own; index and bounds are the usual ones, which it had too. Light: the modules load Numba, this does not.
@@ -20,7 +20,7 @@ class Exhibit:
     Attributes:
         name: of the exhibit, which is no implementation.
         row: of the notebooks.
-        operation: whose kernels of ours it stands beside.
+        operation: whose kernels of ours it is compared with.
         module: the file in this folder; exports `make` and DIMENSIONS, those of each argument.
         elements: the notebook's N, one thread each.
         launch_code: how it was launched.

@@ -18,12 +18,12 @@ if config.ENABLE_CUDASIM:
         def load(registers: Any, source: Any, start: Any, line: Any, column: Any, lines: Any, length: Any) -> None:
             for each in range(loads):
                 row, into = line + each * sweep, each * vector
-                place, inside = start + row * length + column, length - column if row < lines else 0
+                index, inside = start + row * length + column, length - column if row < lines else 0
                 if inside >= vector and length % vector == 0:
-                    load_vector(registers, into, source, place)
+                    load_vector(registers, into, source, index)
                 else:
                     for i in range(vector):
-                        registers[into + i] = read(source, place + i) if i < inside else 0
+                        registers[into + i] = read(source, index + i) if i < inside else 0
 
         return load
 
@@ -50,15 +50,15 @@ else:
             moved = types.void(registers[0], types.int64, source[0], types.int64)
             for each in range(loads):
                 row, into = builder.add(line, int64(each * sweep)), each * vector
-                place = builder.add(builder.add(start, builder.mul(row, length)), column)
+                index = builder.add(builder.add(start, builder.mul(row, length)), column)
                 below = builder.icmp_signed("<", row, lines)
                 inside = builder.select(below, builder.sub(length, column), int64(0))
                 enough = builder.icmp_signed(">=", inside, int64(vector))
                 with builder.if_else(builder.and_(enough, whole_lines)) as (together, apart):
                     with together:
-                        load_vector(context, builder, moved, (registers[1], int64(into), source[1], place))
+                        load_vector(context, builder, moved, (registers[1], int64(into), source[1], index))
                     with apart:
-                        _load_part(context, builder, (registers, into), (source, place), (vector, inside))
+                        _load_part(context, builder, (registers, into), (source, index), (vector, inside))
             return context.get_dummy_value()
 
         @intrinsic
@@ -77,8 +77,8 @@ else:
             register = element_pointer(context, builder, registers, int64(into + i))
             builder.store(zero, register)
             with builder.if_then(builder.icmp_signed("<", int64(i), inside)):
-                place = element_pointer(context, builder, array, builder.add(start, int64(i)))
-                builder.store(builder.load(place), register)
+                pointer = element_pointer(context, builder, array, builder.add(start, int64(i)))
+                builder.store(builder.load(pointer), register)
 
 
 __all__ = ["edge_loader"]

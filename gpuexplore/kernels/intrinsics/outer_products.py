@@ -16,19 +16,19 @@ class Lines:
 
     Attributes:
         count: a term's numbers, which is the rows or the columns of the sums.
-        wide: of them that lie together, and are loaded with one instruction.
+        width: of them that lie together, and are loaded with one instruction.
         apart: elements from the first of those to the first of the next.
         term: elements from a term to the next.
     """
 
     count: int
-    wide: int
+    width: int
     apart: int
     term: int
 
-    def places(self, term: int) -> list[int]:
-        """Return where the vectors of a term start."""
-        return [term * self.term + vector * self.apart for vector in range(self.count // self.wide)]
+    def offsets(self, term: int) -> list[int]:
+        """Return the offsets of the vectors of a term."""
+        return [term * self.term + vector * self.apart for vector in range(self.count // self.width)]
 
 
 if config.ENABLE_CUDASIM:
@@ -49,9 +49,9 @@ if config.ENABLE_CUDASIM:
         return add
 
     def _read(tile: Any, at: int, lines: Lines, term: int) -> list[Any]:
-        if at % lines.wide:
-            raise IndexError(f"a load of {lines.wide} elements from {at} is not aligned")
-        return [tile[at + place + each] for place in lines.places(term) for each in range(lines.wide)]
+        if at % lines.width:
+            raise IndexError(f"a load of {lines.width} elements from {at} is not aligned")
+        return [tile[at + offset + each] for offset in lines.offsets(term) for each in range(lines.width)]
 
 else:
     from llvmlite import ir
@@ -69,17 +69,17 @@ else:
         """
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            kept, tile_a, tile_b, (_, at_a), (_, at_b) = zip(signature.args, arguments, strict=True)
-            first = element_pointer(context, builder, kept, ir.Constant(_I64, 0))
-            places = [builder.gep(first, [ir.Constant(_I64, i)]) for i in range(rows.count * columns.count)]
-            sums = [builder.load(place) for place in places]
+            array, tile_a, tile_b, (_, at_a), (_, at_b) = zip(signature.args, arguments, strict=True)
+            first = element_pointer(context, builder, array, ir.Constant(_I64, 0))
+            pointers = [builder.gep(first, [ir.Constant(_I64, i)]) for i in range(rows.count * columns.count)]
+            sums = [builder.load(pointer) for pointer in pointers]
             for term in range(terms):
                 column = _numbers(context, builder, (tile_a, at_a), rows, term)
                 row = _numbers(context, builder, (tile_b, at_b), columns, term)
                 products = [builder.fmul(a, b) for a in column for b in row]
                 sums = [builder.fadd(so_far, product) for so_far, product in zip(sums, products, strict=True)]
-            for place, total in zip(places, sums, strict=True):
-                builder.store(total, place)
+            for pointer, total in zip(pointers, sums, strict=True):
+                builder.store(total, pointer)
             return context.get_dummy_value()
 
         @intrinsic
@@ -92,13 +92,13 @@ else:
         """Return a thread's numbers of a term, loaded vector by vector."""
         array, start = tile
         element = context.get_data_type(array[0].dtype)
-        whole = ir.VectorType(element, lines.wide)
-        size_bytes = lines.wide * array[0].dtype.bitwidth // 8
+        whole = ir.VectorType(element, lines.width)
+        size_bytes = lines.width * array[0].dtype.bitwidth // 8
         found = []
-        for place in lines.places(term):
-            pointer = element_pointer(context, builder, array, builder.add(start, ir.Constant(_I64, place)))
+        for offset in lines.offsets(term):
+            pointer = element_pointer(context, builder, array, builder.add(start, ir.Constant(_I64, offset)))
             vector = builder.load(builder.bitcast(pointer, whole.as_pointer()), align=size_bytes)
-            found += [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(lines.wide)]
+            found += [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(lines.width)]
         return found
 
 

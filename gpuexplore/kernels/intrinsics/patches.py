@@ -12,7 +12,7 @@ import numpy as np
 from numba import config
 
 NUMBER_BYTES = 2
-MAX_R = 7  # lines of the largest window whose padding the masks tell of
+MAX_R = 7  # lines of the largest window whose padding fits the masks
 PIXELS = 4  # neighbours of an image that a thread loads together
 _HALVES = 0xFFFF, 0xFFFF0000  # of a word
 
@@ -27,12 +27,12 @@ if config.ENABLE_CUDASIM:
         far apart the parts are, the bits of the tap, and the masks, a word for two pixels.
         """
 
-        def load(staged: Any, source: Any, places: Any, part_stride: Any, tap_bits: Any, masks: Any) -> None:
-            for at, (part, group, j) in enumerate(_spots(groups, parts)):
+        def load(staged: Any, source: Any, offsets: Any, part_stride: Any, tap_bits: Any, masks: Any) -> None:
+            for i, (part, group, j) in enumerate(_numbers_of(groups, parts)):
                 pixel = group * PIXELS + j
                 exists = not int(tap_bits) & int(masks[pixel // 2]) & _HALVES[pixel % 2]
-                place = int(places[group]) + part * int(part_stride) + j
-                staged[at] = read(source, place).view(np.uint16) if exists else 0
+                offset = int(offsets[group]) + part * int(part_stride) + j
+                staged[i] = read(source, offset).view(np.uint16) if exists else 0
 
         return load
 
@@ -44,13 +44,13 @@ if config.ENABLE_CUDASIM:
         """
 
         def fill(tile: Any, staged: Any, into: Any, first: Any) -> None:
-            for at, (part, group, j) in enumerate(_spots(groups, parts)):
-                place = first + int(into[group]) + part * part_elements + j
-                write(tile, place, np.uint16(staged[at]).view(tile.dtype))
+            for i, (part, group, j) in enumerate(_numbers_of(groups, parts)):
+                offset = first + int(into[group]) + part * part_elements + j
+                write(tile, offset, np.uint16(staged[i]).view(tile.dtype))
 
         return fill
 
-    def _spots(groups: int, parts: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    def _numbers_of(groups: int, parts: tuple[int, ...]) -> list[tuple[int, int, int]]:
         return [(part, group, j) for part in parts for group in range(groups) for j in range(PIXELS)]
 
 else:
@@ -70,17 +70,19 @@ else:
         """
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            staged, source, places, (_, part_stride), (_, tap_bits), masks = zip(signature.args, arguments, strict=True)
+            staged, source, offsets, (_, part_stride), (_, tap_bits), masks = zip(
+                signature.args, arguments, strict=True
+            )
             count, loads = groups * PIXELS, [_assembly(len(parts), half) for half in _HALVES]
             for group in range(groups):
-                start = builder.load(element_pointer(context, builder, places, int64(group)))
-                spots = [builder.add(start, builder.mul(part_stride, ir.Constant(_I32, part))) for part in parts]
-                addresses = [global_address(context, builder, source, builder.sext(spot, _I64)) for spot in spots]
+                start = builder.load(element_pointer(context, builder, offsets, int64(group)))
+                indices = [builder.add(start, builder.mul(part_stride, ir.Constant(_I32, part))) for part in parts]
+                firsts = [global_address(context, builder, source, builder.sext(index, _I64)) for index in indices]
                 for j in range(group * PIXELS, (group + 1) * PIXELS):
                     bits = builder.load(element_pointer(context, builder, masks, int64(j // 2)))
                     further = int64(j % PIXELS * NUMBER_BYTES)
-                    spots = [builder.add(address, further) for address in addresses]
-                    found = builder.call(loads[j % 2], [*spots, tap_bits, bits])
+                    addresses = [builder.add(first, further) for first in firsts]
+                    found = builder.call(loads[j % 2], [*addresses, tap_bits, bits])
                     for part in range(len(parts)):
                         into = element_pointer(context, builder, staged, int64(part * count + j))
                         builder.store(builder.extract_value(found, part), into)
@@ -88,9 +90,9 @@ else:
 
         @intrinsic
         def load(
-            _typing: Any, staged: Any, source: Any, places: Any, part_stride: Any, tap_bits: Any, masks: Any
+            _typing: Any, staged: Any, source: Any, offsets: Any, part_stride: Any, tap_bits: Any, masks: Any
         ) -> Any:
-            return types.void(staged, source, places, types.int32, types.int32, masks), emit
+            return types.void(staged, source, offsets, types.int32, types.int32, masks), emit
 
         return load
 
@@ -125,10 +127,10 @@ else:
             for part in parts:
                 for group in range(groups):
                     found = builder.sext(builder.load(element_pointer(context, builder, into, int64(group))), _I64)
-                    place = builder.add(builder.add(first, found), int64(part * part_elements))
-                    spots = [element_pointer(context, builder, staged, int64(at + j)) for j in range(PIXELS)]
-                    vector = vector_of(builder, [builder.trunc(builder.load(spot), _NUMBER) for spot in spots])
-                    pointer = element_pointer(context, builder, tile, place)
+                    offset = builder.add(builder.add(first, found), int64(part * part_elements))
+                    pointers = [element_pointer(context, builder, staged, int64(at + j)) for j in range(PIXELS)]
+                    vector = vector_of(builder, [builder.trunc(builder.load(pointer), _NUMBER) for pointer in pointers])
+                    pointer = element_pointer(context, builder, tile, offset)
                     target = builder.bitcast(pointer, vector.type.as_pointer())
                     builder.store(vector, target, align=PIXELS * NUMBER_BYTES)
                     at += PIXELS

@@ -1,8 +1,8 @@
 """128-bit loads and stores in CUDA kernels: four fp32, two fp64 or eight 16-bit elements with one instruction.
 
 A thread that moves 16 bytes at a time needs a quarter of the load instructions that one fp32 at a time does. The
-place in memory must be a multiple of 16 bytes from the start of an array that starts at one, as allocations do; the
-other array is a local one, whose elements become registers. In Numba's simulator a copy of a slice.
+address must be a multiple of 16 bytes from the start of an array that starts at one, as allocations do; the other array
+is a local one, whose elements become registers. In Numba's simulator a copy of a slice.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ ALIGNMENT = None if config.ENABLE_CUDASIM else VECTOR_BYTES  # of arrays in a ke
 
 
 def vector_length(storage: Any) -> int:
-    """Return how many elements stored as `storage` 16 bytes hold."""
+    """Return how many elements stored as `storage` fit 16 bytes."""
     return VECTOR_BYTES // int(np.dtype(storage).itemsize)
 
 
@@ -34,8 +34,8 @@ if config.ENABLE_CUDASIM:
             raise IndexError(f"element {at} of {target.size}")
         target.reshape(target.size)[at] = value
 
-    def kept(number: Any) -> Any:
-        """Return an integer that is computed here and kept: LLVM would compute it again in a loop that needs it."""
+    def materialize(number: Any) -> Any:
+        """Return an integer that is computed here: LLVM would compute it again in a loop that needs it."""
         return number
 
     def clear(registers: Any, count: Any) -> None:
@@ -89,8 +89,8 @@ else:
         """Return an element, counted along the rows and never from the end, which Numba's own indices have to allow."""
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = element_pointer(context, builder, (source, arguments[0]), arguments[1])
-            return context.unpack_value(builder, source.dtype, place)
+            pointer = element_pointer(context, builder, (source, arguments[0]), arguments[1])
+            return context.unpack_value(builder, source.dtype, pointer)
 
         return source.dtype(source, types.int64), emit
 
@@ -99,8 +99,8 @@ else:
         """Set an element, counted as `read` counts."""
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = element_pointer(context, builder, (target, arguments[0]), arguments[1])
-            context.pack_value(builder, target.dtype, arguments[2], place)
+            pointer = element_pointer(context, builder, (target, arguments[0]), arguments[1])
+            context.pack_value(builder, target.dtype, arguments[2], pointer)
             return context.get_dummy_value()
 
         return types.void(target, types.int64, target.dtype), emit
@@ -112,12 +112,12 @@ else:
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             into, at, out_of, start = zip(signature.args, arguments, strict=True)
-            memory, place, registers, first = (out_of, start, into, at) if load else (into, at, out_of, start)
+            memory, start, registers, first = (out_of, start, into, at) if load else (into, at, out_of, start)
             element = context.get_data_type(memory[0].dtype)
             indices = [builder.add(first[1], ir.Constant(first[1].type, i)) for i in range(count)]
             lanes = [element_pointer(context, builder, registers, index) for index in indices]
             whole = ir.VectorType(element, count) if count <= 4 else ir.VectorType(_I32, count // 2)
-            pointer = builder.bitcast(element_pointer(context, builder, memory, place[1]), whole.as_pointer())
+            pointer = builder.bitcast(element_pointer(context, builder, memory, start[1]), whole.as_pointer())
             size_bytes = count * memory[0].dtype.bitwidth // 8
             if load:
                 value = builder.load(pointer, align=size_bytes)
@@ -131,7 +131,7 @@ else:
         return emit
 
     def _elements(builder: Any, value: Any, element: Any) -> list[Any]:
-        """Return the elements of a vector; of a vector of words that hold two each, both halves."""
+        """Return the elements of a vector; of a vector of words with two each, both halves."""
         found = [builder.extract_element(value, ir.Constant(_I32, i)) for i in range(value.type.count)]
         if value.type.element == element:
             return found
@@ -139,7 +139,7 @@ else:
         return [builder.trunc(half, element) for pair in shifted for half in pair]
 
     def _joined(builder: Any, elements: list[Any], whole: Any) -> Any:
-        """Return the vector of elements, or of words that hold two each; as eight of 16 bits they would move in two."""
+        """Return the vector of elements, or of words with two each; as eight of 16 bits they would move in two."""
         if elements[0].type != whole.element:
             words = [builder.zext(element, _I32) for element in elements]
             pairs = zip(words[::2], words[1::2], strict=True)
@@ -147,8 +147,8 @@ else:
         return vector_of(builder, elements)
 
     @intrinsic
-    def kept(_typing: Any, number: Any) -> Any:
-        """Return an integer that is computed here and kept: LLVM would compute it again in a loop that needs it."""
+    def materialize(_typing: Any, number: Any) -> Any:
+        """Return an integer that is computed here: LLVM would compute it again in a loop that needs it."""
 
         def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
@@ -197,11 +197,11 @@ else:
         @intrinsic
         def load(_typing: Any, registers: Any, memory: Any, start: Any, apart: Any) -> Any:
             def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-                into, out_of, place, step = arguments
+                into, out_of, start, step = arguments
                 for line in range(lines):
                     first = ir.Constant(ir.IntType(64), line * count)
-                    move(context, builder, _moved(registers, memory), (into, first, out_of, place))
-                    place = builder.add(place, step)
+                    move(context, builder, _moved(registers, memory), (into, first, out_of, start))
+                    start = builder.add(start, step)
                 return context.get_dummy_value()
 
             return types.void(registers, memory, types.int64, types.int64), emit

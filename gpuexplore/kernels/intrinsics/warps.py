@@ -1,4 +1,4 @@
-"""What the 32 threads of a warp do together; in Numba's simulator, which has no warps, over a barrier for each."""
+"""Collective functions of the 32 threads of a warp; in Numba's simulator, which has no warps, a barrier for each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,20 +13,20 @@ if config.ENABLE_CUDASIM:
     import threading
 
     BARRIER_TIMEOUT_S = 60  # a lane that failed never arrives
-    _MAKING = threading.Lock()
+    _LOCK = threading.Lock()
 
-    def _meeting(lanes: int) -> Callable[[int, Any], list[Any]]:
-        """Return what leaves a lane's value and waits for the others'; two boards by turns, so one wait does."""
-        boards: list[list[Any]] = [[None] * lanes, [None] * lanes]
-        turns = [0] * lanes
+    def _exchange_over_barrier(lanes: int) -> Callable[[int, Any], list[Any]]:
+        """Return what leaves a lane's value and waits for the others'; two alternating buffers, so one wait does."""
+        buffers: list[list[Any]] = [[None] * lanes, [None] * lanes]
+        current = [0] * lanes
         barrier = threading.Barrier(lanes)
 
         def exchange(lane: int, value: Any) -> list[Any]:
-            board = boards[turns[lane]]
-            turns[lane] = 1 - turns[lane]
-            board[lane] = value
+            buffer = buffers[current[lane]]
+            current[lane] = 1 - current[lane]
+            buffer[lane] = value
             barrier.wait(BARRIER_TIMEOUT_S)
-            return list(board)
+            return list(buffer)
 
         return exchange
 
@@ -34,9 +34,9 @@ if config.ENABLE_CUDASIM:
         """Return what each lane of this thread's warp passed, in the order of the lanes."""
         thread: Any = threading.current_thread()
         warp, lane = divmod(thread.thread_id, WARP)
-        with _MAKING:
-            meetings = vars(thread._manager).setdefault("meetings", {})  # of this block
-            exchange = meetings.setdefault(warp, _meeting(WARP))
+        with _LOCK:
+            exchanges = vars(thread._manager).setdefault("exchanges", {})  # of this block
+            exchange = exchanges.setdefault(warp, _exchange_over_barrier(WARP))
         found: list[Any] = exchange(lane, value)
         return found
 

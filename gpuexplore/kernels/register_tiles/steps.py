@@ -9,58 +9,65 @@ from gpuexplore.kernels.cuda_kernel import Kernel, inlined
 from gpuexplore.kernels.intrinsics.edges import edge_loader
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, lines_loader, store_vector, vector_loader, write
-from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, LoadShare, Tiling, load_places, sum_places
+from gpuexplore.kernels.register_tiles.tiling import (
+    WARP_HEIGHT,
+    WARP_WIDTH,
+    LoadShare,
+    Tiling,
+    load_coordinates,
+    sum_coordinates,
+)
 
 Loader = tuple[Any, Any]
 
-STORED = 8  # rows of sums that LLVM unrolls the stores of
+UNROLLED_ROWS = 8  # rows of sums that LLVM unrolls the stores of
 
 
-def memory(tiling: Tiling) -> Any:
+def tile_memory(tiling: Tiling) -> Any:
     """Return a device function that gives a thread's registers and the pairs of tiles in shared memory."""
-    kind, storage, down, across = tiling.kind, tiling.storage, tiling.down, tiling.across
+    kind, storage, thread_rows, thread_columns = tiling.kind, tiling.storage, tiling.thread_rows, tiling.thread_columns
     pair_a, pair_b = (2 * size for size in tiling.sizes)
     loaded_a, loaded_b = tiling.share_a.elements, tiling.share_b.elements
 
     @inlined
-    def reserve():
+    def allocate():
         tile_a = cuda.shared.array(pair_a, kind, ALIGNMENT)  # transposed
         tile_b = cuda.shared.array(pair_b, kind, ALIGNMENT)
-        sums = cuda.local.array((down, across), kind, ALIGNMENT)
+        sums = cuda.local.array((thread_rows, thread_columns), kind, ALIGNMENT)
         staged_a = cuda.local.array(loaded_a, storage, ALIGNMENT)
         staged_b = cuda.local.array(loaded_b, storage, ALIGNMENT)
-        for i in range(down):
-            for j in range(across):
+        for i in range(thread_rows):
+            for j in range(thread_columns):
                 sums[i, j] = kind(0)
         return (sums, (staged_a, staged_b)), (tile_a, tile_b)
 
-    return reserve
+    return allocate
 
 
-def steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) -> Any:
+def unrolled_main_loop(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) -> Any:
     """Return a device function that adds up the product of a row and a column of tiles, each tile written out.
 
-    Its arguments: what `memory` gave, the arrays, the loaders' places, where in the tiles the thread fills and reads,
-    and k.
+    Its arguments: what `tile_memory` gave, the arrays, the loaders' cursors, where in the tiles the thread fills and
+    reads, and k.
     """
     (load_a, next_a), (load_b, next_b) = loaders
     fill_a, fill_b, (size_a, size_b) = a_filler(tiling), fill_b or b_filler(tiling), tiling.sizes
     (multiply, _), depth = tile_multipliers(tiling), tiling.depth
 
     @inlined
-    def go(registers, tiles, arrays, places, tile_places, k):
+    def main_loop(registers, tiles, arrays, cursors, tile_offsets, k):
         sums, (staged_a, staged_b) = registers
-        (tile_a, tile_b), (a, b), (a_place, b_place), (into_a, into_b, y, x) = tiles, arrays, places, tile_places
-        load_a(staged_a, a, a_place)
-        load_b(staged_b, b, b_place)
+        (tile_a, tile_b), (a, b), (a_cursor, b_cursor), (into_a, into_b, y, x) = tiles, arrays, cursors, tile_offsets
+        load_a(staged_a, a, a_cursor)
+        load_b(staged_b, b, b_cursor)
         fill_a(tile_a, staged_a, into_a)
         fill_b(tile_b, staged_b, into_b)
         cuda.syncthreads()
         now = 0
         for _ in range(depth, k, depth):
-            a_place, b_place = next_a(a_place), next_b(b_place)
-            load_a(staged_a, a, a_place)
-            load_b(staged_b, b, b_place)
+            a_cursor, b_cursor = next_a(a_cursor), next_b(b_cursor)
+            load_a(staged_a, a, a_cursor)
+            load_b(staged_b, b, b_cursor)
             multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
             fill_a(tile_a, staged_a, now * size_a + into_a)
@@ -68,24 +75,24 @@ def steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) ->
             cuda.syncthreads()
         multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
 
-    return go
+    return main_loop
 
 
-def short_steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) -> Any:
-    """Return a device function that does as `steps` does with the terms of a tile in a loop: less code, for edges."""
+def compact_main_loop(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) -> Any:
+    """Return the device function of `unrolled_main_loop` with the terms of a tile in a loop: less code, for edges."""
     (load_a, next_a), (load_b, next_b) = loaders
     fill_a, fill_b, (size_a, size_b) = a_filler(tiling), fill_b or b_filler(tiling), tiling.sizes
     (_, multiply), depth = tile_multipliers(tiling), tiling.depth
 
     @inlined
-    def go(registers, tiles, arrays, places, tile_places, k):
+    def main_loop(registers, tiles, arrays, cursors, tile_offsets, k):
         sums, (staged_a, staged_b) = registers
-        (tile_a, tile_b), (a, b), (a_place, b_place), (into_a, into_b, y, x) = tiles, arrays, places, tile_places
+        (tile_a, tile_b), (a, b), (a_cursor, b_cursor), (into_a, into_b, y, x) = tiles, arrays, cursors, tile_offsets
         now = 1
         for term in range(-depth, k, depth):
-            load_a(staged_a, a, a_place)
-            load_b(staged_b, b, b_place)
-            a_place, b_place = next_a(a_place), next_b(b_place)
+            load_a(staged_a, a, a_cursor)
+            load_b(staged_b, b, b_cursor)
+            a_cursor, b_cursor = next_a(a_cursor), next_b(b_cursor)
             if term >= 0:
                 multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
@@ -93,7 +100,7 @@ def short_steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = No
             fill_b(tile_b, staged_b, now * size_b + into_b)
             cuda.syncthreads()
 
-    return go
+    return main_loop
 
 
 # A thread's sums: terms of two tiles in shared memory added to them, and what they are in the end stored.
@@ -104,8 +111,8 @@ def tile_multipliers(tiling: Tiling) -> tuple[Any, Any]:
 
     Their arguments: the sums, the tiles, and where in them the thread's first vectors lie.
     """
-    rows = Lines(tiling.down, tiling.wide, tiling.wide * WARP_HEIGHT, tiling.padded)
-    columns = Lines(tiling.across, tiling.wide, tiling.wide * WARP_WIDTH, tiling.columns)
+    rows = Lines(tiling.thread_rows, tiling.shared_vector, tiling.shared_vector * WARP_HEIGHT, tiling.padded)
+    columns = Lines(tiling.thread_columns, tiling.shared_vector, tiling.shared_vector * WARP_WIDTH, tiling.columns)
     return outer_adder(tiling.depth, rows, columns), adder_in_loop(tiling.depth, rows, columns)
 
 
@@ -123,117 +130,122 @@ def adder_in_loop(terms: int, rows: Lines, columns: Lines) -> Any:
 
 def sum_storer(tiling: Tiling) -> Any:
     """Return a device function that stores a thread's sums where they are inside a matrix, (m, n), of the output."""
-    across, wide, keeps_format, halves = tiling.across, tiling.wide, tiling.storage is tiling.kind, tiling.down > STORED
+    thread_columns, shared_vector, keeps_format, halves = (
+        tiling.thread_columns,
+        tiling.shared_vector,
+        tiling.storage is tiling.kind,
+        tiling.thread_rows > UNROLLED_ROWS,
+    )
 
     @inlined
     def store_rows(out, sums, start, row, column, m, n, first):
-        below, beside = m - row, n - column
-        for i in range(first, first + STORED):
-            lower = i // wide * wide * WARP_HEIGHT + i % wide
-            for j in range(0, across, wide):
+        m_left, n_left = m - row, n - column
+        for i in range(first, first + UNROLLED_ROWS):
+            lower = i // shared_vector * shared_vector * WARP_HEIGHT + i % shared_vector
+            for j in range(0, thread_columns, shared_vector):
                 right = j * WARP_WIDTH
-                place = start + (row + lower) * n + column + right
-                if keeps_format and n % wide == 0:
-                    if lower < below and right < beside:
-                        store_vector(out, place, sums, i * across + j)
+                offset = start + (row + lower) * n + column + right
+                if keeps_format and n % shared_vector == 0:
+                    if lower < m_left and right < n_left:
+                        store_vector(out, offset, sums, i * thread_columns + j)
                 else:
-                    for each in range(wide):
-                        if lower < below and right + each < beside:
-                            write(out, place + each, narrow(sums[i, j + each], out.dtype))
+                    for each in range(shared_vector):
+                        if lower < m_left and right + each < n_left:
+                            write(out, offset + each, narrow(sums[i, j + each], out.dtype))
 
     @inlined
     def store(out, sums, start, row, column, m, n):
         store_rows(out, sums, start, row, column, m, n, 0)
         if halves:
-            store_rows(out, sums, start, row, column, m, n, STORED)
+            store_rows(out, sums, start, row, column, m, n, UNROLLED_ROWS)
 
     return store
 
 
 # Elements of A and B on their way from device memory to the tiles: into a thread's registers, then into the tiles.
 #
-# A loader is two device functions: one loads what lies at a place into registers, the other returns the place of the
-# next tile. What a place is, each loader says; the thread's part of it is found once, before the first step.
+# A loader is two device functions: one loads what lies at a cursor into registers, the other returns the cursor of the
+# next tile. What is in a cursor, each loader says; the thread's part of it is computed once, before the first step.
 
 
 def whole_a_loader(tiling: Tiling) -> Loader:
-    """Return the loader of a tile inside A; its place is the thread's first element and k."""
+    """Return the loader of a tile inside A; its cursor is the thread's first element and k."""
     depth = tiling.depth
 
     @inlined
-    def following(place):
-        return place[0] + depth, place[1]
+    def advance(cursor):
+        return cursor[0] + depth, cursor[1]
 
-    return _whole(tiling.share_a), following
+    return _whole(tiling.share_a), advance
 
 
 def whole_b_loader(tiling: Tiling) -> Loader:
-    """Return the loader of a tile inside B; its place is the thread's first element and n."""
+    """Return the loader of a tile inside B; its cursor is the thread's first element and n."""
     depth = tiling.depth
 
     @inlined
-    def following(place):
-        return place[0] + depth * place[1], place[1]
+    def advance(cursor):
+        return cursor[0] + depth * cursor[1], cursor[1]
 
-    return _whole(tiling.share_b), following
+    return _whole(tiling.share_b), advance
 
 
 def _whole(share: LoadShare) -> Any:
     sweep, load_lines = share.sweep, lines_loader(share.count, share.vector)
 
     @inlined
-    def load(staged, source, place):
-        at, width = place
+    def load(staged, source, cursor):
+        at, width = cursor
         load_lines(staged, source, at, sweep * width)
 
     return load
 
 
 def repeating_a_loader(tiling: Tiling) -> Loader:
-    """Return the loader of whole vectors that repeats A's last row below it; its place is that of `edge_a_loader`."""
+    """Return the loader of whole vectors that repeats A's last row below it; its cursor is `edge_a_loader`'s."""
     share = tiling.share_a
     count, sweep, vector, load_vector = share.count, share.sweep, share.vector, vector_loader(share.vector)
-    _, following = edge_a_loader(tiling)
+    _, advance = edge_a_loader(tiling)
 
     @inlined
-    def load(staged, source, place):
-        start, row, term, m, k = place
+    def load(staged, source, cursor):
+        start, row, term, m, k = cursor
         for i in range(count):
             load_vector(staged, i * vector, source, start + min(row + i * sweep, m - 1) * k + term)
 
-    return load, following
+    return load, advance
 
 
 def edge_a_loader(tiling: Tiling) -> Loader:
-    """Return the loader with zeros beyond A; its place is where A starts, the thread's row and term, m and k."""
+    """Return the loader with zeros beyond A; its cursor is where A starts, the thread's row and term, m and k."""
     depth = tiling.depth
 
     @inlined
-    def following(place):
-        start, row, term, m, k = place
+    def advance(cursor):
+        start, row, term, m, k = cursor
         return start, row, term + depth, m, k
 
-    return _with_zeros(tiling.share_a), following
+    return _with_zeros(tiling.share_a), advance
 
 
 def edge_b_loader(tiling: Tiling) -> Loader:
-    """Return the loader with zeros beyond B; its place is where B starts, the thread's term and column, k and n."""
+    """Return the loader with zeros beyond B; its cursor is where B starts, the thread's term and column, k and n."""
     depth = tiling.depth
 
     @inlined
-    def following(place):
-        start, term, column, k, n = place
+    def advance(cursor):
+        start, term, column, k, n = cursor
         return start, term + depth, column, k, n
 
-    return _with_zeros(tiling.share_b), following
+    return _with_zeros(tiling.share_b), advance
 
 
 def _with_zeros(share: LoadShare) -> Any:
     load_vectors = edge_loader(share.count, share.sweep, share.vector)
 
     @inlined
-    def load(staged, source, place):
-        start, row, column, height, width = place
+    def load(staged, source, cursor):
+        start, row, column, height, width = cursor
         load_vectors(staged, source, start, row, column, height, width)
 
     return load
@@ -271,7 +283,7 @@ def b_filler(tiling: Tiling) -> Any:
 def matrix_product(tiling: Tiling) -> Any:
     """Return a device function that writes a tile of the product of two matrices.
 
-    Its arguments: the arrays a, b and out, the places in them where the matrices start, the first row and column of
+    Its arguments: the arrays a, b and out, the offsets in them at which the matrices start, the first row and column of
     the tile, and the lengths m, k and n. Where the tile and all that it is made of lie inside the matrices, it looks
     at no bounds.
     """
@@ -283,23 +295,28 @@ def matrix_product(tiling: Tiling) -> Any:
         tiling.share_b.vector,
     )
     (width, _), last = tiling.block, tiling.threads - 1
-    inside = steps(tiling, (whole_a_loader(tiling), whole_b_loader(tiling)))
-    along_edges = short_steps(tiling, (edge_a_loader(tiling), edge_b_loader(tiling)))
-    reserve, placed, sums_placed, store = memory(tiling), load_places(tiling), sum_places(tiling), sum_storer(tiling)
+    inside = unrolled_main_loop(tiling, (whole_a_loader(tiling), whole_b_loader(tiling)))
+    along_edges = compact_main_loop(tiling, (edge_a_loader(tiling), edge_b_loader(tiling)))
+    allocate, load_position, sum_position, store = (
+        tile_memory(tiling),
+        load_coordinates(tiling),
+        sum_coordinates(tiling),
+        sum_storer(tiling),
+    )
 
     @inlined
     def multiply(arrays, starts, corner, lengths):
         (a, b, out), (a_start, b_start, out_start), (top, left), (m, k, n) = arrays, starts, corner, lengths
-        registers, tiles = reserve()
+        registers, tiles = allocate()
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & last  # & says that it is not negative
-        (y, x), (a_row, a_term, b_term, b_column) = sums_placed(thread), placed(thread)
-        tile_places = a_term * padded + a_row, b_term * columns + b_column, y, x
+        (y, x), (a_row, a_term, b_term, b_column) = sum_position(thread), load_position(thread)
+        tile_offsets = a_term * padded + a_row, b_term * columns + b_column, y, x
         if top + rows <= m and left + columns <= n and k > 0 and k % depth == 0 and n % vector == 0:
-            places = (a_start + (top + a_row) * k + a_term, k), (b_start + b_term * n + left + b_column, n)
-            inside(registers, tiles, (a, b), places, tile_places, k)
+            cursors = (a_start + (top + a_row) * k + a_term, k), (b_start + b_term * n + left + b_column, n)
+            inside(registers, tiles, (a, b), cursors, tile_offsets, k)
         else:
-            edges = (a_start, top + a_row, a_term, m, k), (b_start, b_term, left + b_column, k, n)
-            along_edges(registers, tiles, (a, b), edges, tile_places, k)
+            edge_cursors = (a_start, top + a_row, a_term, m, k), (b_start, b_term, left + b_column, k, n)
+            along_edges(registers, tiles, (a, b), edge_cursors, tile_offsets, k)
         store(out, registers[0], out_start, top + y, left + x, m, n)
 
     return multiply

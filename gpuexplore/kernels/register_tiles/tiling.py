@@ -1,4 +1,4 @@
-"""How a block of threads divides a tile of a product, and where in it each thread's work lies."""
+"""Division of a tile of a product among the threads of a block, and where in it the work of each lies."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,13 +20,13 @@ class LoadShare:
 
     Attributes:
         vector: elements that a load brings.
-        across: threads along a line.
+        line_threads: threads along a line.
         sweep: lines that all threads load at once.
         count: loads of each thread.
     """
 
     vector: int
-    across: int
+    line_threads: int
     sweep: int
     count: int
 
@@ -45,16 +45,16 @@ class Tiling:
         block: threads along x and y.
         columns: of the tile.
         depth: terms that are in shared memory at a time.
-        down: rows of sums of each thread.
-        across: columns of sums of each thread.
+        thread_rows: rows of sums of each thread.
+        thread_columns: columns of sums of each thread.
     """
 
     dtype: DType
     block: Block
     columns: int
     depth: int
-    down: int
-    across: int
+    thread_rows: int
+    thread_columns: int
 
     @cached_property
     def kind(self) -> Any:
@@ -74,17 +74,17 @@ class Tiling:
     @cached_property
     def rows(self) -> int:
         """Rows of the tile."""
-        return self.threads * self.down * self.across // self.columns
+        return self.threads * self.thread_rows * self.thread_columns // self.columns
 
     @cached_property
-    def wide(self) -> int:
+    def shared_vector(self) -> int:
         """Elements that a load from shared memory brings."""
         return vector_length(self.kind)
 
     @cached_property
     def warps_across(self) -> int:
         """Warps side by side."""
-        return self.columns // (self.across * WARP_WIDTH)
+        return self.columns // (self.thread_columns * WARP_WIDTH)
 
     @cached_property
     def padded(self) -> int:
@@ -108,31 +108,36 @@ class Tiling:
 
     def _share(self, lines: int, length: int) -> LoadShare:
         vector = min(vector_length(self.storage), lines * length // self.threads)
-        across = length // vector
-        sweep = self.threads // across
-        return LoadShare(vector, across, sweep, lines // sweep)
+        line_threads = length // vector
+        sweep = self.threads // line_threads
+        return LoadShare(vector, line_threads, sweep, lines // sweep)
 
 
-def sum_places(tiling: Tiling) -> Any:
+def sum_coordinates(tiling: Tiling) -> Any:
     """Return a device function that gives the row and the column of a thread's first sum."""
-    warps_across, down, across, wide = tiling.warps_across, tiling.down, tiling.across, tiling.wide
+    warps_across, thread_rows, thread_columns, shared_vector = (
+        tiling.warps_across,
+        tiling.thread_rows,
+        tiling.thread_columns,
+        tiling.shared_vector,
+    )
 
     @inlined
-    def placed(thread):
+    def coordinates(thread):
         warp, lane = thread // WARP, thread % WARP
-        row = warp // warps_across * WARP_HEIGHT * down + lane // WARP_WIDTH * wide
-        return row, warp % warps_across * WARP_WIDTH * across + lane % WARP_WIDTH * wide
+        row = warp // warps_across * WARP_HEIGHT * thread_rows + lane // WARP_WIDTH * shared_vector
+        return row, warp % warps_across * WARP_WIDTH * thread_columns + lane % WARP_WIDTH * shared_vector
 
-    return placed
+    return coordinates
 
 
-def load_places(tiling: Tiling) -> Any:
+def load_coordinates(tiling: Tiling) -> Any:
     """Return a device function that gives what a thread loads first: row and term of A, term and column of B."""
-    a_across, a_vector = tiling.share_a.across, tiling.share_a.vector
-    b_across, b_vector = tiling.share_b.across, tiling.share_b.vector
+    a_across, a_vector = tiling.share_a.line_threads, tiling.share_a.vector
+    b_across, b_vector = tiling.share_b.line_threads, tiling.share_b.vector
 
     @inlined
-    def placed(thread):
+    def coordinates(thread):
         return thread // a_across, thread % a_across * a_vector, thread // b_across, thread % b_across * b_vector
 
-    return placed
+    return coordinates

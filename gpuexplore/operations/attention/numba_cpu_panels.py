@@ -15,11 +15,11 @@ from gpuexplore.kernels.row_panels import COLUMNS, ROWS, multiply_rows
 @njit(cache=True)
 def _widened_transpose(rows, scale, like):
     """Return rows (n, d) times `scale` as (d, n) in the dtype of `like`."""
-    turned = np.empty((rows.shape[1], rows.shape[0]), like.dtype)
+    transposed = np.empty((rows.shape[1], rows.shape[0]), like.dtype)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
-            turned[j, i] = widen(rows[i, j]) * scale
-    return turned
+            transposed[j, i] = widen(rows[i, j]) * scale
+    return transposed
 
 
 @njit(fastmath={"contract", "reassoc"}, cache=True)

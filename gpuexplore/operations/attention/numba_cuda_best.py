@@ -25,22 +25,30 @@ from gpuexplore.kernels.intrinsics.async_copies import (
     lines_copier,
     wait_for_copies,
 )
-from gpuexplore.kernels.intrinsics.row_weights import LOWEST, exchanged, hider, merger, packer, sharer, weigher
-from gpuexplore.kernels.intrinsics.sums import storer
+from gpuexplore.kernels.intrinsics.online_softmax import (
+    LOWEST,
+    key_mask,
+    merge_partial,
+    online_softmax_update,
+    pack_fragments,
+    partial_elements,
+    spill_partial,
+)
+from gpuexplore.kernels.intrinsics.sums import accumulator_storer
 from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, kept, read, write
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, materialize, read, write
 from gpuexplore.operations.attention import ON_TENSOR_CORES, SPAN, TILED_ROWS, numba_cuda_online
 
 KEYS = 2 * SPAN  # of a tile: SPAN of each of the two warps that share rows
 ROWS = 32  # of two warps
 VECTOR, CHUNKS = 8, SPAN // 8  # elements of 16 bytes, and so many of those in a line of a tile
-DOWN, ACROSS, STEPS = ROWS // 16, SPAN // 8, SPAN // 16  # products of 16 x 8 x 16 of a warp with half a tile
-PLACES = 4  # where a lane loads from in a line, two chunks apart
-A_FRAGMENTS = DOWN * 4  # registers of a lane for queries
-WEIGHTS = STEPS * A_FRAGMENTS  # those for weights
-SUMS = DOWN * ACROSS * 4  # of a lane: scores, or of the output
-LANE_ROWS = 2 * DOWN  # those that a lane has sums of
-B_FRAGMENTS = ACROSS * 2  # registers of a lane for keys or values
+M_TILES, N_TILES, K_STEPS = ROWS // 16, SPAN // 8, SPAN // 16  # products of 16 x 8 x 16 of a warp with half a tile
+LDMATRIX_ADDRESSES = 4  # of a lane in a line, two chunks apart
+A_FRAGMENTS = M_TILES * 4  # registers of a lane for queries
+WEIGHTS = K_STEPS * A_FRAGMENTS  # those for weights
+SUMS = M_TILES * N_TILES * 4  # of a lane: scores, or of the output
+LANE_ROWS = 2 * M_TILES  # those that a lane has sums of
+B_FRAGMENTS = N_TILES * 2  # registers of a lane for keys or values
 TO_POWERS_OF_TWO = np.float32(math.log2(math.e))
 
 
@@ -57,71 +65,71 @@ def query_rows(threads: int) -> int:
 
 def score_multiplier(name: str) -> Any:
     """Return a device function that adds the product of a warp's queries and half a tile of keys to its scores."""
-    multiply_add = multiplier(name, DOWN, ACROSS)
+    multiply_add = multiplier(name, M_TILES, N_TILES)
 
     def part(step: int) -> Any:
-        load_queries = fragment_loader([(step, i * 16 * SPAN) for i in range(DOWN)], transposed=False)
-        load_keys = fragment_loader([(step, pair * 16 * SPAN) for pair in range(ACROSS // 2)], transposed=False)
+        load_queries = fragment_loader([(step, i * 16 * SPAN) for i in range(M_TILES)], transposed=False)
+        load_keys = fragment_loader([(step, pair * 16 * SPAN) for pair in range(N_TILES // 2)], transposed=False)
 
         @inlined
-        def multiply(scores, fragments, tiles, places):
-            (a_part, _, b_part), (of_queries, of_keys, _) = fragments, places
-            load_queries(a_part, tiles, of_queries, 0)
-            load_keys(b_part, tiles, of_keys, 0)
-            multiply_add(scores, 0, a_part, 0, b_part, 0)
+        def multiply(scores, fragments, tiles, fragment_offsets):
+            (a_fragments, _, b_fragments), (query_offsets, key_offsets, _) = fragments, fragment_offsets
+            load_queries(a_fragments, tiles, query_offsets, 0)
+            load_keys(b_fragments, tiles, key_offsets, 0)
+            multiply_add(scores, 0, a_fragments, 0, b_fragments, 0)
 
         return multiply
 
-    return in_turn(part)
+    return unrolled_k_steps(part)
 
 
 def value_multiplier(name: str) -> Any:
     """Return a device function that adds the product of a warp's weights and half a tile of values to its sums."""
-    multiply_add = multiplier(name, DOWN, ACROSS)
+    multiply_add = multiplier(name, M_TILES, N_TILES)
 
     def part(step: int) -> Any:
-        load_values = fragment_loader([(place, step * 16 * SPAN) for place in range(PLACES)], transposed=True)
+        load_values = fragment_loader([(i, step * 16 * SPAN) for i in range(LDMATRIX_ADDRESSES)], transposed=True)
         first = step * A_FRAGMENTS
 
         @inlined
-        def multiply(sums, fragments, tiles, places):
-            (_, words, b_part), (_, _, of_values) = fragments, places
-            load_values(b_part, tiles, of_values, 0)
-            multiply_add(sums, 0, words, first, b_part, 0)
+        def multiply(sums, fragments, tiles, fragment_offsets):
+            (_, words, b_fragments), (_, _, value_offsets) = fragments, fragment_offsets
+            load_values(b_fragments, tiles, value_offsets, 0)
+            multiply_add(sums, 0, words, first, b_fragments, 0)
 
         return multiply
 
-    return in_turn(part)
+    return unrolled_k_steps(part)
 
 
-def in_turn(part: Callable[[int], Any]) -> Any:
-    """Return a device function that multiplies the STEPS parts of half a tile, one after the other."""
-    first, second, third, last = map(part, range(STEPS))
+def unrolled_k_steps(part: Callable[[int], Any]) -> Any:
+    """Return a device function that multiplies the K_STEPS parts of half a tile, one after the other."""
+    first, second, third, last = map(part, range(K_STEPS))
 
     @inlined
-    def multiply(sums, fragments, tiles, places):
-        first(sums, fragments, tiles, places)
-        second(sums, fragments, tiles, places)
-        third(sums, fragments, tiles, places)
-        last(sums, fragments, tiles, places)
+    def multiply(sums, fragments, tiles, fragment_offsets):
+        first(sums, fragments, tiles, fragment_offsets)
+        second(sums, fragments, tiles, fragment_offsets)
+        third(sums, fragments, tiles, fragment_offsets)
+        last(sums, fragments, tiles, fragment_offsets)
 
     return multiply
 
 
-def place_finder(threads: int) -> Any:
+def fragment_offset_finder(threads: int) -> Any:
     """Return a device function that finds where a lane loads its lines of queries, keys and values from."""
     to_keys, to_values, _ = tile_starts(threads)
 
     @inlined
-    def find(places, lane, warp):
-        of_queries, of_keys, of_values = places
+    def find(fragment_offsets, lane, warp):
+        query_offsets, key_offsets, value_offsets = fragment_offsets
         rows, half = warp // 2 * ROWS * SPAN, warp % 2 * SPAN * SPAN
         line, key = lane % 16, lane // 16 * 8 + lane % 8
-        for place in range(PLACES):
-            turned, of_key = place * 2 + lane // 16 ^ lane % 8, place * 2 + lane // 8 % 2 ^ lane % 8
-            of_queries[place] = kept(rows + line * SPAN + turned * VECTOR)
-            of_keys[place] = kept(to_keys + half + key * SPAN + of_key * VECTOR)
-            of_values[place] = kept(to_values + half + line * SPAN + turned * VECTOR)
+        for i in range(LDMATRIX_ADDRESSES):
+            swizzled, key_chunk = i * 2 + lane // 16 ^ lane % 8, i * 2 + lane // 8 % 2 ^ lane % 8
+            query_offsets[i] = materialize(rows + line * SPAN + swizzled * VECTOR)
+            key_offsets[i] = materialize(to_keys + half + key * SPAN + key_chunk * VECTOR)
+            value_offsets[i] = materialize(to_values + half + line * SPAN + swizzled * VECTOR)
 
     return find
 
@@ -132,13 +140,17 @@ def whole_tiles(name: str, threads: int) -> Any:
     Where a thread's first copy starts in a tile of a head is `start`, with its others `step` apart, and where it goes
     `into`.
     """
-    score, mix = score_multiplier(name), value_multiplier(name)
-    weigh, pack, copy = weigher(DOWN, ACROSS, ACROSS), packer(DOWN, ACROSS), tile_copier(threads)
+    score, accumulate = score_multiplier(name), value_multiplier(name)
+    update, pack, copy = (
+        online_softmax_update(M_TILES, N_TILES, N_TILES),
+        pack_fragments(M_TILES, N_TILES),
+        tile_copier(threads),
+    )
     to_keys, to_values, _ = tile_starts(threads)
 
     @inlined
-    def go(rows_of_lane, fragments, tiles, places, arrays, copies, end):
-        (sums, scores, tops, totals), (_, words, _) = rows_of_lane, fragments
+    def main_loop(lane_state, fragments, tiles, fragment_offsets, arrays, copies, end):
+        (sums, scores, maxima, totals), (_, words, _) = lane_state, fragments
         (k, v), (start, step, into) = arrays, copies
         depth, scale = k.shape[1], scale_of(k.shape[1])
         for key in range(0, end, KEYS):
@@ -147,18 +159,18 @@ def whole_tiles(name: str, threads: int) -> Any:
             copy(tiles, to_values + into, v, start + key * depth, step)
             commit_copies()
             clear(scores, SUMS)
-            score(scores, fragments, tiles, places)
-            weigh(scores, sums, tops, totals, scale)
+            score(scores, fragments, tiles, fragment_offsets)
+            update(scores, sums, maxima, totals, scale)
             pack(words, scores, tiles)
             wait_for_copies(0)
             cuda.syncthreads()
-            following = min(key + KEYS, end - KEYS)  # the last comes again, as nobody reads it
+            following = min(key + KEYS, end - KEYS)  # the last comes again, and is not read
             copy(tiles, to_keys + into, k, start + following * depth, step)
             commit_copies()
-            mix(sums, fragments, tiles, places)
+            accumulate(sums, fragments, tiles, fragment_offsets)
         wait_for_copies(0)
 
-    return go
+    return main_loop
 
 
 def tile_copier(threads: int) -> Any:
@@ -170,7 +182,7 @@ def tile_copier(threads: int) -> Any:
 def edge_copier(lines: int, threads: int) -> Any:
     """Return a device function that starts to copy a tile of a head, from line `top` and column `left` on.
 
-    Below the last line there is any number, as no sum of those is read, and zeros beside the head.
+    Below the last line there is any number, as no sum of those is read, and zeros right of the head.
     """
     sweep = threads // CHUNKS
     copy_vectors = edge_lines_copier(lines // sweep, sweep * SPAN, sweep)
@@ -183,14 +195,15 @@ def edge_copier(lines: int, threads: int) -> Any:
             into = first + (line * CHUNKS + (chunk ^ line % 8)) * VECTOR
             copy_vectors(tiles, into, source, top + line, left + chunk * VECTOR)
         else:
-            at = thread
-            while at < lines * SPAN:
-                line, column = at // SPAN, at % SPAN
-                place = line * SPAN + (column ^ line % 8 * VECTOR)
+            element = thread
+            while element < lines * SPAN:
+                line, column = element // SPAN, element % SPAN
+                offset = line * SPAN + (column ^ line % 8 * VECTOR)
                 inside = top + line < length and left + column < depth
                 value = read(source, (top + line) * depth + left + column) if inside else tiles.dtype.type(0)
-                write(tiles, first + place, value)
-                at = kept(at + threads) & (lines * SPAN * 2 - 1)  # & says that it is not negative; the loop stays one
+                write(tiles, first + offset, value)
+                # & says that it is not negative; the loop stays one
+                element = materialize(element + threads) & (lines * SPAN * 2 - 1)
 
     return copy
 
@@ -205,13 +218,17 @@ def edge_tiles(name: str, threads: int) -> Any:
     """Return a device function that goes along the keys from `start` on, SPAN terms of the scores at a time."""
     rows = query_rows(threads)
     to_keys, to_values, _ = tile_starts(threads)
-    score, mix = score_multiplier(name), value_multiplier(name)
-    weigh, pack, hide = weigher(DOWN, ACROSS, ACROSS), packer(DOWN, ACROSS), hider(DOWN, ACROSS)
+    score, accumulate = score_multiplier(name), value_multiplier(name)
+    update, pack, mask = (
+        online_softmax_update(M_TILES, N_TILES, N_TILES),
+        pack_fragments(M_TILES, N_TILES),
+        key_mask(M_TILES, N_TILES),
+    )
     copy_rows, copy_keys = edge_copier(rows, threads), edge_copier(KEYS, threads)
 
     @inlined
-    def go(rows_of_lane, fragments, tiles, places, arrays, thread, start):
-        (sums, scores, tops, totals), (_, words, _), (q, k, v) = rows_of_lane, fragments, arrays
+    def main_loop(lane_state, fragments, tiles, fragment_offsets, arrays, thread, start):
+        (sums, scores, maxima, totals), (_, words, _), (q, k, v) = lane_state, fragments, arrays
         (length, depth), scale, warp, left = k.shape, scale_of(k.shape[1]), thread // WARP, cuda.blockIdx.y * SPAN
         half, top = warp % 2 * SPAN, cuda.blockIdx.x % (-(-length // SPAN) * SPAN // rows) * rows
         key, term = start, 0
@@ -219,7 +236,7 @@ def edge_tiles(name: str, threads: int) -> Any:
             if term == 0:
                 clear(scores, SUMS)
             cuda.syncthreads()
-            now = kept(thread) & (threads - 1)  # so that no place of a copy is kept for the next pass
+            now = materialize(thread) & (threads - 1)  # so that no address of a copy is kept for the next pass
             copy_rows(tiles, 0, now, q, top, term)
             copy_keys(tiles, to_keys, now, k, key, term)
             commit_copies()
@@ -229,71 +246,86 @@ def edge_tiles(name: str, threads: int) -> Any:
             commit_copies()
             wait_for_copies(1)
             cuda.syncthreads()
-            score(scores, fragments, tiles, places)
+            score(scores, fragments, tiles, fragment_offsets)
             if term >= depth:
-                hide(scores, length - key - half - thread % 4 * 2)
-                weigh(scores, sums, tops, totals, scale)
+                mask(scores, length - key - half - thread % 4 * 2)
+                update(scores, sums, maxima, totals, scale)
                 pack(words, scores, tiles)
                 wait_for_copies(0)
                 cuda.syncthreads()
-                mix(sums, fragments, tiles, places)
+                accumulate(sums, fragments, tiles, fragment_offsets)
                 key, term = key + KEYS, 0
 
-    return go
+    return main_loop
 
 
 @inlined
-def reserve() -> Any:
+def allocate() -> Any:
     """Return what a lane keeps of its rows, its fragments, and where in the tiles it loads them from."""
     sums, scores = cuda.local.array(SUMS, np.float32), cuda.local.array(SUMS, np.float32)
-    tops, totals = cuda.local.array(LANE_ROWS, np.float32), cuda.local.array(LANE_ROWS, np.float32)
-    a_part, words = cuda.local.array(A_FRAGMENTS, np.uint32), cuda.local.array(WEIGHTS, np.uint32)
-    b_part = cuda.local.array(B_FRAGMENTS, np.uint32)
-    of_queries, of_keys = cuda.local.array(PLACES, np.int32), cuda.local.array(PLACES, np.int32)
-    of_values = cuda.local.array(PLACES, np.int32)
-    return (sums, scores, tops, totals), (a_part, words, b_part), (of_queries, of_keys, of_values)
+    maxima, totals = cuda.local.array(LANE_ROWS, np.float32), cuda.local.array(LANE_ROWS, np.float32)
+    a_fragments, words = cuda.local.array(A_FRAGMENTS, np.uint32), cuda.local.array(WEIGHTS, np.uint32)
+    b_fragments = cuda.local.array(B_FRAGMENTS, np.uint32)
+    query_offsets, key_offsets = (
+        cuda.local.array(LDMATRIX_ADDRESSES, np.int32),
+        cuda.local.array(LDMATRIX_ADDRESSES, np.int32),
+    )
+    value_offsets = cuda.local.array(LDMATRIX_ADDRESSES, np.int32)
+    return (
+        (sums, scores, maxima, totals),
+        (a_fragments, words, b_fragments),
+        (query_offsets, key_offsets, value_offsets),
+    )
 
 
 def whole_tiles_starter(name: str, threads: int) -> Any:
     """Return a device function that goes along whole tiles, where that can be done, and returns the key behind them."""
     to_keys, sweep = tile_starts(threads)[0], threads // CHUNKS
-    go, copy_rows, copy = whole_tiles(name, threads), edge_copier(query_rows(threads), threads), tile_copier(threads)
+    main_loop, copy_rows, copy = (
+        whole_tiles(name, threads),
+        edge_copier(query_rows(threads), threads),
+        tile_copier(threads),
+    )
 
     @inlined
-    def start_and_go(rows_of_lane, fragments, tiles, places, arrays, thread, top):
+    def start_and_go(lane_state, fragments, tiles, fragment_offsets, arrays, thread, top):
         q, k, v = arrays
         (length, depth), done = q.shape, 0
         if depth <= SPAN and depth % VECTOR == 0 and length >= KEYS:
             line, chunk, done = thread // CHUNKS, thread % CHUNKS, length // KEYS * KEYS
-            start = kept(line * depth + min(chunk * VECTOR, depth - VECTOR))
+            start = materialize(line * depth + min(chunk * VECTOR, depth - VECTOR))
             step = np.uint32(depth * sweep)
-            into = kept((line * CHUNKS + (chunk ^ line % 8)) * VECTOR)
+            into = materialize((line * CHUNKS + (chunk ^ line % 8)) * VECTOR)
             copy_rows(tiles, 0, thread, q, top, 0)
             copy(tiles, to_keys + into, k, start, step)
             commit_copies()
-            go(rows_of_lane, fragments, tiles, places, (k, v), (start, step, into), done)
+            main_loop(lane_state, fragments, tiles, fragment_offsets, (k, v), (start, step, into), done)
         return done
 
     return start_and_go
 
 
 def finisher() -> Any:
-    """Return a device function that merges what two warps have of the same rows, in `room`, and stores it."""
-    share, merge, put = sharer(DOWN, ACROSS), merger(DOWN, ACROSS), storer(DOWN, ACROSS)
-    numbers = exchanged(DOWN, ACROSS) * WARP
+    """Return a device function that merges what two warps have of the same rows, in `scratch`, and stores it."""
+    spill, merge, store_sums = (
+        spill_partial(M_TILES, N_TILES),
+        merge_partial(M_TILES, N_TILES),
+        accumulator_storer(M_TILES, N_TILES),
+    )
+    numbers = partial_elements(M_TILES, N_TILES) * WARP
 
     @inlined
-    def finish(out, room, rows_of_lane, head, top, lane, warp):
-        (sums, _, tops, totals), (length, depth) = rows_of_lane, out.shape[2:]
+    def finish(out, scratch, lane_state, head, top, lane, warp):
+        (sums, _, maxima, totals), (length, depth) = lane_state, out.shape[2:]
         cuda.syncthreads()
-        place = warp // 2 * numbers + lane
+        first = warp // 2 * numbers + lane
         if warp % 2 == 1:
-            share(room, place, sums, tops, totals)
+            spill(scratch, first, sums, maxima, totals)
         cuda.syncthreads()
         if warp % 2 == 0:
-            merge(room, place, sums, tops, totals)
+            merge(scratch, first, sums, maxima, totals)
             row, column = top + warp // 2 * ROWS + lane // 4, cuda.blockIdx.y * SPAN + lane % 4 * 2
-            put(out, (head * length + row) * depth + column, sums, depth, length - row, depth - column)
+            store_sums(out, (head * length + row) * depth + column, sums, depth, length - row, depth - column)
 
     return finish
 
@@ -301,29 +333,29 @@ def finisher() -> Any:
 def make_on_tensor_cores(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
     element, threads, name = dtype.storage, block[0], dtype.name
-    last, exchange = threads - 1, np.dtype(np.float32)
-    rows, find_places, finish = query_rows(threads), place_finder(threads), finisher()
-    go_along_whole_tiles, go_along_edges = whole_tiles_starter(name, threads), edge_tiles(name, threads)
+    last, scratch_type = threads - 1, np.dtype(np.float32)
+    rows, find_fragment_offsets, finish = query_rows(threads), fragment_offset_finder(threads), finisher()
+    whole_tile_loop, edge_loop = whole_tiles_starter(name, threads), edge_tiles(name, threads)
 
     def attention(q, k, v, out):
         tiles = cuda.shared.array(0, element, ALIGNMENT)
-        room = cuda.shared.array(0, exchange, ALIGNMENT)  # where the tiles were
-        rows_of_lane, fragments, places = reserve()
-        (sums, _, tops, totals), thread = rows_of_lane, cuda.threadIdx.x & last  # & says that it is not negative
+        scratch = cuda.shared.array(0, scratch_type, ALIGNMENT)  # in the bytes of the tiles
+        lane_state, fragments, fragment_offsets = allocate()
+        (sums, _, maxima, totals), thread = lane_state, cuda.threadIdx.x & last  # & says that it is not negative
         (heads, length, _), lane, warp = q.shape[1:], thread % WARP, thread // WARP
         blocks = (length + SPAN - 1) // SPAN * SPAN // rows
         head, top = cuda.blockIdx.x // blocks, cuda.blockIdx.x % blocks * rows
         b, h = head // heads, head % heads
-        find_places(places, lane, warp)
+        find_fragment_offsets(fragment_offsets, lane, warp)
         clear(sums, SUMS)
         clear(totals, LANE_ROWS)
         for row in range(LANE_ROWS):
-            tops[row] = LOWEST
+            maxima[row] = LOWEST
         arrays = q[b, h], k[b, h], v[b, h]
-        done = go_along_whole_tiles(rows_of_lane, fragments, tiles, places, arrays, thread, top)
-        again = kept(thread) & last  # so that nothing computed before is kept for the edges
-        go_along_edges(rows_of_lane, fragments, tiles, places, arrays, again, done)
-        finish(out, room, rows_of_lane, head, top, lane, warp)
+        done = whole_tile_loop(lane_state, fragments, tiles, fragment_offsets, arrays, thread, top)
+        again = materialize(thread) & last  # so that nothing computed before is kept for the edges
+        edge_loop(lane_state, fragments, tiles, fragment_offsets, arrays, again, done)
+        finish(out, scratch, lane_state, head, top, lane, warp)
 
     return attention
 

@@ -30,24 +30,24 @@ from gpuexplore.kernels.intrinsics.warps import half_warp_max, half_warp_sum
 from gpuexplore.operations.attention import SPAN, TILED_ROWS
 
 ROWS, COLUMNS = 8, 4  # sums of a thread
-HALF = WARP // 2  # lanes side by side, which share 8 rows
+HALF = WARP // 2  # neighbouring lanes, which share 8 rows
 TERM_BYTES = 64  # of a row of a tile: 16 terms of fp32, 8 of fp64
 WRITTEN_OUT = 4  # terms of a pass of the innermost loop
 PAD = 4  # so that the columns of a tile begin at different banks
 
 
-def tile_multiplier(kind: Any, terms: int, tall: int) -> Any:
+def tile_multiplier(kind: Any, terms: int, stride_a: int) -> Any:
     """Return a device function that adds the product of two tiles of so many terms to a thread's sums.
 
     Four terms are written out: LLVM keeps loops over so many instructions.
     """
-    wide, broad = vector_length(kind), SPAN + PAD
+    shared_vector, stride_b = vector_length(kind), SPAN + PAD
 
     @inlined
     def term(sums, left, right, tile_a, tile_b, at_a, at_b):
-        for i in range(0, ROWS, wide):
+        for i in range(0, ROWS, shared_vector):
             load_vector(left, i, tile_a, at_a + i)
-        for j in range(0, COLUMNS, wide):
+        for j in range(0, COLUMNS, shared_vector):
             load_vector(right, j, tile_b, at_b + j)
         for i in range(ROWS):
             for j in range(COLUMNS):
@@ -57,11 +57,11 @@ def tile_multiplier(kind: Any, terms: int, tall: int) -> Any:
     def multiply(sums, left, right, tile_a, tile_b, at_a, at_b):
         for _ in range(terms // WRITTEN_OUT):
             term(sums, left, right, tile_a, tile_b, at_a, at_b)
-            term(sums, left, right, tile_a, tile_b, at_a + tall, at_b + broad)
-            term(sums, left, right, tile_a, tile_b, at_a + 2 * tall, at_b + 2 * broad)
-            term(sums, left, right, tile_a, tile_b, at_a + 3 * tall, at_b + 3 * broad)
-            at_a += WRITTEN_OUT * tall
-            at_b += WRITTEN_OUT * broad
+            term(sums, left, right, tile_a, tile_b, at_a + stride_a, at_b + stride_b)
+            term(sums, left, right, tile_a, tile_b, at_a + 2 * stride_a, at_b + 2 * stride_b)
+            term(sums, left, right, tile_a, tile_b, at_a + 3 * stride_a, at_b + 3 * stride_b)
+            at_a += WRITTEN_OUT * stride_a
+            at_b += WRITTEN_OUT * stride_b
 
     return multiply
 
@@ -70,16 +70,16 @@ def tile_multiplier(kind: Any, terms: int, tall: int) -> Any:
 def load_or_zeros(staged: Any, at: Any, source: Any, start: Any, row: Any, column: Any) -> None:
     """Load neighbours of a row of a head, which begins at element `start`, zeros beyond the head."""
     rows, columns, step = source.shape[2], source.shape[3], VECTOR_BYTES // staged.itemsize
-    place, inside = start + row * columns + column, columns - column if row < rows else 0
+    offset, inside = start + row * columns + column, columns - column if row < rows else 0
     for i in range(step):
         staged[at + i] = staged.dtype.type(0)
     if columns % step == 0:
         if inside > 0:
-            load_vector(staged, at, source, place)
+            load_vector(staged, at, source, offset)
     else:
         for i in range(step):
             if i < inside:
-                staged[at + i] = read(source, place + i)
+                staged[at + i] = read(source, offset + i)
 
 
 def tile_loader(threads: int, lengths: tuple[int, int], step: int) -> tuple[Any, Any]:
@@ -90,79 +90,79 @@ def tile_loader(threads: int, lengths: tuple[int, int], step: int) -> tuple[Any,
     @inlined
     def load(staged, source, start, top, left):
         for each in range(loads):
-            place = each * threads + (cuda.threadIdx.x & last)
-            load_or_zeros(staged, each * step, source, start, top + place // across, left + place % across * step)
+            vector = each * threads + (cuda.threadIdx.x & last)
+            load_or_zeros(staged, each * step, source, start, top + vector // across, left + vector % across * step)
 
     @inlined
-    def store(tile, staged, tall):
+    def store(tile, staged, stride_a):
         for each in range(loads):
-            place = each * threads + (cuda.threadIdx.x & last)
-            row, column = place // across, place % across * step
+            vector = each * threads + (cuda.threadIdx.x & last)
+            row, column = vector // across, vector % across * step
             for i in range(step):
-                write(tile, (column + i) * tall + row, widen(staged[each * step + i]))
+                write(tile, (column + i) * stride_a + row, widen(staged[each * step + i]))
 
     return load, store
 
 
-def value_loader(threads: int, terms: int, step: int, wide: int) -> tuple[Any, Any]:
+def value_loader(threads: int, terms: int, step: int, shared_vector: int) -> tuple[Any, Any]:
     """Return device functions that load a tile of values, `terms` keys high, into registers, and store it.
 
     Row i of the tiles of weights and values belongs to key i % 16 * 4 + i // 16: so a thread's weights, of 4 neighbours
-    among the keys, go to rows 16 apart, and those of neighbouring threads side by side.
+    among the keys, go to rows 16 apart, and those of neighbouring threads next to each other.
     """
     across, loads, last = SPAN // step, terms * SPAN // (threads * step), threads - 1
 
     @inlined
     def load(staged, source, start, key, part, left):
         for each in range(loads):
-            place = each * threads + (cuda.threadIdx.x & last)
-            row = part + place // across
+            vector = each * threads + (cuda.threadIdx.x & last)
+            row = part + vector // across
             key_row = key + row % HALF * COLUMNS + row // HALF
-            load_or_zeros(staged, each * step, source, start, key_row, left + place % across * step)
+            load_or_zeros(staged, each * step, source, start, key_row, left + vector % across * step)
 
     @inlined
     def store(tile, staged, numbers):
         for each in range(loads):
-            place = each * threads + (cuda.threadIdx.x & last)
-            at = place // across * (SPAN + PAD) + place % across * step
+            vector = each * threads + (cuda.threadIdx.x & last)
+            offset = vector // across * (SPAN + PAD) + vector % across * step
             for i in range(step):
                 numbers[i] = widen(staged[each * step + i])
-            for i in range(0, step, wide):
-                store_vector(tile, at + i, numbers, i)
+            for i in range(0, step, shared_vector):
+                store_vector(tile, offset + i, numbers, i)
 
     return load, store
 
 
-def row_softener(rows: int) -> Any:
-    """Return a device function that turns `rows` rows of a thread's scores, from row `i` on, into weights.
+def softmax_rows_update(rows: int) -> Any:
+    """Return a device function that makes weights of `rows` rows of a thread's scores, from row `i` on.
 
     They are below the highest score so far; what was summed before is scaled. The rows are written out, of two halves.
     """
     if rows == 1:
 
         @inlined
-        def soften(scores, sums, tops, totals, scale, i):
-            higher = tops[i]
+        def update(scores, sums, maxima, totals, scale, i):
+            highest = maxima[i]
             for j in range(COLUMNS):
-                higher = max(higher, scores[i, j])
-            higher = half_warp_max(higher)
-            kept = math.exp((tops[i] - higher) * scale)
-            tops[i], total = higher, totals[i] * kept
+                highest = max(highest, scores[i, j])
+            highest = half_warp_max(highest)
+            correction = math.exp((maxima[i] - highest) * scale)
+            maxima[i], total = highest, totals[i] * correction
             for j in range(COLUMNS):
-                scores[i, j] = math.exp((scores[i, j] - higher) * scale)
+                scores[i, j] = math.exp((scores[i, j] - highest) * scale)
                 total += scores[i, j]
-                sums[i, j] *= kept
+                sums[i, j] *= correction
             totals[i] = total
 
-        return soften
-    half, further = row_softener(rows // 2), rows // 2
+        return update
+    half, further = softmax_rows_update(rows // 2), rows // 2
 
     @inlined
-    def both(scores, sums, tops, totals, scale, i):
-        half(scores, sums, tops, totals, scale, i)
-        half(scores, sums, tops, totals, scale, i + further)
+    def update_halves(scores, sums, maxima, totals, scale, i):
+        half(scores, sums, maxima, totals, scale, i)
+        half(scores, sums, maxima, totals, scale, i + further)
 
-    return both
+    return update_halves
 
 
 @inlined
@@ -174,8 +174,8 @@ def clear(sums: Any) -> None:
 
 
 @inlined
-def hide(scores: Any, inside: Any) -> None:
-    """Give no weight to keys beyond the last, which is the one before place `inside`."""
+def mask_keys(scores: Any, inside: Any) -> None:
+    """Mask keys from the one at `inside` on: their scores are -inf."""
     for j in range(COLUMNS):
         if j >= inside:
             for i in range(ROWS):
@@ -183,7 +183,7 @@ def hide(scores: Any, inside: Any) -> None:
 
 
 @inlined
-def share(tile: Any, scores: Any, column: Any, at: Any, step: Any) -> None:
+def store_weights(tile: Any, scores: Any, column: Any, at: Any, step: Any) -> None:
     """Store a thread's weights: those of a key in a row of the tile."""
     for j in range(COLUMNS):
         for i in range(ROWS):
@@ -194,26 +194,26 @@ def share(tile: Any, scores: Any, column: Any, at: Any, step: Any) -> None:
 
 def output_storer(dtype: DType) -> Any:
     """Return a device function that stores a thread's sums where they are inside the output."""
-    wide = vector_length(sum_type(dtype))
+    shared_vector = vector_length(sum_type(dtype))
     keeps_format = dtype.storage.type is sum_type(dtype)
 
     @inlined
     def store(out, sums, totals, start, row, column):
         length, depth = out.shape[2], out.shape[3]
         for i in range(ROWS):
-            share = totals.dtype.type(1) / half_warp_sum(totals[i])
+            reciprocal = totals.dtype.type(1) / half_warp_sum(totals[i])
             for j in range(COLUMNS):
-                sums[i, j] *= share
+                sums[i, j] *= reciprocal
             if row + i < length:
-                place = start + (row + i) * depth + column
-                if keeps_format and depth % wide == 0:
-                    for j in range(0, COLUMNS, wide):
+                offset = start + (row + i) * depth + column
+                if keeps_format and depth % shared_vector == 0:
+                    for j in range(0, COLUMNS, shared_vector):
                         if column + j < depth:
-                            store_vector(out, place + j, sums, i * COLUMNS + j)
+                            store_vector(out, offset + j, sums, i * COLUMNS + j)
                 else:
                     for j in range(COLUMNS):
                         if column + j < depth:
-                            write(out, place + j, narrow(sums[i, j], out.dtype))
+                            write(out, offset + j, narrow(sums[i, j], out.dtype))
 
     return store
 
@@ -221,15 +221,15 @@ def output_storer(dtype: DType) -> Any:
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
     kind, storage, threads, step = sum_type(dtype), dtype.storage.type, block[0], vector_length(dtype.storage)
-    rows, terms, wide = threads // HALF * ROWS, TERM_BYTES // np.dtype(kind).itemsize, vector_length(kind)
-    tall, broad, last, most = rows + PAD, SPAN + PAD, threads - 1, max(step, wide)
+    rows, terms, shared_vector = threads // HALF * ROWS, TERM_BYTES // np.dtype(kind).itemsize, vector_length(kind)
+    stride_a, stride_b, last, widest = rows + PAD, SPAN + PAD, threads - 1, max(step, shared_vector)
     count_a, count_b = rows * terms // threads, SPAN * terms // threads
-    size_a, size_b, size_p = terms * tall, terms * broad, SPAN * tall
+    size_a, size_b, size_p = terms * stride_a, terms * stride_b, SPAN * stride_a
     lowest = np.finfo(kind).min  # not -inf, which cannot be subtracted from itself
-    multiply, soften, store = tile_multiplier(kind, terms, tall), row_softener(ROWS), output_storer(dtype)
+    multiply, update, store = tile_multiplier(kind, terms, stride_a), softmax_rows_update(ROWS), output_storer(dtype)
     load_queries, store_queries = tile_loader(threads, (rows, terms), step)
     load_keys, store_keys = tile_loader(threads, (SPAN, terms), step)
-    load_values, store_values = value_loader(threads, terms, step, wide)
+    load_values, store_values = value_loader(threads, terms, step, shared_vector)
 
     def attention(q, k, v, out):
         tile_a = cuda.shared.array(size_a, kind, ALIGNMENT)  # terms of the queries, and below of the keys: transposed
@@ -237,11 +237,11 @@ def make(dtype: DType, block: Block) -> Kernel:
         tile_p = cuda.shared.array(size_p, kind, ALIGNMENT)  # weights, a row for each key
         sums = cuda.local.array((ROWS, COLUMNS), kind, ALIGNMENT)
         scores = cuda.local.array((ROWS, COLUMNS), kind, ALIGNMENT)
-        tops, totals = cuda.local.array(ROWS, kind), cuda.local.array(ROWS, kind)
+        maxima, totals = cuda.local.array(ROWS, kind), cuda.local.array(ROWS, kind)
         left, right = cuda.local.array(ROWS, kind, ALIGNMENT), cuda.local.array(COLUMNS, kind, ALIGNMENT)
         staged_a = cuda.local.array(count_a, storage, ALIGNMENT)
         staged_b = cuda.local.array(count_b, storage, ALIGNMENT)
-        numbers = cuda.local.array(most, kind, ALIGNMENT)
+        numbers = cuda.local.array(widest, kind, ALIGNMENT)
         length, depth, thread = q.shape[2], q.shape[3], cuda.threadIdx.x & last  # & says that it is not negative
         tiles = (length + SPAN - 1) // SPAN * SPAN // rows
         start, top, first = (
@@ -253,30 +253,30 @@ def make(dtype: DType, block: Block) -> Kernel:
         scale = kind(1) / math.sqrt(kind(depth))
         clear(sums)
         for i in range(ROWS):
-            tops[i], totals[i] = lowest, kind(0)
+            maxima[i], totals[i] = lowest, kind(0)
         for key in range(0, length, SPAN):
             clear(scores)
             load_queries(staged_a, q, start, top, 0)
             load_keys(staged_b, k, start, key, 0)
             for term in range(0, depth, terms):
                 cuda.syncthreads()
-                store_queries(tile_a, staged_a, tall)
-                store_keys(tile_b, staged_b, broad)
+                store_queries(tile_a, staged_a, stride_a)
+                store_keys(tile_b, staged_b, stride_b)
                 cuda.syncthreads()
                 load_queries(staged_a, q, start, top, term + terms)
                 load_keys(staged_b, k, start, key, term + terms)
                 multiply(scores, left, right, tile_a, tile_b, row, column)
             load_values(staged_b, v, start, key, 0, first)
-            hide(scores, length - key - column)
-            soften(scores, sums, tops, totals, scale, 0)
-            share(tile_p, scores, left, thread % HALF * tall + row, HALF * tall)
+            mask_keys(scores, length - key - column)
+            update(scores, sums, maxima, totals, scale, 0)
+            store_weights(tile_p, scores, left, thread % HALF * stride_a + row, HALF * stride_a)
             for part in range(0, SPAN, terms):
                 cuda.syncthreads()
                 store_values(tile_b, staged_b, numbers)
                 cuda.syncthreads()
                 if part + terms < SPAN:
                     load_values(staged_b, v, start, key, part + terms, first)
-                multiply(sums, left, right, tile_p, tile_b, part * tall + row, column)
+                multiply(sums, left, right, tile_p, tile_b, part * stride_a + row, column)
         store(out, sums, totals, start, top + row, first + column)
 
     return attention

@@ -19,7 +19,7 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType, *, causal: bool = False
     kind, (length, depth) = DTYPES[dtype.accumulate].storage, out.shape[-2:]
     q, k, v, outs = (array.reshape(-1, length, depth) for array in (*inputs, out))
     asked, keys, values = (np.empty((length, depth), kind) for _ in range(3))
-    room, mixed = np.empty(min(ROWS, length) * length, kind), np.empty((min(ROWS, length), depth), kind)
+    scratch, mixed = np.empty(min(ROWS, length) * length, kind), np.empty((min(ROWS, length), depth), kind)
     later = np.triu(np.full((min(ROWS, length),) * 2, -np.inf, kind), 1) if causal else None
     scale = kind.type(depth**-0.5)
 
@@ -30,7 +30,7 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType, *, causal: bool = False
             for top in range(0, length, ROWS):
                 rows = min(ROWS, length - top)
                 seen = top + rows if causal else length
-                scores = room[: rows * seen].reshape(rows, seen)
+                scores = scratch[: rows * seen].reshape(rows, seen)
                 mask = None if later is None else later[:rows, :rows]
                 _attend(asked[top : top + rows], (keys[:seen], values[:seen]), scores, mixed[:rows], mask=mask)
                 outs[head, top : top + rows] = mixed[:rows]
@@ -39,7 +39,7 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType, *, causal: bool = False
 
 
 def _attend(asked: Any, keys_and_values: tuple[Any, Any], scores: Any, mixed: Any, *, mask: Any) -> None:
-    """Write the attention of `asked` (rows, d) to `mixed` (rows, d), with `scores` (rows, s) as room.
+    """Write the attention of `asked` (rows, d) to `mixed` (rows, d), with `scores` (rows, s) as scratch memory.
 
     A mask is added to the scores of the last keys.
     """

@@ -9,7 +9,7 @@ from numba import cuda
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.kernels.intrinsics.vectors import kept
+from gpuexplore.kernels.intrinsics.vectors import materialize
 from gpuexplore.operations.batched_matmul import TILES, numba_cuda_warptile
 from gpuexplore.operations.matmul import ON_TENSOR_CORES, numba_cuda_best
 from gpuexplore.operations.matmul.numba_cuda_tensorcore import SUMS, block_product
@@ -28,7 +28,7 @@ def make(dtype: DType, block: Block) -> Kernel:
             add_up(sums, a[outer, inner], b[outer, inner])
         else:
             add_up(sums, a[outer, inner], b)
-        again = kept(cuda.blockIdx.z)  # so that the place in the output takes no registers before
+        again = materialize(cuda.blockIdx.z)  # so that the offset in the output takes no registers before
         store(out[again // out.shape[1], again % out.shape[1]], sums)
 
     return batched_matmul

@@ -108,7 +108,7 @@ def _forward(shape: Shape) -> tuple[Product, ...]:
 
 
 def _products(shape: Shape) -> tuple[Product, ...]:
-    """Return the products: forward, then both gradients of each; nobody needs that of the images."""
+    """Return the products: forward, then both gradients of each; that of the images is not needed."""
     made = _forward(shape)
     return made + tuple(gradient for product in made for gradient in backward_of(product))[1:]
 

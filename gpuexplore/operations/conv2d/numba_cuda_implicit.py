@@ -1,8 +1,8 @@
 """A product of the weights, (o, c·r²), and the patches, (c·r², b·h·w), of which no matrix is ever written.
 
 Tiles in shared memory and 8 x 8 sums in each thread's registers, as on the ladder of the matrix product. A term is a
-channel and a place in the r × r neighbourhood, a column a number of an image of the batch. Lanes side by side read
-columns side by side, all of a warp the same term. A thread divides its columns into image, line and place once, and
+channel and a tap of the r × r window, a column a pixel of an image of the batch. Neighbouring lanes read neighbouring
+columns, all of a warp the same term. A thread divides its columns into image, line and column of the image once, and
 its terms once; from tile to tile they go on by additions.
 """
 
@@ -18,13 +18,13 @@ from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import read, store_vector, write
 from gpuexplore.kernels.register_tiles.steps import (
     Loader,
+    compact_main_loop,
     edge_a_loader,
-    memory,
     repeating_a_loader,
-    short_steps,
-    steps,
+    tile_memory,
+    unrolled_main_loop,
 )
-from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, Tiling, load_places, sum_places
+from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, Tiling, load_coordinates, sum_coordinates
 from gpuexplore.operations.conv2d import PATCH_TILES, THREAD_TILE
 
 DEPTH = 8  # terms of a tile
@@ -40,14 +40,14 @@ def patch_counts(tiling: Tiling) -> tuple[int, int, int]:
 def patch_loader(tiling: Tiling) -> Loader:
     """Return the loader of patches, with zeros around the image and beyond the last channel.
 
-    Its place: where the patch of each column starts, as an element, a line and a place in it; the channel, the line and
-    the place in the neighbourhood of each term; c, h·w, h, w and r; and what a term goes on by, as its parts.
+    Its cursor: where the patch of each column starts, as an element, a line and a column of the image; the channel, the
+    line and the column of the window of each term; c, h·w, h, w and r; and what a term goes on by, as its parts.
     """
     terms, columns, _ = patch_counts(tiling)
 
     @inlined
-    def load(staged, source, place):
-        (start, top, left), (channel, down, right), (channels, plane, height, width, _), _ = place
+    def load(staged, source, cursor):
+        (start, top, left), (channel, down, right), (channels, plane, height, width, _), _ = cursor
         for term in range(terms):
             offset = np.int64(channel[term]) * plane + np.int32(down[term] * np.int32(width) + right[term])
             exists = channel[term] < channels
@@ -59,20 +59,24 @@ def patch_loader(tiling: Tiling) -> Loader:
                     staged[term * columns + column] = staged.dtype.type(0)
 
     @inlined
-    def following(place):
-        taps, lengths, (channels, lines, places) = place[1:]
+    def advance(cursor):
+        taps, lengths, (channel_step, line_step, column_step) = cursor[1:]
         channel, down, right = taps
         r = lengths[4]
         for term in range(terms):
-            x, y, z = np.int32(right[term] + places), np.int32(down[term] + lines), np.int32(channel[term] + channels)
+            x, y, z = (
+                np.int32(right[term] + column_step),
+                np.int32(down[term] + line_step),
+                np.int32(channel[term] + channel_step),
+            )
             if x >= r:
                 x, y = np.int32(x - r), np.int32(y + 1)
             if y >= r:
                 y, z = np.int32(y - r), np.int32(z + 1)
             channel[term], down[term], right[term] = z, y, x
-        return place
+        return cursor
 
-    return load, following
+    return load, advance
 
 
 def patch_filler(tiling: Tiling) -> Any:
@@ -89,12 +93,12 @@ def patch_filler(tiling: Tiling) -> Any:
     return fill
 
 
-def patch_places(tiling: Tiling) -> Any:
-    """Return a device function that gives the place of a thread's first patches, for the loader."""
+def patch_cursor(tiling: Tiling) -> Any:
+    """Return a device function that gives the cursor of a thread's first patches, for the loader."""
     terms, columns, warps = patch_counts(tiling)
 
     @inlined
-    def placed(shape, r, warp, column):
+    def first_cursor(shape, r, warp, column):
         images, channels, height, width = shape
         plane, reach = height * width, r // 2
         start = cuda.local.array(columns, np.int64)
@@ -113,57 +117,74 @@ def patch_places(tiling: Tiling) -> Any:
         further = np.int32(DEPTH // (r * r)), np.int32(DEPTH // r % r), np.int32(DEPTH % r)
         return (start, top, left), (channel, down, right), lengths, further
 
-    return placed
+    return first_cursor
 
 
 def image_storer(tiling: Tiling) -> Any:
     """Return a device function that stores a thread's sums, each in the image that its column belongs to."""
-    down, across, wide, keeps_format = tiling.down, tiling.across, tiling.wide, tiling.storage is tiling.kind
+    thread_rows, thread_columns, shared_vector, keeps_format = (
+        tiling.thread_rows,
+        tiling.thread_columns,
+        tiling.shared_vector,
+        tiling.storage is tiling.kind,
+    )
 
     @inlined
     def store(out, sums, row, column):
         images, channels, plane = out.shape[0], out.shape[1], out.shape[2] * out.shape[3]
-        places = cuda.local.array(across, np.int64)
-        for j in range(across):
-            at = column + j // wide * wide * WARP_WIDTH + j % wide
-            places[j] = (at // plane * channels + row) * plane + at % plane if at < images * plane else -1
-        for i in range(down):
-            lower = i // wide * wide * WARP_HEIGHT + i % wide
+        offsets = cuda.local.array(thread_columns, np.int64)
+        for j in range(thread_columns):
+            at = column + j // shared_vector * shared_vector * WARP_WIDTH + j % shared_vector
+            offsets[j] = (at // plane * channels + row) * plane + at % plane if at < images * plane else -1
+        for i in range(thread_rows):
+            lower = i // shared_vector * shared_vector * WARP_HEIGHT + i % shared_vector
             if row + lower < channels:
-                for j in range(0, across, wide):
-                    if keeps_format and plane % wide == 0:
-                        if places[j] >= 0:
-                            store_vector(out, places[j] + lower * plane, sums, i * across + j)
+                for j in range(0, thread_columns, shared_vector):
+                    if keeps_format and plane % shared_vector == 0:
+                        if offsets[j] >= 0:
+                            store_vector(out, offsets[j] + lower * plane, sums, i * thread_columns + j)
                     else:
-                        for each in range(j, j + wide):
-                            if places[each] >= 0:
-                                write(out, places[each] + lower * plane, narrow(sums[i, each], out.dtype))
+                        for each in range(j, j + shared_vector):
+                            if offsets[each] >= 0:
+                                write(out, offsets[each] + lower * plane, narrow(sums[i, each], out.dtype))
 
     return store
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
-    (down, across), width = THREAD_TILE, block[0]
-    tiling = Tiling(dtype, block, columns=across * width, depth=DEPTH, down=down, across=across)
+    (thread_rows, thread_columns), width = THREAD_TILE, block[0]
+    tiling = Tiling(
+        dtype,
+        block,
+        columns=thread_columns * width,
+        depth=DEPTH,
+        thread_rows=thread_rows,
+        thread_columns=thread_columns,
+    )
     rows, columns, padded, last = tiling.rows, tiling.columns, tiling.padded, tiling.threads - 1
     patches, fill = patch_loader(tiling), patch_filler(tiling)
-    by_whole_tiles = steps(tiling, (repeating_a_loader(tiling), patches), fill)
-    to_the_end = short_steps(tiling, (edge_a_loader(tiling), patches), fill)
-    reserve, a_placed, b_placed = memory(tiling), load_places(tiling), patch_places(tiling)
-    sums_placed, store = sum_places(tiling), image_storer(tiling)
+    by_whole_tiles = unrolled_main_loop(tiling, (repeating_a_loader(tiling), patches), fill)
+    to_the_end = compact_main_loop(tiling, (edge_a_loader(tiling), patches), fill)
+    allocate, load_position, first_patches = tile_memory(tiling), load_coordinates(tiling), patch_cursor(tiling)
+    sum_position, store = sum_coordinates(tiling), image_storer(tiling)
 
     def conv2d(x, weights, out):
-        registers, tiles = reserve()
+        registers, tiles = allocate()
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & last  # & says that it is not negative
         top, left, k = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns, weights.size // weights.shape[0]
-        (y, z), (row, term, _, _), warp, lane = sums_placed(thread), a_placed(thread), thread // WARP, thread % WARP
-        places = (0, top + row, term, weights.shape[0], k), b_placed(x.shape, weights.shape[2], warp, left + lane)
-        tile_places = term * padded + row, warp * columns + lane, y, z
+        (y, z), (row, term, _, _), warp, lane = (
+            sum_position(thread),
+            load_position(thread),
+            thread // WARP,
+            thread % WARP,
+        )
+        cursors = (0, top + row, term, weights.shape[0], k), first_patches(x.shape, weights.shape[2], warp, left + lane)
+        tile_offsets = term * padded + row, warp * columns + lane, y, z
         if k % DEPTH == 0:
-            by_whole_tiles(registers, tiles, (weights, x), places, tile_places, k)
+            by_whole_tiles(registers, tiles, (weights, x), cursors, tile_offsets, k)
         else:
-            to_the_end(registers, tiles, (weights, x), places, tile_places, k)
+            to_the_end(registers, tiles, (weights, x), cursors, tile_offsets, k)
         store(out, registers[0], top + y, left + z)
 
     return conv2d

@@ -17,24 +17,24 @@ from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
 from gpuexplore.kernels.intrinsics.patches import MAX_R, PIXELS, patch_filler, patch_loader
-from gpuexplore.kernels.intrinsics.sums import pixels_storer
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, kept, read, vector_length, write
+from gpuexplore.kernels.intrinsics.sums import pixel_storer
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, materialize, read, vector_length, write
 from gpuexplore.operations.conv2d import WARP_PATCH_TILES
 from gpuexplore.operations.matmul import numba_cuda_tensorcore, warp_tile
 from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
-    ACROSS,
     CHUNKS,
-    DOWN,
     FRAGMENTS,
     IN_FLIGHT,
-    PLACES,
+    LDMATRIX_ADDRESSES,
+    M_TILES,
+    N_TILES,
     STAGES,
     SUMS,
     WARP_TILE,
     StagedTiles,
     edge_copier,
+    fragment_offset_finder,
     half_multiplier,
-    place_finder,
     thread_finder,
     tile_multiplier,
 )
@@ -42,7 +42,7 @@ from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
 LOWER, UPPER = (0, 1), (2, 3)  # parts of the channels that are loaded while a half of a tile is multiplied
 TAPS = MAX_R * MAX_R  # of the largest window
 ALL_MASKED = (1 << 2 * MAX_R) - 1  # bits of a pixel behind the last image
-MOST_NUMBERS = 2**31 - 1  # of an image batch whose places 32 bits hold
+MOST_NUMBERS = 2**31 - 1  # of an image batch whose offsets fit 32 bits
 OUTSIDE = -(2**30)  # a line above every image, however far down the window reaches
 
 
@@ -54,23 +54,29 @@ def groups_of(tiling: StagedTiles) -> int:
 def patch_copier(tiling: StagedTiles) -> Any:
     """Return a device function that copies a tile of patches from term `term` on, with a look at every number.
 
-    `pixel`: where the patch of the thread's column starts, as an element, a line and a place in it.
+    `pixel`: where the patch of the thread's column starts, as an element, a line and a column of it.
     """
-    columns, vector, b_chunks, turn, depth = tiling.columns, tiling.vector, tiling.b_chunks, tiling.turn_b, tiling.depth
+    columns, vector, b_chunks, swizzle, depth = (
+        tiling.columns,
+        tiling.vector,
+        tiling.b_chunks,
+        tiling.swizzle_b,
+        tiling.depth,
+    )
     sweep = tiling.threads // columns
 
     @inlined
     def copy(tiles, first, thread, x, r, pixel, term):
         start, top, left = pixel
         _, channels, height, width = x.shape
-        column, at = thread % columns, term + thread // columns
-        channel, down, right = at // (r * r), at // r % r, at % r
+        column, first_term = thread % columns, term + thread // columns
+        channel, down, right = first_term // (r * r), first_term // r % r, first_term % r
         for line in range(thread // columns, depth, sweep):
             inside = channel < channels and 0 <= top + down < height and 0 <= left + right < width
-            place = start + (channel * height + down) * width + right
-            value = read(x, place) if inside else tiles.dtype.type(0)
-            turned = column // vector ^ line * turn // 2 % 8
-            write(tiles, first + (line * b_chunks + turned) * vector + column % vector, value)
+            offset = start + (channel * height + down) * width + right
+            value = read(x, offset) if inside else tiles.dtype.type(0)
+            swizzled = column // vector ^ line * swizzle // 2 % 8
+            write(tiles, first + (line * b_chunks + swizzled) * vector + column % vector, value)
             right, down, channel = right + sweep % r, down + sweep // r % r, channel + sweep // (r * r)
             if right >= r:
                 right, down = right - r, down + 1
@@ -84,7 +90,7 @@ def by_number(tiling: StagedTiles, name: str) -> Any:
     """Return a device function that adds up a block's tile with a look at every number of the patches."""
     rows, columns, threads, vector, size = tiling.rows, tiling.columns, tiling.threads, tiling.vector, tiling.size
     depth, size_a, multiply = tiling.depth, tiling.size_a, tile_multiplier(tiling, name)
-    copy_a, copy_b = edge_copier(rows, CHUNKS, threads, vector, turn=1), patch_copier(tiling)
+    copy_a, copy_b = edge_copier(rows, CHUNKS, threads, vector, swizzle=1), patch_copier(tiling)
 
     @inlined
     def copy_pair(tiles, first, thread, arrays, pixel, top, term):
@@ -95,7 +101,7 @@ def by_number(tiling: StagedTiles, name: str) -> Any:
 
     @inlined
     def add_up(sums, fragments, tiles, thread, arrays, corner):
-        (a_part, b_part, from_a, from_b), (x, _, (_, r, k)), (top, left) = fragments, arrays, corner
+        (a_fragments, b_fragments, a_offsets, b_offsets), (x, _, (_, r, k)), (top, left) = fragments, arrays, corner
         images, channels, height, width = x.shape
         at, plane = left + thread % columns, height * width
         y, z = at % plane // width - r // 2, at % width - r // 2
@@ -107,21 +113,21 @@ def by_number(tiling: StagedTiles, name: str) -> Any:
             cuda.syncthreads()
             ahead = tile + STAGES - 1
             copy_pair(tiles, ahead % STAGES * size, thread, arrays, pixel, top, ahead * depth)
-            multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
+            multiply(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, tile % STAGES * size)
 
     return add_up
 
 
 def start_finder(tiling: StagedTiles) -> Any:
-    """Return a device function that finds where a thread's copies of the weights start, and returns their place."""
+    """Return a device function that finds where a thread's copies of the weights start, and returns their target."""
     (loads, _), lines, vector = tiling.loads, tiling.threads // CHUNKS, tiling.vector
 
     @inlined
     def find(starts, thread, top, filters, k):
         line, chunk = thread // CHUNKS, thread % CHUNKS
         for load in range(loads):
-            starts[load] = kept(min(top + line + load * lines, filters - 1) * k + chunk * (k // CHUNKS))
-        return kept((line * CHUNKS + (chunk ^ line // 2 % CHUNKS)) * vector)
+            starts[load] = materialize(min(top + line + load * lines, filters - 1) * k + chunk * (k // CHUNKS))
+        return materialize((line * CHUNKS + (chunk ^ line // 2 % CHUNKS)) * vector)
 
     return find
 
@@ -129,40 +135,42 @@ def start_finder(tiling: StagedTiles) -> Any:
 def pixel_finder(tiling: StagedTiles, groups: int) -> Any:
     """Return a device function that finds which pixels a thread loads, and returns the tap of its first term.
 
-    `places` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `masks` one for each
-    two pixels; taps are counted line by line.
+    `pixel_offsets` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `masks` one for
+    each two pixels; taps are counted line by line.
     """
-    vector, b_chunks, size_a, turn = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
+    vector, b_chunks, size_a, swizzle = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.swizzle_b
     lanes, group_stride = tiling.columns // (groups * PIXELS), tiling.columns // groups
 
     @inlined
-    def find(places, masks, into, x, r, thread, left):
+    def find(pixel_offsets, masks, into, x, r, thread, left):
         images, channels, height, width = x.shape
         plane, pad, term = height * width, r // 2, thread // lanes
         down, right = term // r % r - pad, term % r - pad
-        turned = term * turn // 2 % 8
+        swizzled = term * swizzle // 2 % 8
         for group in range(groups):
             column = thread % lanes * PIXELS + group * group_stride
             at = left + column
-            image, place = at // plane, at % plane
+            image, pixel = at // plane, at % plane
             for j in range(0, PIXELS, 2):
-                both = mask_of(place + j, height, width, pad) | mask_of(place + j + 1, height, width, pad) << 16
+                both = mask_of(pixel + j, height, width, pad) | mask_of(pixel + j + 1, height, width, pad) << 16
                 masks[group * PIXELS // 2 + j // 2] = np.int32(both if at < images * plane else ALL_MASKED * 65537)
-            first = (image * channels + term // (r * r)) * plane + place + down * width + right
-            places[group] = np.int32(first if at < images * plane else 0)
-            into[group] = kept(size_a + (term * b_chunks + (column // vector ^ turned)) * vector + column % vector)
+            first = (image * channels + term // (r * r)) * plane + pixel + down * width + right
+            pixel_offsets[group] = np.int32(first if at < images * plane else 0)
+            into[group] = materialize(
+                size_a + (term * b_chunks + (column // vector ^ swizzled)) * vector + column % vector
+            )
         return np.int32(term % (r * r))
 
     return find
 
 
 @inlined
-def mask_of(place: Any, height: Any, width: Any, pad: Any) -> Any:
+def mask_of(pixel: Any, height: Any, width: Any, pad: Any) -> Any:
     """Return the padding mask of a pixel (see `patches`)."""
-    y, z, r = place // width, place % width, 2 * pad + 1
+    y, z, r = pixel // width, pixel % width, 2 * pad + 1
     lines = (1 << min(height + pad - y, r)) - (1 << max(pad - y, 0))
-    places = (1 << min(width + pad - z, r)) - (1 << max(pad - z, 0))
-    return ALL_MASKED ^ (lines | places << MAX_R)
+    columns = (1 << min(width + pad - z, r)) - (1 << max(pad - z, 0))
+    return ALL_MASKED ^ (lines | columns << MAX_R)
 
 
 def tap_table_filler(tiling: StagedTiles) -> Any:
@@ -191,9 +199,9 @@ def term_stepper(groups: int) -> Any:
     """Return a device function that goes on to a thread's next term, and returns its tap."""
 
     @inlined
-    def advance(places, steps, next_tap, tap):
+    def advance(pixel_offsets, steps, next_tap, tap):
         for group in range(groups):
-            places[group] = np.int32(places[group] + steps[tap])
+            pixel_offsets[group] = np.int32(pixel_offsets[group] + steps[tap])
         return next_tap[tap]
 
     return advance
@@ -211,31 +219,31 @@ def whole_tiles(tiling: StagedTiles, name: str, groups: int) -> Any:
     multiply_lower, multiply_upper = (half_multiplier(tiling, name, half) for half in range(2))
 
     def stage(number: int) -> Any:
-        """Return what is done with one of the pairs that the loop takes at a time."""
+        """Return the device function for one of the pairs that the loop takes at a time."""
         now, free, ahead = number * size, (number + STAGES - 1) % STAGES * size, number * vector
 
         @inlined
         def step(sums, fragments, tiles, staged, arrays, patches, copies, term, tap):
-            (a_part, b_part, from_a, from_b), (x, weights, part_stride) = fragments, arrays
-            (places, masks, into, tap_bits, steps, next_tap), (starts, into_a) = patches, copies
+            (a_fragments, b_fragments, a_offsets, b_offsets), (x, weights, part_stride) = fragments, arrays
+            (pixel_offsets, masks, into, tap_bits, steps, next_tap), (starts, into_a) = patches, copies
             wait_for_copies(IN_FLIGHT)
             cuda.syncthreads()
-            load_lower(staged, x, places, part_stride, tap_bits[tap], masks)
+            load_lower(staged, x, pixel_offsets, part_stride, tap_bits[tap], masks)
             copy_a(tiles, into_a + free, weights, starts, term + ahead)
             commit_copies()
-            multiply_lower(sums, a_part, b_part, tiles, from_a, from_b, now)
+            multiply_lower(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, now)
             fill_lower(tiles, staged, into, free)
-            load_upper(staged, x, places, part_stride, tap_bits[tap], masks)
-            multiply_upper(sums, a_part, b_part, tiles, from_a, from_b, now)
+            load_upper(staged, x, pixel_offsets, part_stride, tap_bits[tap], masks)
+            multiply_upper(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, now)
             fill_upper(tiles, staged, into, free)
-            return advance(places, steps, next_tap, tap)
+            return advance(pixel_offsets, steps, next_tap, tap)
 
         return step
 
     first, second, third, last = map(stage, range(STAGES))
 
     @inlined
-    def go(sums, fragments, tiles, staged, arrays, patches, copies, start, end, tap):
+    def main_loop(sums, fragments, tiles, staged, arrays, patches, copies, start, end, tap):
         for term in range(start, end, STAGES * vector):
             tap = first(sums, fragments, tiles, staged, arrays, patches, copies, term, tap)
             tap = second(sums, fragments, tiles, staged, arrays, patches, copies, term, tap)
@@ -243,7 +251,7 @@ def whole_tiles(tiling: StagedTiles, name: str, groups: int) -> Any:
             tap = last(sums, fragments, tiles, staged, arrays, patches, copies, term, tap)
         return tap
 
-    return go
+    return main_loop
 
 
 def halves_of(tiling: StagedTiles, groups: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -263,13 +271,13 @@ def pair_loader(tiling: StagedTiles, groups: int) -> Any:
     @inlined
     def load(tiles, staged, arrays, patches, copies, first, term, tap):
         (x, weights, part_stride), (starts, into_a) = arrays, copies
-        places, masks, into, tap_bits, steps, next_tap = patches
+        pixel_offsets, masks, into, tap_bits, steps, next_tap = patches
         copy_a(tiles, into_a + first, weights, starts, term)
-        load_lower(staged, x, places, part_stride, tap_bits[tap], masks)
+        load_lower(staged, x, pixel_offsets, part_stride, tap_bits[tap], masks)
         fill_lower(tiles, staged, into, first)
-        load_upper(staged, x, places, part_stride, tap_bits[tap], masks)
+        load_upper(staged, x, pixel_offsets, part_stride, tap_bits[tap], masks)
         fill_upper(tiles, staged, into, first)
-        return advance(places, steps, next_tap, tap)
+        return advance(pixel_offsets, steps, next_tap, tap)
 
     return load
 
@@ -279,7 +287,7 @@ def by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
     vector, size, depth, loads = tiling.vector, tiling.size, tiling.depth, tiling.loads[0]
     pairs, waiting = groups * PIXELS // 2, 2 * groups * PIXELS
     find_starts, find_pixels, fill_tables = start_finder(tiling), pixel_finder(tiling, groups), tap_table_filler(tiling)
-    load_pair, go, multiply = (
+    load_pair, main_loop, multiply = (
         pair_loader(tiling, groups),
         whole_tiles(tiling, name, groups),
         tile_multiplier(tiling, name),
@@ -291,13 +299,17 @@ def by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
         steps = cuda.shared.array(TAPS, np.int32)
         next_tap = cuda.shared.array(TAPS, np.int32)
         staged = cuda.local.array(waiting, np.uint32)
-        places, into = cuda.local.array(groups, np.int32), cuda.local.array(groups, np.int32)
+        pixel_offsets, into = cuda.local.array(groups, np.int32), cuda.local.array(groups, np.int32)
         masks, starts = cuda.local.array(pairs, np.int32), cuda.local.array(loads, np.uint32)
-        (a_part, b_part, from_a, from_b), (x, weights, (filters, r, k)), (top, left) = fragments, arrays, corner
+        (a_fragments, b_fragments, a_offsets, b_offsets), (x, weights, (filters, r, k)), (top, left) = (
+            fragments,
+            arrays,
+            corner,
+        )
         fill_tables(tap_bits, steps, next_tap, thread, x, r)
-        tap = find_pixels(places, masks, into, x, r, thread, left)
+        tap = find_pixels(pixel_offsets, masks, into, x, r, thread, left)
         copies = starts, find_starts(starts, thread, top, filters, k)
-        patches = places, masks, into, tap_bits, steps, next_tap
+        patches = pixel_offsets, masks, into, tap_bits, steps, next_tap
         sources = x, weights, np.int32(x.shape[1] // CHUNKS * (x.shape[2] * x.shape[3]))
         count = k // depth
         for ahead in range(STAGES - 1):
@@ -306,8 +318,8 @@ def by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
             commit_copies()
         done = max(count - STAGES + 1, 0) // STAGES * STAGES
         start, end = (STAGES - 1) * vector, (STAGES - 1 + done) * vector
-        tap = go(sums, fragments, tiles, staged, sources, patches, copies, start, end, tap)
-        count = kept(x.shape[1]) * (r * r) // depth  # so that it takes no registers before
+        tap = main_loop(sums, fragments, tiles, staged, sources, patches, copies, start, end, tap)
+        count = materialize(x.shape[1]) * (r * r) // depth  # so that it takes no registers before
         for tile in range(max(count - STAGES + 1, 0) // STAGES * STAGES, count):
             wait_for_copies(IN_FLIGHT)
             cuda.syncthreads()
@@ -316,7 +328,7 @@ def by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
                 free = ahead % STAGES * size
                 tap = load_pair(tiles, staged, sources, patches, copies, free, ahead * vector, tap)
             commit_copies()
-            multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
+            multiply(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, tile % STAGES * size)
 
     return add_up
 
@@ -326,17 +338,17 @@ def image_storer(tiling: StagedTiles) -> Any:
 
     Everything is computed from the thread's number again, so that it takes no registers before.
     """
-    rows, columns, store = tiling.rows, tiling.columns, pixels_storer(DOWN, ACROSS)
+    rows, columns, store = tiling.rows, tiling.columns, pixel_storer(M_TILES, N_TILES)
     warps_across = columns // WARP_TILE
 
     @inlined
     def put(out, sums, thread):
         images, filters, height, width = out.shape
-        warp, lane, plane, left = thread // WARP, thread % WARP, height * width, kept(cuda.blockIdx.x) * columns
-        image, top = left // plane, kept(cuda.blockIdx.y) * rows + warp // warps_across * WARP_TILE + lane // 4
-        place = left % plane + warp % warps_across * WARP_TILE + lane % 4 * 2
+        warp, lane, plane, left = thread // WARP, thread % WARP, height * width, materialize(cuda.blockIdx.x) * columns
+        image, top = left // plane, materialize(cuda.blockIdx.y) * rows + warp // warps_across * WARP_TILE + lane // 4
+        first_pixel = left % plane + warp % warps_across * WARP_TILE + lane % 4 * 2
         start, end = (image * filters + top) * plane, (images - image) * plane
-        store(out, sums, start, place, end, plane, filters * plane, filters - top)
+        store(out, sums, start, first_pixel, end, plane, filters * plane, filters - top)
 
     return put
 
@@ -348,24 +360,27 @@ def make(dtype: DType, block: Block) -> Kernel:
     rows, columns = warp_tile(block)
     tiling = StagedTiles(rows, columns, width * height, vector)
     find_thread, put = thread_finder(tiling, block), image_storer(tiling)
-    find_places, threads = place_finder(vector, tiling.b_chunks), tiling.threads
+    find_fragment_offsets, threads = fragment_offset_finder(vector, tiling.b_chunks), tiling.threads
     add_parts, add_numbers = by_part(tiling, dtype.name, groups_of(tiling)), by_number(tiling, dtype.name)
 
     def conv2d(x, weights, out):
         tiles = cuda.shared.array(0, element, ALIGNMENT)
         sums = cuda.local.array(SUMS, kind)
-        a_part, b_part = cuda.local.array(FRAGMENTS, np.uint32), cuda.local.array(FRAGMENTS, np.uint32)
-        from_a, from_b = cuda.local.array(2, np.int32), cuda.local.array(PLACES, np.int32)
+        a_fragments, b_fragments = cuda.local.array(FRAGMENTS, np.uint32), cuda.local.array(FRAGMENTS, np.uint32)
+        a_offsets, b_offsets = cuda.local.array(2, np.int32), cuda.local.array(LDMATRIX_ADDRESSES, np.int32)
         (thread, lane, row, column), (filters, channels, r, _) = find_thread(), weights.shape
         corner, plane = (cuda.blockIdx.y * rows, cuda.blockIdx.x * columns), x.shape[2] * x.shape[3]
-        fragments, arrays = (a_part, b_part, from_a, from_b), (x, weights, (filters, r, channels * r * r))
-        find_places(from_a, from_b, lane, row, column)
+        fragments, arrays = (
+            (a_fragments, b_fragments, a_offsets, b_offsets),
+            (x, weights, (filters, r, channels * r * r)),
+        )
+        find_fragment_offsets(a_offsets, b_offsets, lane, row, column)
         clear(sums, SUMS)
         if r <= MAX_R and channels % (CHUNKS * vector) == 0 and plane % PIXELS == 0 and x.size <= MOST_NUMBERS:
             add_parts(sums, fragments, tiles, thread, arrays, corner)
         else:
             add_numbers(sums, fragments, tiles, thread, arrays, corner)
-        put(out, sums, kept(thread) & (threads - 1))
+        put(out, sums, materialize(thread) & (threads - 1))
 
     return conv2d
 

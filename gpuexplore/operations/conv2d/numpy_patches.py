@@ -35,7 +35,7 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
 
 
 def _strips(padded: Any, kernel: tuple[int, ...], out: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Yield for each strip of rows of an image: its windows, room for them and for their sums, its part of `out`."""
+    """Yield for each strip of rows of an image: its windows, buffers for them and for their sums, its part of `out`."""
     o, c, r, _ = kernel
     height, width = out.shape[2:]
     most = min(height, max(1, PIXELS // width))

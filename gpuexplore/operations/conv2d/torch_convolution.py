@@ -2,9 +2,9 @@
 
 TF32 is allowed for tf32 and for nothing else.
 
-On CUDA it is the call that conv2d ends in: its switches are arguments there, so that `torch-autotune`, sampled in
-turns with it, cannot change them. Elsewhere no algorithm of torch's own choice writes into a given output: each result
-is newly allocated.
+On CUDA it is the call that conv2d ends in: its switches are arguments there, so that `torch-autotune`, sampled
+alternately with it, cannot change them. Elsewhere no algorithm of torch's own choice writes into a given output: each
+result is newly allocated.
 """
 
 from collections.abc import Callable, Sequence

@@ -11,28 +11,28 @@ from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, store_vector, vector_length
 
-AHEAD = 4  # loads in flight
+LOADS_IN_FLIGHT = 4
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel of `dtype`: nothing is computed."""
     storage, vector = dtype.storage.type, vector_length(dtype.storage)
-    elements = AHEAD * vector
+    elements = LOADS_IN_FLIGHT * vector
 
     def copy(a, out):
-        held = cuda.local.array(elements, storage, ALIGNMENT)
+        registers = cuda.local.array(elements, storage, ALIGNMENT)
         thread, stride = cuda.grid(1), cuda.gridsize(1) * vector
         rest = out.size % vector
         i, end = thread * vector, out.size - rest
-        while i + (AHEAD - 1) * stride < end:
-            for each in range(AHEAD):
-                load_vector(held, each * vector, a, i + each * stride)
-            for each in range(AHEAD):
-                store_vector(out, i + each * stride, held, each * vector)
-            i += AHEAD * stride
+        while i + (LOADS_IN_FLIGHT - 1) * stride < end:
+            for each in range(LOADS_IN_FLIGHT):
+                load_vector(registers, each * vector, a, i + each * stride)
+            for each in range(LOADS_IN_FLIGHT):
+                store_vector(out, i + each * stride, registers, each * vector)
+            i += LOADS_IN_FLIGHT * stride
         while i < end:
-            load_vector(held, 0, a, i)
-            store_vector(out, i, held, 0)
+            load_vector(registers, 0, a, i)
+            store_vector(out, i, registers, 0)
             i += stride
         if thread < rest:
             out[end + thread] = a[end + thread]

@@ -32,7 +32,7 @@ def _reference(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def _scale(_: Array, x: Array, weight: Array, bias: Array) -> Array:
-    """Return the sizes of the weight and the bias that are added, the first times how large x is beside its spread."""
+    """Return the sizes of the weight and the bias that are added, the first times the ratio of x to its spread."""
     mean, length = x.mean(axis=-1, keepdims=True), x.shape[-1]
     square = norms(x, axis=-1)[:, None] ** 2 / length
     spread = np.sqrt(np.maximum(square - mean**2, 0) + EPSILON)

@@ -14,24 +14,24 @@ from numba import cuda
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions import block_functions, held_elements, row_functions
+from gpuexplore.kernels.device_functions import block_functions, elements_per_thread, row_functions
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK, WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 from gpuexplore.operations.layer_norm import EPSILON
 
 
 def spread_function(dtype: DType, elements: int, step: int) -> Any:
-    """Return a device function that returns the mean of what a thread holds and the sum of squares around it."""
+    """Return a device function that returns the mean of the elements in `registers` and the squares around it."""
     zero = sum_type(dtype)(0)
 
     @inlined
-    def spread(held, inside, added):
+    def spread(registers, inside, added):
         total, moment = zero, zero
         for i in range(elements):
-            total += widen(held[i])
+            total += widen(registers[i])
         centre = total / added
         for i in range(elements):
-            apart = widen(held[i]) - centre if i // step * step < inside else zero
+            apart = widen(registers[i]) - centre if i // step * step < inside else zero
             moment += apart * apart
         return centre, moment
 
@@ -40,7 +40,7 @@ def spread_function(dtype: DType, elements: int, step: int) -> Any:
 
 def row_norm(dtype: DType, threads: int, step: int) -> Any:
     """Return a device function that writes one row, of which `step` neighbours are loaded together."""
-    kind, storage, elements = sum_type(dtype), dtype.storage.type, held_elements(dtype, threads)
+    kind, storage, elements = sum_type(dtype), dtype.storage.type, elements_per_thread(dtype, threads)
     zero, one, epsilon = kind(0), kind(1), kind(EPSILON)  # Python floats would make doubles of what they touch
     count, load, store = row_functions(threads, elements, step)
     block_sum, _ = block_functions(threads)
@@ -48,19 +48,19 @@ def row_norm(dtype: DType, threads: int, step: int) -> Any:
 
     @inlined
     def normalise(x, weight, bias, out, sums, squares):
-        held = cuda.local.array(elements, storage, ALIGNMENT)
+        registers = cuda.local.array(elements, storage, ALIGNMENT)
         weights = cuda.local.array(elements, storage, ALIGNMENT)
         biases = cuda.local.array(elements, storage, ALIGNMENT)
         width = x.shape[1]
         start, seen, mean, moment = cuda.blockIdx.x * width, zero, zero, zero
         for first in range(0, width, stretch):
             for i in range(elements):
-                held[i] = storage(0)
-            load(held, x, start, first, width)
+                registers[i] = storage(0)
+            load(registers, x, start, first, width)
             inside = count(first, width)
             if inside > 0:
                 added = kind(inside)
-                centre, squares_here = spread(held, inside, added)
+                centre, squares_here = spread(registers, inside, added)
                 moment += squares_here
                 share, apart = added / (seen + added), centre - mean
                 moment += apart * apart * seen * share
@@ -77,13 +77,13 @@ def row_norm(dtype: DType, threads: int, step: int) -> Any:
             for i in range(0, elements, step):
                 if i < inside:
                     for each in range(i, i + step):
-                        normal = (widen(held[each]) - row_mean) * scale
-                        held[each] = narrow(normal * widen(weights[each]) + widen(biases[each]), out.dtype)
-            store(out, held, start, first, width)
+                        normal = (widen(registers[each]) - row_mean) * scale
+                        registers[each] = narrow(normal * widen(weights[each]) + widen(biases[each]), out.dtype)
+            store(out, registers, start, first, width)
             first -= stretch
             if first < 0:
                 break
-            load(held, x, start, first, width)
+            load(registers, x, start, first, width)
 
     return normalise
 

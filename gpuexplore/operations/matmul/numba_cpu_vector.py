@@ -23,7 +23,7 @@ from gpuexplore.kernels.cpu_formats import narrow
 from gpuexplore.kernels.cpu_micro_kernel import add_product, join, lanes_of, packed_dtype, terms_of, tile_for
 
 ROWS = 96
-STEPS = 512  # operands along the sum
+DEPTH = 512  # operands along the sum
 COLUMNS = 3072
 FEWEST_TERMS_PER_THREAD = 2**19  # below it, a second thread takes longer to start than it saves
 
@@ -125,7 +125,7 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     packed = packed_dtype(a.dtype)
     tile = tile_for(packed)
     edges = _edges(m, k, n, tile.rows, tile.lanes)
-    steps = _even(ceil(k / tile.terms), STEPS, 1)
+    steps = _even(ceil(k / tile.terms), DEPTH, 1)
     height = _even(int((edges[:, 1] - edges[:, 0]).max()), ROWS, tile.rows)
     width = _even(int((edges[:, 3] - edges[:, 2]).max()), COLUMNS, tile.columns)
     kind, parts = np.dtype(DTYPES[dtype.accumulate].storage), len(edges)

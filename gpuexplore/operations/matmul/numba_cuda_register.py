@@ -40,10 +40,10 @@ def tile_storer(width: int, height: int) -> Any:
 
     @inlined
     def store(out, sums, row, column):
-        below, beside = out.shape[0] - row, out.shape[1] - column
+        m_left, n_left = out.shape[0] - row, out.shape[1] - column
         for i in range(THREAD_TILE):
             for j in range(THREAD_TILE):
-                if i * height < below and j * width < beside:
+                if i * height < m_left and j * width < n_left:
                     out[row + i * height, column + j * width] = narrow(sums[i, j], out.dtype)
 
     return store

@@ -2,9 +2,9 @@
 
 Four pairs of tiles are in shared memory, more than a kernel gets that does not ask: one is multiplied, three are on
 their way without passing through registers. Each warp keeps 64 x 64 sums: 8 loads for 32 products. The 16-byte
-chunks of a line of a tile are permuted (turned) by the line, so that the eight that are loaded together lie in
-different banks. As long as whole tiles follow, the loop takes four at a time, so that all their places are constants;
-rows and columns beyond the matrices repeat the last, as nobody stores their sums. The rest is looked at chunk by chunk.
+chunks of a line of a tile are swizzled by the line, so that the eight that are loaded together lie in different banks.
+As long as whole tiles follow, the loop takes four at a time, so that all their offsets are constants; rows and columns
+beyond the matrices repeat the last, as their sums are not stored. The rest is looked at chunk by chunk.
 """
 
 from dataclasses import dataclass
@@ -22,19 +22,27 @@ from gpuexplore.kernels.intrinsics.async_copies import (
     vectors_copier,
     wait_for_copies,
 )
-from gpuexplore.kernels.intrinsics.sums import storer
+from gpuexplore.kernels.intrinsics.sums import accumulator_storer
 from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier, number_loader
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, VECTOR_BYTES, clear, kept, read, vector_length, write
+from gpuexplore.kernels.intrinsics.vectors import (
+    ALIGNMENT,
+    VECTOR_BYTES,
+    clear,
+    materialize,
+    read,
+    vector_length,
+    write,
+)
 from gpuexplore.operations.matmul import THREAD_TILE, WARP_TILES, warp_tile
 
 STAGES = 4
 IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
 CHUNKS = 4  # of 16 bytes in a line of a tile of A: two products deep
 WARP_TILE = 64  # rows and columns of a warp's sums
-DOWN, ACROSS = WARP_TILE // 16, WARP_TILE // 8  # products of a warp
-SUMS = DOWN * ACROSS * 4  # of a lane
-FRAGMENTS = DOWN * 4  # registers of a lane for those of A, and for those of B
-PLACES = 4  # where a lane loads from in a line of B, chunks apart
+M_TILES, N_TILES = WARP_TILE // 16, WARP_TILE // 8  # products of a warp
+SUMS = M_TILES * N_TILES * 4  # of a lane
+FRAGMENTS = M_TILES * 4  # registers of a lane for those of A, and for those of B
+LDMATRIX_ADDRESSES = 4  # of a lane in a line of B, chunks apart
 
 
 @dataclass(frozen=True)
@@ -79,34 +87,39 @@ class StagedTiles:
         return self.rows * CHUNKS // self.threads, self.depth * self.b_chunks // self.threads
 
     @property
-    def turn_b(self) -> int:
-        """How far the chunks of a line of B are turned by the next one, in halves of a chunk."""
+    def swizzle_b(self) -> int:
+        """Halves of a chunk by which a line of B is swizzled further than the line above."""
         return 2 if self.vector == 8 else 4
 
 
-def edge_copier(lines: int, across: int, threads: int, vector: int, turn: int) -> Any:
-    """Return a device function that starts to copy a tile of `lines` of `across` chunks, zeros beyond the matrix."""
-    turns, at_once = min(across, 8), threads // across
+def edge_copier(lines: int, line_chunks: int, threads: int, vector: int, swizzle: int) -> Any:
+    """Return a device function that starts to copy a tile of `lines` lines of chunks, zeros beyond the matrix.
+
+    `swizzle`: halves of a chunk by which a line is swizzled further than the line above.
+    """
+    swizzle_period, at_once = min(line_chunks, 8), threads // line_chunks
 
     @inlined
     def copy(tiles, first, thread, source, lengths, top, left):
         height, width = lengths
         if width % vector == 0:
-            line, chunk = thread // across, thread % across
-            column, turned = left + chunk * vector, chunk ^ line * turn // 2 % turns
+            line, chunk = thread // line_chunks, thread % line_chunks
+            column, swizzled = left + chunk * vector, chunk ^ line * swizzle // 2 % swizzle_period
             for further in range(0, lines, at_once):
                 row = top + line + further
                 inside = row < height and column < width
                 start = row * width + column if inside else 0
-                copy_vector_async(tiles, first + ((line + further) * across + turned) * vector, source, start, inside)
+                copy_vector_async(
+                    tiles, first + ((line + further) * line_chunks + swizzled) * vector, source, start, inside
+                )
         else:
-            for at in range(thread, lines * across * vector, threads):
-                line, column = at // (across * vector), at % (across * vector)
+            for element in range(thread, lines * line_chunks * vector, threads):
+                line, column = element // (line_chunks * vector), element % (line_chunks * vector)
                 inside = top + line < height and left + column < width
-                place = line * across + (column // vector ^ line * turn // 2 % turns)
+                tile_chunk = line * line_chunks + (column // vector ^ line * swizzle // 2 % swizzle_period)
                 start = (top + line) * width + left + column
                 value = read(source, start) if inside else tiles.dtype.type(0)
-                write(tiles, first + place * vector + column % vector, value)
+                write(tiles, first + tile_chunk * vector + column % vector, value)
 
     return copy
 
@@ -114,27 +127,31 @@ def edge_copier(lines: int, across: int, threads: int, vector: int, turn: int) -
 def half_multiplier(tiling: StagedTiles, name: str, half: int) -> Any:
     """Return a device function that adds the product of a half of a pair of tiles to the sums of a warp.
 
-    `from_a` and `from_b` tell where in the tiles the lane loads from (see `place_finder`), `first` where they start.
+    `a_offsets` and `b_offsets`: from where the lane loads in the tiles (see `fragment_offset_finder`), which start at
+    `first`.
     """
     vector, size_a, line = tiling.vector, tiling.size_a, tiling.columns
-    multiply_add = multiplier(name, DOWN, ACROSS)
-    load_a = fragment_loader([(half, i * 16 * CHUNKS * vector) for i in range(DOWN)], transposed=False)
+    multiply_add = multiplier(name, M_TILES, N_TILES)
+    load_a = fragment_loader([(half, i * 16 * CHUNKS * vector) for i in range(M_TILES)], transposed=False)
     if vector == 8:
-        load_b = fragment_loader([(place, size_a + half * 16 * line) for place in range(PLACES)], transposed=True)
+        load_b = fragment_loader([(i, size_a + half * 16 * line) for i in range(LDMATRIX_ADDRESSES)], transposed=True)
     else:
         load_b = number_loader(  # TF32 has no transposing load
             [
-                (j % PLACES, size_a + (half * 8 + each * 4) * line + j // PLACES * PLACES * 8)
-                for j in range(ACROSS)
+                (
+                    j % LDMATRIX_ADDRESSES,
+                    size_a + (half * 8 + each * 4) * line + j // LDMATRIX_ADDRESSES * LDMATRIX_ADDRESSES * 8,
+                )
+                for j in range(N_TILES)
                 for each in range(2)
             ]
         )
 
     @inlined
-    def multiply(sums, a_part, b_part, tiles, from_a, from_b, first):
-        load_b(b_part, tiles, from_b, first)
-        load_a(a_part, tiles, from_a, first)
-        multiply_add(sums, 0, a_part, 0, b_part, 0)
+    def multiply(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, first):
+        load_b(b_fragments, tiles, b_offsets, first)
+        load_a(a_fragments, tiles, a_offsets, first)
+        multiply_add(sums, 0, a_fragments, 0, b_fragments, 0)
 
     return multiply
 
@@ -144,30 +161,30 @@ def tile_multiplier(tiling: StagedTiles, name: str) -> Any:
     lower, upper = (half_multiplier(tiling, name, half) for half in range(2))
 
     @inlined
-    def multiply(sums, a_part, b_part, tiles, from_a, from_b, first):
-        lower(sums, a_part, b_part, tiles, from_a, from_b, first)
-        upper(sums, a_part, b_part, tiles, from_a, from_b, first)
+    def multiply(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, first):
+        lower(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, first)
+        upper(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, first)
 
     return multiply
 
 
-def place_finder(vector: int, b_chunks: int) -> Any:
+def fragment_offset_finder(vector: int, b_chunks: int) -> Any:
     """Return a device function that finds where in a pair of tiles a lane loads its rows of fragments from."""
     halves = vector == 8
 
     @inlined
-    def find(from_a, from_b, lane, row, column):
+    def find(a_offsets, b_offsets, lane, row, column):
         for half in range(2):
             chunk = half * 2 + lane // 16 ^ lane // 2 % CHUNKS
-            from_a[half] = kept(((row + lane % 16) * CHUNKS + chunk) * vector)
-        for place in range(PLACES):
+            a_offsets[half] = materialize(((row + lane % 16) * CHUNKS + chunk) * vector)
+        for i in range(LDMATRIX_ADDRESSES):
             if halves:
-                chunk = column // 8 + place * 2 + lane // 16 ^ lane % 8
-                from_b[place] = kept((lane % 16 * b_chunks + chunk) * vector)
+                chunk = column // 8 + i * 2 + lane // 16 ^ lane % 8
+                b_offsets[i] = materialize((lane % 16 * b_chunks + chunk) * vector)
             else:
-                at = column + place * 8 + lane // 4
+                at = column + i * 8 + lane // 4
                 chunk = at // 4 ^ lane % 4 * 2
-                from_b[place] = kept((lane % 4 * b_chunks + chunk) * vector + at % 4)
+                b_offsets[i] = materialize((lane % 4 * b_chunks + chunk) * vector + at % 4)
 
     return find
 
@@ -175,8 +192,8 @@ def place_finder(vector: int, b_chunks: int) -> Any:
 def edge_pair_copier(tiling: StagedTiles) -> Any:
     """Return a device function that starts to copy a pair of tiles, from term `term` on, and closes the group."""
     threads, vector, size_a = tiling.threads, tiling.vector, tiling.size_a
-    copy_a = edge_copier(tiling.rows, CHUNKS, threads, vector, turn=1)
-    copy_b = edge_copier(tiling.depth, tiling.b_chunks, threads, vector, turn=tiling.turn_b)
+    copy_a = edge_copier(tiling.rows, CHUNKS, threads, vector, swizzle=1)
+    copy_b = edge_copier(tiling.depth, tiling.b_chunks, threads, vector, swizzle=tiling.swizzle_b)
 
     @inlined
     def copy(tiles, first, thread, a, b, top, left, term):
@@ -188,8 +205,8 @@ def edge_pair_copier(tiling: StagedTiles) -> Any:
 
 
 def start_finder(tiling: StagedTiles) -> Any:
-    """Return a device function that finds where a thread's copies start, and returns their first places in a pair."""
-    vector, b_chunks, size_a, turn_b = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
+    """Return a device function that finds where a thread's copies start, and returns their first offsets in a pair."""
+    vector, b_chunks, size_a, swizzle_b = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.swizzle_b
     (a_loads, b_loads), a_lines, b_lines = tiling.loads, tiling.threads // CHUNKS, tiling.threads // b_chunks
 
     @inlined
@@ -199,12 +216,12 @@ def start_finder(tiling: StagedTiles) -> Any:
         line_b, chunk_b = thread // b_chunks, thread % b_chunks
         for load in range(a_loads):
             row = min(top + line_a + load * a_lines, a.shape[0] - 1)
-            starts_a[load] = kept(row * k + chunk_a * vector)
+            starts_a[load] = materialize(row * k + chunk_a * vector)
         column = min(left + chunk_b * vector, n - vector)
         for load in range(b_loads):
-            starts_b[load] = kept((line_b + load * b_lines) * n + column)
-        into_a = kept((line_a * CHUNKS + (chunk_a ^ line_a // 2 % CHUNKS)) * vector)
-        into_b = kept(size_a + (line_b * b_chunks + (chunk_b ^ line_b * turn_b // 2 % 8)) * vector)
+            starts_b[load] = materialize((line_b + load * b_lines) * n + column)
+        into_a = materialize((line_a * CHUNKS + (chunk_a ^ line_a // 2 % CHUNKS)) * vector)
+        into_b = materialize(size_a + (line_b * b_chunks + (chunk_b ^ line_b * swizzle_b // 2 % 8)) * vector)
         return into_a, into_b
 
     return find
@@ -219,31 +236,104 @@ def whole_tiles(tiling: StagedTiles, multiply: Any) -> Any:
     copy_a, copy_b = vectors_copier(a_loads, apart), vectors_copier(b_loads, apart)
 
     def stage(number: int) -> Any:
-        """Return what is done with one of the pairs that the loop takes at a time."""
+        """Return the device function for one of the pairs that the loop takes at a time."""
         now, free, further = number * size, (number + STAGES - 1) % STAGES * size, number * depth
 
         @inlined
-        def step(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term):
+        def step(
+            sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, a, b, starts_a, starts_b, into_a, into_b, term
+        ):
             wait_for_copies(IN_FLIGHT)
             cuda.syncthreads()
             copy_a(tiles, into_a + free, a, starts_a, term + further)
             copy_b(tiles, into_b + free, b, starts_b, (term + further) * b.shape[1])
             commit_copies()
-            multiply(sums, a_part, b_part, tiles, from_a, from_b, now)
+            multiply(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, now)
 
         return step
 
     first, second, third, last = map(stage, range(STAGES))
 
     @inlined
-    def go(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, start, end):
+    def main_loop(
+        sums,
+        a_fragments,
+        b_fragments,
+        tiles,
+        a_offsets,
+        b_offsets,
+        a,
+        b,
+        starts_a,
+        starts_b,
+        into_a,
+        into_b,
+        start,
+        end,
+    ):
         for term in range(start, end, STAGES * depth):
-            first(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
-            second(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
-            third(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
-            last(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
+            first(
+                sums,
+                a_fragments,
+                b_fragments,
+                tiles,
+                a_offsets,
+                b_offsets,
+                a,
+                b,
+                starts_a,
+                starts_b,
+                into_a,
+                into_b,
+                term,
+            )
+            second(
+                sums,
+                a_fragments,
+                b_fragments,
+                tiles,
+                a_offsets,
+                b_offsets,
+                a,
+                b,
+                starts_a,
+                starts_b,
+                into_a,
+                into_b,
+                term,
+            )
+            third(
+                sums,
+                a_fragments,
+                b_fragments,
+                tiles,
+                a_offsets,
+                b_offsets,
+                a,
+                b,
+                starts_a,
+                starts_b,
+                into_a,
+                into_b,
+                term,
+            )
+            last(
+                sums,
+                a_fragments,
+                b_fragments,
+                tiles,
+                a_offsets,
+                b_offsets,
+                a,
+                b,
+                starts_a,
+                starts_b,
+                into_a,
+                into_b,
+                term,
+            )
 
-    return go
+    return main_loop
 
 
 def thread_finder(tiling: StagedTiles, block: Block) -> Any:
@@ -272,20 +362,24 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
     depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
     copy_pair, find_starts, find_thread = edge_pair_copier(tiling), start_finder(tiling), thread_finder(tiling, block)
     multiply = tile_multiplier(tiling, dtype.name)
-    go, find_places, put = whole_tiles(tiling, multiply), place_finder(vector, tiling.b_chunks), storer(DOWN, ACROSS)
+    main_loop, find_fragment_offsets, store_sums = (
+        whole_tiles(tiling, multiply),
+        fragment_offset_finder(vector, tiling.b_chunks),
+        accumulator_storer(M_TILES, N_TILES),
+    )
 
     @inlined
     def add_up(sums, a, b):
         tiles = cuda.shared.array(0, element, ALIGNMENT)
-        a_part = cuda.local.array(FRAGMENTS, np.uint32)
-        b_part = cuda.local.array(FRAGMENTS, word)
-        from_a = cuda.local.array(2, np.int32)
-        from_b = cuda.local.array(PLACES, np.int32)
+        a_fragments = cuda.local.array(FRAGMENTS, np.uint32)
+        b_fragments = cuda.local.array(FRAGMENTS, word)
+        a_offsets = cuda.local.array(2, np.int32)
+        b_offsets = cuda.local.array(LDMATRIX_ADDRESSES, np.int32)
         starts_a = cuda.local.array(a_loads, np.uint32)
         starts_b = cuda.local.array(b_loads, np.uint32)
         (thread, lane, row, column), (k, n) = find_thread(), b.shape
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
-        find_places(from_a, from_b, lane, row, column)
+        find_fragment_offsets(a_offsets, b_offsets, lane, row, column)
         clear(sums, SUMS)
         for ahead in range(STAGES - 1):
             copy_pair(tiles, ahead * size, thread, a, b, top, left, ahead * depth)
@@ -294,21 +388,36 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
             into_a, into_b = find_starts(starts_a, starts_b, thread, top, left, a, b)
             done = max(k // depth - STAGES + 1, 0) // STAGES * STAGES
             start, end = (STAGES - 1) * depth, (STAGES - 1 + done) * depth
-            go(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, start, end)
-        again = kept(thread) & (threads - 1)  # so that nothing computed before is kept for the edges
+            main_loop(
+                sums,
+                a_fragments,
+                b_fragments,
+                tiles,
+                a_offsets,
+                b_offsets,
+                a,
+                b,
+                starts_a,
+                starts_b,
+                into_a,
+                into_b,
+                start,
+                end,
+            )
+        again = materialize(thread) & (threads - 1)  # so that nothing computed before is kept for the edges
         for tile in range(done, (k + depth - 1) // depth):
             wait_for_copies(IN_FLIGHT)
             cuda.syncthreads()
             ahead = tile + STAGES - 1
             copy_pair(tiles, ahead % STAGES * size, again, a, b, top, left, ahead * depth)
-            multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
+            multiply(sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, tile % STAGES * size)
 
     @inlined
     def store(out, sums):
         (_, lane, row, column), n = find_thread(), out.shape[1]
         row += cuda.blockIdx.y * rows + lane // 4
         column += cuda.blockIdx.x * columns + lane % 4 * 2
-        put(out, row * n + column, sums, n, out.shape[0] - row, n - column)
+        store_sums(out, row * n + column, sums, n, out.shape[0] - row, n - column)
 
     return add_up, store
 

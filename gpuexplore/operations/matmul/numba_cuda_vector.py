@@ -15,7 +15,15 @@ from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, kept, load_vector, read, store_vector, vector_length, write
+from gpuexplore.kernels.intrinsics.vectors import (
+    ALIGNMENT,
+    load_vector,
+    materialize,
+    read,
+    store_vector,
+    vector_length,
+    write,
+)
 from gpuexplore.kernels.register_tiles.steps import adder_in_loop
 from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
@@ -39,9 +47,9 @@ def tile_multipliers(kind: Any, block: Block, depth: int, padded: int) -> tuple[
 
     Their last two arguments are where the thread's first vectors lie, in A's tile and in B's.
     """
-    (width, height), wide = block, vector_length(kind)
-    rows = Lines(THREAD_TILE, wide, wide * height, padded)
-    columns = Lines(THREAD_TILE, wide, wide * width, THREAD_TILE * width)
+    (width, height), shared_vector = block, vector_length(kind)
+    rows = Lines(THREAD_TILE, shared_vector, shared_vector * height, padded)
+    columns = Lines(THREAD_TILE, shared_vector, shared_vector * width, THREAD_TILE * width)
     return outer_adder(depth, rows, columns), adder_in_loop(depth, rows, columns)
 
 
@@ -59,22 +67,22 @@ def tile_filler(vector: int, padded: int) -> Any:
 
 def tile_storer(kind: Any, storage: Any, block: Block) -> Any:
     """Return a device function that stores a thread's sums where they are inside the output."""
-    (width, height), wide, keeps_format = block, vector_length(kind), storage is kind
+    (width, height), shared_vector, keeps_format = block, vector_length(kind), storage is kind
 
     @inlined
     def store(out, sums, row, column):
-        n, below, beside = out.shape[1], out.shape[0] - row, out.shape[1] - column
+        n, m_left, n_left = out.shape[1], out.shape[0] - row, out.shape[1] - column
         for i in range(THREAD_TILE):
-            down = i // wide * wide * height + i % wide
-            for j in range(0, THREAD_TILE, wide):
-                right, place = j * width, (row + down) * n + column + j * width
-                if keeps_format and n % wide == 0:
-                    if down < below and right < beside:
-                        store_vector(out, place, sums, i * THREAD_TILE + j)
+            lower = i // shared_vector * shared_vector * height + i % shared_vector
+            for j in range(0, THREAD_TILE, shared_vector):
+                right, offset = j * width, (row + lower) * n + column + j * width
+                if keeps_format and n % shared_vector == 0:
+                    if lower < m_left and right < n_left:
+                        store_vector(out, offset, sums, i * THREAD_TILE + j)
                 else:
-                    for each in range(wide):
-                        if down < below and right + each < beside:
-                            write(out, place + each, narrow(sums[i, j + each], out.dtype))
+                    for each in range(shared_vector):
+                        if lower < m_left and right + each < n_left:
+                            write(out, offset + each, narrow(sums[i, j + each], out.dtype))
 
     return store
 
@@ -84,24 +92,24 @@ def whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) ->
     size_a, size_b = sizes
 
     @inlined
-    def go(sums, staged_a, staged_b, tile_a, tile_b, a, b, from_a, from_b, into_a, into_b, y, x):
-        load_vector(staged_a, 0, a, from_a)
-        load_vector(staged_b, 0, b, from_b)
+    def main_loop(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_offset, b_offset, into_a, into_b, y, x):
+        load_vector(staged_a, 0, a, a_offset)
+        load_vector(staged_b, 0, b, b_offset)
         fill(tile_a, tile_b, staged_a, staged_b, into_a, into_b)
         cuda.syncthreads()
         now, stride = 0, depth * b.shape[1]
         for _ in range(depth, a.shape[1], depth):
-            from_a += depth
-            from_b += stride
-            load_vector(staged_a, 0, a, from_a)
-            load_vector(staged_b, 0, b, from_b)
+            a_offset += depth
+            b_offset += stride
+            load_vector(staged_a, 0, a, a_offset)
+            load_vector(staged_b, 0, b, b_offset)
             multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
             fill(tile_a, tile_b, staged_a, staged_b, now * size_a + into_a, now * size_b + into_b)
             cuda.syncthreads()
         multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
 
-    return go
+    return main_loop
 
 
 def edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> Any:
@@ -109,7 +117,7 @@ def edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> 
     size_a, size_b = sizes
 
     @inlined
-    def go(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x):
+    def main_loop(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x):
         (row, term_a), (term_b, column), now = a_at, b_at, 1
         for start in range(-depth, a.shape[1], depth):
             load_or_zeros(staged_a, a, row, start + depth + term_a)
@@ -120,13 +128,14 @@ def edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> 
             fill(tile_a, tile_b, staged_a, staged_b, now * size_a + into_a, now * size_b + into_b)
             cuda.syncthreads()
 
-    return go
+    return main_loop
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, storage, width, height = sum_type(dtype), dtype.storage.type, *block
-    vector, wide = vector_length(storage), vector_length(kind)  # elements that a load brings, sums that one holds
+    # elements that a load from device memory brings, and one from shared memory
+    vector, shared_vector = vector_length(storage), vector_length(kind)
     rows, columns = THREAD_TILE * height, THREAD_TILE * width
     depth = vector * width // THREAD_TILE  # each thread loads one vector of both
     padded = rows + 4  # so that the elements of a row of A, a column of its tile, fall into different banks
@@ -147,8 +156,8 @@ def make(dtype: DType, block: Block) -> Kernel:
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (width * height - 1)  # & says that it is not negative
         warp, lane = thread // WARP, thread % WARP
-        x = (warp % warps_across * WARP_WIDTH + lane % WARP_WIDTH) * wide
-        y = (warp // warps_across * WARP_HEIGHT + lane // WARP_WIDTH) * wide
+        x = (warp % warps_across * WARP_WIDTH + lane % WARP_WIDTH) * shared_vector
+        y = (warp // warps_across * WARP_HEIGHT + lane // WARP_WIDTH) * shared_vector
         a_row, a_term = thread // a_across, thread % a_across * vector
         b_term, b_column = thread // b_across, thread % b_across * vector
         into_a, into_b = a_term * padded + a_row, b_term * columns + b_column
@@ -162,7 +171,7 @@ def make(dtype: DType, block: Block) -> Kernel:
         else:
             a_at, b_at = (top + a_row, a_term), (b_term, left + b_column)
             go_along_edges(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
-        store(out, sums, kept(cuda.blockIdx.y) * rows + y, kept(cuda.blockIdx.x) * columns + x)
+        store(out, sums, materialize(cuda.blockIdx.y) * rows + y, materialize(cuda.blockIdx.x) * columns + x)
 
     return matmul
 

@@ -1,7 +1,7 @@
 """A step for compute capability 9.0: warpgroups of 128 threads multiply tiles that the tensor cores read by themselves.
 
 The tensor cores of 9.0 are built for `wgmma`: no fragment passes through registers, as with `mma.sync`. One instruction
-multiplies 64 x 16 by 16 x 128 elements in shared memory, where rows of 128 bytes are turned as its descriptors say.
+multiplies 64 x 16 by 16 x 128 elements in shared memory, where rows of 128 bytes are swizzled as its descriptors say.
 Three pairs of tiles are there, of 64 terms: one is multiplied, two are on their way. Two blocks fit on a
 multiprocessor, so that one multiplies while the other waits. Edges are as in `numba_cuda_tensorcore`.
 """
@@ -19,8 +19,8 @@ from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.addresses import element_pointer, shared_address
 from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
-from gpuexplore.kernels.intrinsics.sums import storer
-from gpuexplore.kernels.intrinsics.vectors import clear, kept, vector_length
+from gpuexplore.kernels.intrinsics.sums import accumulator_storer
+from gpuexplore.kernels.intrinsics.vectors import clear, materialize, vector_length
 from gpuexplore.operations.matmul import THREAD_TILE
 from gpuexplore.operations.matmul import WARPGROUP_TILES as TILES
 from gpuexplore.operations.matmul.numba_cuda_tensorcore import edge_copier
@@ -30,7 +30,7 @@ ROWS = 64  # of A, of a product
 LINE = 64  # elements of a row in shared memory
 TERMS = 16  # of a product
 PATTERN_BYTES = 1024
-_TURNED = 1 << 62  # rows of 128 bytes, turned
+_SWIZZLE_128_BYTES = 1 << 62  # in bits 62 and 63 of a descriptor
 _I32, _I64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 STAGES = 3
@@ -43,8 +43,8 @@ COLUMNS = 128  # of a block
 
 def edge_pair_copier(rows: int, threads: int, vector: int) -> Any:
     """Return a device function that starts to copy a pair of tiles, zeros beyond the matrices, and closes the group."""
-    copy_a = edge_copier(rows, CHUNKS, threads, vector, turn=2)
-    copy_b = edge_copier(DEPTH, CHUNKS, threads, vector, turn=2)
+    copy_a = edge_copier(rows, CHUNKS, threads, vector, swizzle=2)
+    copy_b = edge_copier(DEPTH, CHUNKS, threads, vector, swizzle=2)
     size_a, size_b = rows * DEPTH, DEPTH * LINE
 
     @inlined
@@ -58,7 +58,7 @@ def edge_pair_copier(rows: int, threads: int, vector: int) -> Any:
 
 
 def start_finder(rows: int, threads: int, vector: int) -> Any:
-    """Return a device function that finds where a thread's copies start, and returns their first place in a tile."""
+    """Return a device function that finds where a thread's copies start, and returns their first offset in a tile."""
     lines = threads // CHUNKS
     a_loads = rows // lines
 
@@ -67,10 +67,10 @@ def start_finder(rows: int, threads: int, vector: int) -> Any:
         k, n = b.shape
         line, chunk = thread // CHUNKS, thread % CHUNKS
         for load in range(a_loads):
-            starts_a[load] = kept(min(top + line + load * lines, a.shape[0] - 1) * k + chunk * vector)
+            starts_a[load] = materialize(min(top + line + load * lines, a.shape[0] - 1) * k + chunk * vector)
         for half in range(2):
-            starts_b[half] = kept(line * n + min(left + half * LINE + chunk * vector, n - vector))
-        return kept((line * CHUNKS + (chunk ^ line % CHUNKS)) * vector)
+            starts_b[half] = materialize(line * n + min(left + half * LINE + chunk * vector, n - vector))
+        return materialize((line * CHUNKS + (chunk ^ line % CHUNKS)) * vector)
 
     return find
 
@@ -90,7 +90,7 @@ def whole_tiles(rows: int, threads: int, vector: int, multiply: Any) -> Any:
         @inlined
         def step(sums, tiles, a, b, starts_a, starts_b, into, row, term):
             wait_for_copies(IN_FLIGHT)
-            show_to_tensor_cores()
+            fence_async_proxy()
             cuda.syncthreads()
             copy_a(tiles, into + free, a, starts_a, term + further)
             for load in range(b_loads):
@@ -104,45 +104,47 @@ def whole_tiles(rows: int, threads: int, vector: int, multiply: Any) -> Any:
     first, second, last = map(stage, range(STAGES))
 
     @inlined
-    def go(sums, tiles, a, b, starts_a, starts_b, into, row, start, end):
+    def main_loop(sums, tiles, a, b, starts_a, starts_b, into, row, start, end):
         for term in range(start, end, STAGES * DEPTH):
             first(sums, tiles, a, b, starts_a, starts_b, into, row, term)
             second(sums, tiles, a, b, starts_a, starts_b, into, row, term)
             last(sums, tiles, a, b, starts_a, starts_b, into, row, term)
 
-    return go
+    return main_loop
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     element, kind, (width, height) = dtype.storage, sum_type(dtype), block
-    vector, threads, rows, own = vector_length(element), width * height, THREAD_TILE * height, COLUMNS // 2
+    vector, threads, rows, sums_per_thread = vector_length(element), width * height, THREAD_TILE * height, COLUMNS // 2
     size_a, size, a_loads = rows * DEPTH, (rows + COLUMNS) * DEPTH, rows * CHUNKS // threads
     copy_pair, find_starts = edge_pair_copier(rows, threads, vector), start_finder(rows, threads, vector)
     multiply = multiplier(dtype.name, COLUMNS, DEPTH)
-    go, store = whole_tiles(rows, threads, vector, multiply), storer(1, COLUMNS // 8)
+    main_loop, store = whole_tiles(rows, threads, vector, multiply), accumulator_storer(1, COLUMNS // 8)
 
     def matmul(a, b, out):
         tiles = cuda.shared.array(0, element, PATTERN_BYTES)
-        sums = cuda.local.array(own, kind)
+        sums = cuda.local.array(sums_per_thread, kind)
         starts_a = cuda.local.array(a_loads, np.uint32)
         starts_b = cuda.local.array(2, np.uint32)
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (threads - 1)  # & says that it is not negative
         warp, lane, k, n = thread // WARP, thread % WARP, a.shape[1], out.shape[1]
         top, left, row = cuda.blockIdx.y * rows, cuda.blockIdx.x * COLUMNS, warp // WARPS * ROWS
-        clear(sums, own)
+        clear(sums, sums_per_thread)
         for ahead in range(STAGES - 1):
             copy_pair(tiles, ahead * size, thread, a, b, top, left, ahead * DEPTH)
         done = 0
         if k % vector == 0 and n % vector == 0:
             into = find_starts(starts_a, starts_b, thread, top, left, a, b)
             done = max(k // DEPTH - STAGES + 1, 0) // STAGES * STAGES
-            go(sums, tiles, a, b, starts_a, starts_b, into, row, (STAGES - 1) * DEPTH, (STAGES - 1 + done) * DEPTH)
+            main_loop(
+                sums, tiles, a, b, starts_a, starts_b, into, row, (STAGES - 1) * DEPTH, (STAGES - 1 + done) * DEPTH
+            )
         for tile in range(done, (k + DEPTH - 1) // DEPTH):
             wait_for_copies(IN_FLIGHT)
-            show_to_tensor_cores()
+            fence_async_proxy()
             cuda.syncthreads()
-            again = kept(thread) & (threads - 1)  # so that nothing is kept from one edge to the next
+            again = materialize(thread) & (threads - 1)  # so that nothing is kept from one edge to the next
             ahead, now = tile + STAGES - 1, tile % STAGES * size
             copy_pair(tiles, ahead % STAGES * size, again, a, b, top, left, ahead * DEPTH)
             multiply(sums, tiles, now + row * DEPTH, now + size_a)
@@ -164,22 +166,22 @@ build = KERNEL.build
 # Products of a warpgroup, 128 threads, in CUDA kernels: `wgmma`, which compute capability 9.0 alone has.
 #
 # The tensor cores read both factors from shared memory by themselves, as descriptors say (PTX ISA, "Asynchronous
-# Warpgroup Level Matrix Multiply-Accumulate Instructions"). Rows of A hold 64 terms, rows of B 64 columns: 128 bytes,
-# whose 8 chunks are turned by the row (its number modulo 8); 8 rows are a pattern, which starts at a multiple of 1024
+# Warpgroup Level Matrix Multiply-Accumulate Instructions"). Rows of A have 64 terms, rows of B 64 columns: 128 bytes,
+# whose 8 chunks are swizzled by the row (its number modulo 8); 8 rows are a pattern, which starts at a multiple of 1024
 # bytes. The simulator of Numba has no such products; the interpreter in `gpuexplore.kernels.ptx` does.
 
 
 def multiplier(name: str, columns: int, depth: int) -> Any:
     """Return the function that adds A (64, depth) @ B (depth, columns) to a thread's `sums`, and waits for them.
 
-    Its further arguments: the array in shared memory that holds both factors, and where in it they start. B lies in
+    Its further arguments: the array in shared memory with both factors, and where in it they start. B lies in
     blocks of 64 columns.
     """
     products, count = depth // TERMS, columns // 2
-    sums = ", ".join(f"${i}" for i in range(count))
+    registers = ", ".join(f"${i}" for i in range(count))
     each = [
         f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{OPERANDS[name]}.{OPERANDS[name]} "
-        f"{{{sums}}}, ${count + 2 * i}, ${count + 2 * i + 1}, 1, 1, 1, 0, 1;"
+        f"{{{registers}}}, ${count + 2 * i}, ${count + 2 * i + 1}, 1, 1, 1, 0, 1;"
         for i in range(products)
     ]
     end = ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
@@ -189,37 +191,37 @@ def multiplier(name: str, columns: int, depth: int) -> Any:
     assembly = ir.InlineAsm(kind, text, ",".join(constraints), side_effect=True)
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        held, tiles, (_, at_a), (_, at_b) = zip(signature.args, arguments, strict=True)
-        places = [element_pointer(context, builder, held, ir.Constant(_I64, i)) for i in range(count)]
+        sums, tiles, (_, at_a), (_, at_b) = zip(signature.args, arguments, strict=True)
+        pointers = [element_pointer(context, builder, sums, ir.Constant(_I64, i)) for i in range(count)]
         a = _descriptor(context, builder, tiles, at_a, 0)
         b = _descriptor(context, builder, tiles, at_b, depth * LINE * 2)
         factors = []
         for i in range(products):
             along_a, along_b = i * TERMS * 2, i * TERMS * LINE * 2
             factors += [builder.add(each, ir.Constant(_I64, n // 16)) for each, n in ((a, along_a), (b, along_b))]
-        found = builder.call(assembly, [*factors, *map(builder.load, places)])
-        for i, place in enumerate(places):
-            builder.store(builder.extract_value(found, i), place)
+        found = builder.call(assembly, [*factors, *map(builder.load, pointers)])
+        for i, pointer in enumerate(pointers):
+            builder.store(builder.extract_value(found, i), pointer)
         return context.get_dummy_value()
 
     @intrinsic
-    def multiply(_typing: Any, held: Any, tiles: Any, at_a: Any, at_b: Any) -> Any:
-        return types.void(held, tiles, types.int64, types.int64), emit
+    def multiply(_typing: Any, sums: Any, tiles: Any, at_a: Any, at_b: Any) -> Any:
+        return types.void(sums, tiles, types.int64, types.int64), emit
 
     return multiply
 
 
 def _descriptor(context: Any, builder: Any, tiles: Any, at: Any, leading_bytes: int) -> Any:
-    """Return the 64 bits that tell where a factor starts, how far its blocks of columns are apart, and its patterns."""
+    """Return the 64 bits of where a factor starts, how far its blocks of columns are apart, and its patterns."""
     address = builder.zext(shared_address(context, builder, tiles, at), _I64)
     start = builder.and_(builder.lshr(address, ir.Constant(_I64, 4)), ir.Constant(_I64, 0x3FFF))
-    layout = _TURNED | PATTERN_BYTES // 16 << 32 | leading_bytes // 16 << 16
+    layout = _SWIZZLE_128_BYTES | PATTERN_BYTES // 16 << 32 | leading_bytes // 16 << 16
     return builder.or_(start, ir.Constant(_I64, layout))
 
 
 @intrinsic
-def show_to_tensor_cores(_typing: Any) -> Any:
-    """Let products see what this thread has brought to shared memory, as far as it has arrived."""
+def fence_async_proxy(_typing: Any) -> Any:
+    """Make visible to products what this thread has copied to shared memory, as far as it has arrived."""
 
     def emit(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [])

@@ -25,9 +25,9 @@ def _matmul(a, b, out, m, n, k, TILE: tl.constexpr, TERMS: tl.constexpr, GROUP: 
     in_group = GROUP * tl.cdiv(n, TILE)
     first = tl.program_id(0) // in_group * GROUP
     height = min(tl.cdiv(m, TILE) - first, GROUP)
-    place = tl.program_id(0) % in_group
-    rows = ((first + place % height) * TILE + tl.arange(0, TILE)).to(tl.int64)[:, None]
-    columns = ((place // height) * TILE + tl.arange(0, TILE)).to(tl.int64)[None, :]
+    index = tl.program_id(0) % in_group
+    rows = ((first + index % height) * TILE + tl.arange(0, TILE)).to(tl.int64)[:, None]
+    columns = ((index // height) * TILE + tl.arange(0, TILE)).to(tl.int64)[None, :]
     total = tl.zeros((TILE, TILE), tl.float32)
     for start in range(0, k, TERMS):
         terms = start + tl.arange(0, TERMS)

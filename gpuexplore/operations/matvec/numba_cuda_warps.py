@@ -10,7 +10,7 @@ from numba import cuda
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions import VECTORS, row_functions
+from gpuexplore.kernels.device_functions import VECTORS_PER_THREAD, row_functions
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 from gpuexplore.kernels.intrinsics.warps import warp_sum
@@ -19,7 +19,7 @@ from gpuexplore.operations.matvec import ROW_PER_WARP
 
 def lane_sum(dtype: DType, step: int) -> Any:
     """Return a device function that adds up a lane's share of a row times x, `step` neighbours loaded together."""
-    kind, storage, elements = sum_type(dtype), dtype.storage.type, VECTORS * vector_length(dtype.storage)
+    kind, storage, elements = sum_type(dtype), dtype.storage.type, VECTORS_PER_THREAD * vector_length(dtype.storage)
     _, load, _ = row_functions(WARP, elements, step)
 
     @inlined

@@ -2,7 +2,7 @@
 
 With B samples, L layers and the weights W_l, forward z_l = h_(l-1) W_l + b_l, h_l = max(0, z_l): 2·B·W FLOPs, W all
 weights; backward dW_l = h_(l-1)ᵀ dz_l and dh_(l-1) = dz_l W_lᵀ: twice as many, less the gradient of the batch, which
-nobody needs: 3·L - 1 products. Biases, ReLU and the loss are not counted, as torch's own counter does not.
+is not needed: 3·L - 1 products. Biases, ReLU and the loss are not counted, as torch's own counter does not.
 On the roofline: products, each weight used 3·B times; small layers are launch-bound, for a step is dozens of calls.
 """
 
@@ -93,7 +93,7 @@ def _forward(shape: Shape) -> tuple[Product, ...]:
 
 
 def _products(shape: Shape) -> tuple[Product, ...]:
-    """Return the products: forward, then both gradients of each; nobody needs that of the batch."""
+    """Return the products: forward, then both gradients of each; that of the batch is not needed."""
     forward = _forward(shape)
     return forward + tuple(gradient for product in forward for gradient in backward_of(product))[1:]
 

@@ -32,11 +32,11 @@ def forward(given, weights, bias, out, floor):
 @njit(parallel=True, cache=True)
 def gradients_of(given, error, weights_out, bias_out):
     """Write givenᵀ (i, b) @ error (b, o) to `weights_out` (i, o), and the sums of error's columns to `bias_out` (o)."""
-    turned = given.T
+    transposed = given.T
     for strip in prange((weights_out.shape[0] + ROWS - 1) // ROWS):
         top = strip * ROWS
         bottom = min(weights_out.shape[0], top + ROWS)
-        rows = turned[top:bottom].copy()
+        rows = transposed[top:bottom].copy()
         multiply_rows(rows, error, weights_out[top:bottom], np.zeros(1, error.dtype))
     bias_out[:] = 0
     for row in range(error.shape[0]):
@@ -47,11 +47,11 @@ def gradients_of(given, error, weights_out, bias_out):
 @njit(parallel=True, cache=True)
 def backward(error, weights, given, out):
     """Write error (b, o) @ weightsᵀ (o, i) to `out` (b, i), 0 where `given` (b, i), after ReLU, is 0."""
-    turned = weights.T.copy()
+    transposed = weights.T.copy()
     for strip in prange((out.shape[0] + ROWS - 1) // ROWS):
         top = strip * ROWS
         bottom = min(out.shape[0], top + ROWS)
-        multiply_rows(error[top:bottom], turned, out[top:bottom], np.zeros(1, out.dtype))
+        multiply_rows(error[top:bottom], transposed, out[top:bottom], np.zeros(1, out.dtype))
         for row in range(top, bottom):
             for j in range(out.shape[1]):
                 if given[row, j] <= 0:

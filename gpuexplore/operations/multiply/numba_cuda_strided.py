@@ -4,7 +4,7 @@ from typing import Any
 
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
-from gpuexplore.kernels.device_functions import pair_walker
+from gpuexplore.kernels.device_functions import pairwise_loop
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 
 
@@ -16,10 +16,10 @@ def product(left: Any, right: Any) -> Any:
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes the element-wise product of (n) and (n) to `out` (n)."""
-    walk = pair_walker(dtype, product)
+    combine_all = pairwise_loop(dtype, product)
 
     def multiply(a, b, out):
-        walk(a, b, out)
+        combine_all(a, b, out)
 
     return multiply
 

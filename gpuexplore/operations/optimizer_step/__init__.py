@@ -1,6 +1,6 @@
 """An optimizer's step on n weights: w' = w - r·g (SGD), with momentum, or AdamW, gradient by gradient.
 
-Which one is told by the shape: `arrays` is how many arrays an update rewrites, 1 of SGD (the weights), 2 with momentum
+The shape says which one: `arrays` is how many arrays an update rewrites, 1 of SGD (the weights), 2 with momentum
 (m' = μ·m + g, w' = w - r·m'), 3 of AdamW (both moments, m' = β₁·m + (1 - β₁)·g and v' = β₂·v + (1 - β₂)·g², then
 w' = (1 - r·λ)·w - r·m̂ / (√v̂ + ε), hats for the bias corrections of step 10). They read n gradients and what they
 rewrite: (2·arrays + 1)·n numbers for 2, 4 or 14 FLOPs each. Memory decides: AdamW moves 7/3 of the bytes of SGD.

@@ -22,42 +22,42 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     """Return the update of the rows (arrays, n) by gradients (n) into `out` (arrays, n)."""
     gradients, old = inputs
     kind = DTYPES[dtype.accumulate].storage
-    rows, room = np.empty(out.shape, kind), np.empty(len(gradients), kind)
+    rows, scratch = np.empty(out.shape, kind), np.empty(len(gradients), kind)
     update = (_sgd, _momentum, _adamw)[len(old) - 1]
 
     def run() -> None:
-        update(gradients.astype(kind, copy=False), old, rows, room)
+        update(gradients.astype(kind, copy=False), old, rows, scratch)
         out[...] = rows
 
     def straight() -> None:
-        update(gradients, old, out, room)
+        update(gradients, old, out, scratch)
 
     return straight if out.dtype == kind else run
 
 
-def _sgd(gradients: Any, old: Any, new: Any, room: Any) -> None:
-    np.multiply(gradients, RATE, out=room)
-    np.subtract(old[0], room, out=new[0])
+def _sgd(gradients: Any, old: Any, new: Any, scratch: Any) -> None:
+    np.multiply(gradients, RATE, out=scratch)
+    np.subtract(old[0], scratch, out=new[0])
 
 
-def _momentum(gradients: Any, old: Any, new: Any, room: Any) -> None:
+def _momentum(gradients: Any, old: Any, new: Any, scratch: Any) -> None:
     np.multiply(old[1], MOMENTUM, out=new[1], dtype=new.dtype)
     np.add(new[1], gradients, out=new[1])
-    _sgd(new[1], old, new, room)
+    _sgd(new[1], old, new, scratch)
 
 
-def _adamw(gradients: Any, old: Any, new: Any, room: Any) -> None:
+def _adamw(gradients: Any, old: Any, new: Any, scratch: Any) -> None:
     np.multiply(old[1], FIRST, out=new[1], dtype=new.dtype)
-    np.multiply(gradients, 1 - FIRST, out=room)
-    np.add(new[1], room, out=new[1])
+    np.multiply(gradients, 1 - FIRST, out=scratch)
+    np.add(new[1], scratch, out=new[1])
     np.multiply(old[2], SECOND, out=new[2], dtype=new.dtype)
-    np.multiply(gradients, gradients, out=room)
-    np.multiply(room, 1 - SECOND, out=room)
-    np.add(new[2], room, out=new[2])
-    np.sqrt(new[2], out=room)
-    np.multiply(room, CORRECTION, out=room)
-    np.add(room, EPSILON, out=room)
-    np.divide(new[1], room, out=room)
-    np.multiply(room, STEP_RATE, out=room)
+    np.multiply(gradients, gradients, out=scratch)
+    np.multiply(scratch, 1 - SECOND, out=scratch)
+    np.add(new[2], scratch, out=new[2])
+    np.sqrt(new[2], out=scratch)
+    np.multiply(scratch, CORRECTION, out=scratch)
+    np.add(scratch, EPSILON, out=scratch)
+    np.divide(new[1], scratch, out=scratch)
+    np.multiply(scratch, STEP_RATE, out=scratch)
     np.multiply(old[0], 1 - RATE * DECAY, out=new[0], dtype=new.dtype)
-    np.subtract(new[0], room, out=new[0])
+    np.subtract(new[0], scratch, out=new[0])

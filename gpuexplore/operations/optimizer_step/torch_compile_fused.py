@@ -28,8 +28,8 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     update = (_sgd, _momentum, _adamw)[len(old) - 1]
 
     def step(gradients: Tensor, old: Tensor, out: Tensor) -> None:
-        for place, row in zip(out, update(gradients.to(kind), *old.to(kind)), strict=True):
-            place.copy_(row)
+        for target, row in zip(out, update(gradients.to(kind), *old.to(kind)), strict=True):
+            target.copy_(row)
 
     run = compiled(step)
     return lambda: run(gradients, old, out)

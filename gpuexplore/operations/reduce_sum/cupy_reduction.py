@@ -1,4 +1,4 @@
-"""cupy.sum along the rows: CuPy's own reduction kernel, told to keep sums of fp16 in fp32."""
+"""cupy.sum along the rows: CuPy's own reduction kernel, with sums of fp16 in fp32."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -11,26 +11,26 @@ from numba import cuda
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions import VECTORS, block_functions, row_functions
+from gpuexplore.kernels.device_functions import VECTORS_PER_THREAD, block_functions, row_functions
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK, WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 
 
 def thread_sum(dtype: DType, threads: int, step: int) -> Any:
     """Return a device function that adds up a thread's share of a row, `step` neighbours loaded together."""
-    kind, storage, elements = sum_type(dtype), dtype.storage.type, VECTORS * vector_length(dtype.storage)
+    kind, storage, elements = sum_type(dtype), dtype.storage.type, VECTORS_PER_THREAD * vector_length(dtype.storage)
     _, load, _ = row_functions(threads, elements, step)
 
     @inlined
     def add(x):
-        held = cuda.local.array(elements, storage, ALIGNMENT)
+        registers = cuda.local.array(elements, storage, ALIGNMENT)
         width, total = x.shape[1], kind(0)
         for first in range(0, width, elements * threads):
             for i in range(elements):
-                held[i] = storage(0)
-            load(held, x, cuda.blockIdx.x * width, first, width)
+                registers[i] = storage(0)
+            load(registers, x, cuda.blockIdx.x * width, first, width)
             for i in range(elements):
-                total += widen(held[i])
+                total += widen(registers[i])
         return total
 
     return add

@@ -13,7 +13,7 @@ from gpuexplore.kernels.cpu_formats import narrow, widen
 
 UPPER = 355 / 512  # ln 2 to nine bits: its products with small whole numbers are exact
 LOWER = -2.121944400546905827679e-4  # the rest of ln 2, to more digits than a double of ln 2 has
-FORMATS: Mapping[Any, tuple[Any, ...]] = {  # number, integer, bias and place of the exponent, terms, least of exp > 0
+FORMATS: Mapping[Any, tuple[Any, ...]] = {  # number, integer, bias and offset of the exponent, terms, least of exp > 0
     types.float32: (np.float32, np.int32, 127, 23, 7, -87),
     types.float64: (np.float64, np.int64, 1023, 52, 13, -708),
 }

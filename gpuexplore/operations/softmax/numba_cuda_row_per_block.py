@@ -16,52 +16,52 @@ from numba import cuda
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions import block_functions, held_elements, row_functions
+from gpuexplore.kernels.device_functions import block_functions, elements_per_thread, row_functions
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK, WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 
 
-def weigher(elements: int, step: int) -> Any:
-    """Return a device function that takes exponentials of what a thread holds, and adds them to `total`."""
+def exponential_sum(elements: int, step: int) -> Any:
+    """Return a device function that takes exponentials of the elements in `registers`, and adds them to `total`."""
 
     @inlined
-    def weigh(weights, held, top, inside, total):
+    def add_exponentials(weights, registers, maximum, inside, total):
         for i in range(0, elements, step):
             if i < inside:
                 for each in range(i, i + step):
-                    weights[each] = math.exp(widen(held[each]) - top)
+                    weights[each] = math.exp(widen(registers[each]) - maximum)
                     total += weights[each]
         return total
 
-    return weigh
+    return add_exponentials
 
 
 def row_softmax(dtype: DType, threads: int, step: int) -> Any:
     """Return a device function that writes one row, of which `step` neighbours are loaded together."""
-    kind, storage, elements = sum_type(dtype), dtype.storage.type, held_elements(dtype, threads)
-    stretch, beyond = elements * threads, kind(-math.inf)  # the second in place of elements that the row does not have
+    kind, storage, elements = sum_type(dtype), dtype.storage.type, elements_per_thread(dtype, threads)
+    stretch, beyond = elements * threads, kind(-math.inf)  # the second for elements beyond the row
     lowest = np.finfo(kind).min  # not -inf, for a thread without elements would subtract it from itself
     count, load, store = row_functions(threads, elements, step)
     block_sum, block_max = block_functions(threads)
-    weigh = weigher(elements, step)
+    add_exponentials = exponential_sum(elements, step)
 
     @inlined
-    def soften(x, out, tops, sums):
-        held = cuda.local.array(elements, storage, ALIGNMENT)
+    def softmax_row(x, out, warp_maxima, sums):
+        registers = cuda.local.array(elements, storage, ALIGNMENT)
         weights = cuda.local.array(elements, kind, ALIGNMENT)
         width = x.shape[1]
-        start, top, total, inside = cuda.blockIdx.x * width, lowest, kind(0), 0
+        start, maximum, total, inside = cuda.blockIdx.x * width, lowest, kind(0), 0
         for first in range(0, width, stretch):
             for i in range(elements):
-                held[i] = narrow(beyond, x.dtype)
-            load(held, x, start, first, width)
-            larger, inside = top, count(first, width)
+                registers[i] = narrow(beyond, x.dtype)
+            load(registers, x, start, first, width)
+            new_maximum, inside = maximum, count(first, width)
             for i in range(elements):
-                larger = max(larger, widen(held[i]))
-            total = weigh(weights, held, larger, inside, total * math.exp(top - larger))
-            top = larger
-        row_top = block_max(tops, top)
-        factor = math.exp(top - row_top)
+                new_maximum = max(new_maximum, widen(registers[i]))
+            total = add_exponentials(weights, registers, new_maximum, inside, total * math.exp(maximum - new_maximum))
+            maximum = new_maximum
+        row_maximum = block_max(warp_maxima, maximum)
+        factor = math.exp(maximum - row_maximum)
         scale = kind(1) / block_sum(sums, total * factor)
         factor *= scale
         first = (width - 1) // stretch * stretch
@@ -69,16 +69,16 @@ def row_softmax(dtype: DType, threads: int, step: int) -> Any:
             for i in range(0, elements, step):
                 if i < inside:
                     for each in range(i, i + step):
-                        held[each] = narrow(weights[each] * factor, out.dtype)
-            store(out, held, start, first, width)
+                        registers[each] = narrow(weights[each] * factor, out.dtype)
+            store(out, registers, start, first, width)
             first -= stretch
             if first < 0:
                 break
-            load(held, x, start, first, width)
+            load(registers, x, start, first, width)
             factor, inside = scale, elements
-            weigh(weights, held, row_top, inside, total)
+            add_exponentials(weights, registers, row_maximum, inside, total)
 
-    return soften
+    return softmax_row
 
 
 def make(dtype: DType, block: Block) -> Kernel:
@@ -87,11 +87,11 @@ def make(dtype: DType, block: Block) -> Kernel:
     by_vectors, by_elements = (row_softmax(dtype, block[0], step) for step in (vector, 1))
 
     def softmax(x, out):
-        tops, sums = cuda.shared.array(warps, kind, ALIGNMENT), cuda.shared.array(warps, kind, ALIGNMENT)
+        warp_maxima, sums = cuda.shared.array(warps, kind, ALIGNMENT), cuda.shared.array(warps, kind, ALIGNMENT)
         if x.shape[1] % vector == 0:
-            by_vectors(x, out, tops, sums)
+            by_vectors(x, out, warp_maxima, sums)
         else:
-            by_elements(x, out, tops, sums)
+            by_elements(x, out, warp_maxima, sums)
 
     return softmax
 

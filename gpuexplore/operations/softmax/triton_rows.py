@@ -15,19 +15,19 @@ LONGEST_PIECE = 4096
 def _softmax(x, out, n, PIECE: tl.constexpr, KIND: tl.constexpr):
     """Write the softmax of the rows of (m, n) to `out` (m, n)."""
     start_of_row = tl.program_id(0).to(tl.int64) * n
-    places = tl.arange(0, PIECE)
+    offsets = tl.arange(0, PIECE)
     top = tl.full([], float("-inf"), KIND)
     total = tl.full([], 0.0, KIND)
     for start in range(0, n, PIECE):
-        values = tl.load(x + start_of_row + start + places, mask=start + places < n, other=float("-inf")).to(KIND)
+        values = tl.load(x + start_of_row + start + offsets, mask=start + offsets < n, other=float("-inf")).to(KIND)
         larger = tl.maximum(top, tl.max(values, axis=0))
         total = total * tl.exp(top - larger) + tl.sum(tl.exp(values - larger), axis=0)
         top = larger
     for start in range(0, n, PIECE):
-        inside = start + places < n
-        values = tl.load(x + start_of_row + start + places, mask=inside, other=float("-inf")).to(KIND)
+        inside = start + offsets < n
+        values = tl.load(x + start_of_row + start + offsets, mask=inside, other=float("-inf")).to(KIND)
         shares = tl.exp(values - top) / total
-        tl.store(out + start_of_row + start + places, shares.to(out.dtype.element_ty), mask=inside)
+        tl.store(out + start_of_row + start + offsets, shares.to(out.dtype.element_ty), mask=inside)
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:

@@ -55,8 +55,8 @@ def _prepared(arrays: Arrays) -> Arrays:
     """Return gains near 1, weights near √(1 / terms), small biases, and targets of one class each."""
     batch, targets, *parameters = arrays
     scaled: list[Array] = []
-    for place in range(0, len(parameters), 2):
-        weights, bias = parameters[place : place + 2]
+    for i in range(0, len(parameters), 2):
+        weights, bias = parameters[i : i + 2]
         is_gain = weights.ndim == 1
         scale = 0.125 if is_gain else weight_scale(2 * len(weights))
         scaled += [is_gain + weights * scale, bias * 0.125]

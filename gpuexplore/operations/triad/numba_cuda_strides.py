@@ -2,7 +2,7 @@
 
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.device_functions import pair_walker
+from gpuexplore.kernels.device_functions import pairwise_loop
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 from gpuexplore.operations.triad import FACTOR
 
@@ -15,10 +15,10 @@ def make(dtype: DType, block: Block) -> Kernel:
     def add(left, right):
         return left + factor * right
 
-    walk = pair_walker(dtype, add)
+    combine_all = pairwise_loop(dtype, add)
 
     def triad(a, b, out):
-        walk(a, b, out)
+        combine_all(a, b, out)
 
     return triad
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
-from gpuexplore.kernels.device_functions import pair_walker
+from gpuexplore.kernels.device_functions import pairwise_loop
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 
 
@@ -20,10 +20,10 @@ def add(left: Any, right: Any) -> Any:
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (n) + (n) to `out` (n)."""
-    walk = pair_walker(dtype, add)
+    combine_all = pairwise_loop(dtype, add)
 
     def vector_add(a, b, out):
-        walk(a, b, out)
+        combine_all(a, b, out)
 
     return vector_add
 
