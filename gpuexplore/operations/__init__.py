@@ -2,8 +2,8 @@
 
 An operation's `__init__.py` declares its formula, inputs, reference, FLOPs and bytes, and the implementations; each
 implementation is a file next to it, loaded when it is measured. `contract.py` is what a declaration contains,
-`implementation.py` what a line of `implementations=` contains; `own_code.py` makes the same of a user's function. Features
-may add implementations and operations.
+`implementation.py` what a line of `implementations=` contains; `own_code.py` makes the same of a user's function.
+Features may add implementations and operations.
 
 It imports kernels, backends, devices and values. An operation is a folder and a line of `NAMES`; an implementation a
 file and a line in its operation. CONTRIBUTING.md has both recipes; tests compare lines and folders.

@@ -127,7 +127,7 @@ def operation(
     if not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
         raise InvalidInput.of("axes", axes, "names with commas between them, each once: m, n")
     if unknown := set(about) - {"sizes", "terms", "title"}:
-        raise InvalidInput.of("what is told of an operation", sorted(unknown)[0], "sizes, terms, title")
+        raise InvalidInput.of("setting of an operation", sorted(unknown)[0], "sizes, terms, title")
     sizes, terms = about.get("sizes", SIZES), about.get("terms")
     if not isinstance(sizes, list | tuple) or not sizes or any(type(size) is not int or size < 1 for size in sizes):
         raise InvalidInput.of("sizes", sizes, "a list of whole numbers from 1")
@@ -167,7 +167,7 @@ def _declared(name: str, **own: Any) -> Operation:
     usual: dict[str, Any] = {
         "title": name,
         "formula": f"{name}: of a user",
-        "about": "Declared by a user: nothing is known of it beside what was told.",
+        "about": "Declared by a user: only what it declares is known.",
         "default_sizes": SIZES,
         "reduction_length": lambda shape: max(shape, default=1),
         "scale": lambda expected, *_: float(np.abs(expected).max(initial=0.0)),
@@ -196,7 +196,7 @@ def _try(made: Operation) -> None:
         arrays = [np.random.default_rng(TRIED).standard_normal(lengths) for lengths in made.inputs(shape)]
         wanted, flops = made.output(shape), made.flop_count(shape)
     except Exception as error:
-        raise InvalidInput(f"{made.name}: its shapes cannot be told at {shape}: {error}") from error
+        raise InvalidInput(f"{made.name}: its shapes cannot be computed at {shape}: {error}") from error
     found = _expected(made.name, made.reference, arrays)
     if found.shape != wanted:
         raise InvalidInput.of(f"shape of the output of {made.name} at {shape}", wanted, f"{found.shape}: give output=")

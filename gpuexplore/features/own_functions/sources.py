@@ -160,7 +160,7 @@ def add_file(text: str, taken: Collection[str] = ()) -> str:
 
     Args:
         text: the path, and after a colon the name of a function in it; without one the file has a `build`.
-        taken: names that others have, who are measured beside it.
+        taken: names that others have, which are measured together with it.
 
     Raises:
         InvalidInput: there is no such file, it is no Python, or it has no such function; or its library is unknown.
