@@ -98,9 +98,9 @@ def test_sizes_are_a_list_or_a_range(text, sizes):
 
 @pytest.mark.parametrize("text", [text for text in NOT_WHOLE if " " not in text])
 def test_size_that_is_no_whole_number_from_1_is_named(text):
-    with pytest.raises(InvalidInput, match="accepted are") as error:
+    with pytest.raises(InvalidInput, match="expected") as error:
         parse_sizes(f"64,{text}")
-    assert f"{text[:60]!r}: accepted are whole numbers from 1" in str(error.value)
+    assert f"{text[:60]!r}: expected whole numbers from 1" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_size_that_is_no_whole_number_from_1_is_named(text):
     ],
 )
 def test_bad_range_is_refused_with_what_is_accepted(text):
-    with pytest.raises(InvalidInput, match=r"range '.*': accepted are (start:stop:x2|whole numbers)"):
+    with pytest.raises(InvalidInput, match=r"range '.*': expected (start:stop:x2|whole numbers)"):
         parse_sizes(text)
 
 
@@ -144,7 +144,7 @@ def test_no_size_asks_for_one(text):
 
 @pytest.mark.parametrize("size", ["1000000000", "1048577"])
 def test_size_beyond_the_limit_names_the_limit(size):
-    assert problems(sizes=size) == {"sizes": f"m of matmul {size!r}: accepted are 1 to 1048576"}
+    assert problems(sizes=size) == {"sizes": f"m of matmul {size!r}: expected 1 to 1048576"}
 
 
 @pytest.mark.parametrize(
@@ -221,18 +221,18 @@ def test_shapes_name_every_axis_in_any_order(text, shapes):
 
 @pytest.mark.parametrize("text", ["m=1", "m=1,k=2", "m=1,k=2,n=3,q=4", "m=1,m=2,k=3,n=4", "1,2,3", "m:1,k:2,n:3", "m="])
 def test_shape_with_other_axes_is_refused_with_an_example(text):
-    with pytest.raises(InvalidInput, match=r"accepted are (like m=128,k=128,n=128|whole numbers)"):
+    with pytest.raises(InvalidInput, match=r"expected (like m=128,k=128,n=128|whole numbers)"):
         resolved(shapes=text)
 
 
 @pytest.mark.parametrize("text", NOT_WHOLE)
 def test_axis_that_is_no_whole_number_from_1_is_named(text):
-    with pytest.raises(InvalidInput, match=re.escape(f"axis k {text!r}: accepted are whole numbers from 1")):
+    with pytest.raises(InvalidInput, match=re.escape(f"axis k {text!r}: expected whole numbers from 1")):
         resolved(shapes=f"m=1,k={text},n=1")
 
 
 def test_axis_beyond_the_limit_is_named():
-    assert problems(shapes="m=1,k=1000000000,n=1")["shapes"] == "k of matmul '1000000000': accepted are 1 to 1048576"
+    assert problems(shapes="m=1,k=1000000000,n=1")["shapes"] == "k of matmul '1000000000': expected 1 to 1048576"
 
 
 @pytest.mark.parametrize("text", [" ", ";", " ; ;", ","])
@@ -248,32 +248,32 @@ def test_shapes_replace_the_sizes():
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("operation", "fft", "operation 'fft': accepted are matmul, batched_matmul, linear, matvec"),
-        ("operation", "", "operation '': accepted are matmul"),
-        ("dtypes", "fp8", "dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"),
-        ("dtypes", "FP31", "dtype 'FP31': accepted are"),
+        ("operation", "fft", "operation 'fft': expected matmul, batched_matmul, linear, matvec"),
+        ("operation", "", "operation '': expected matmul"),
+        ("dtypes", "fp8", "dtype 'fp8': expected fp64, fp32, tf32, bf16, fp16"),
+        ("dtypes", "FP31", "dtype 'FP31': expected"),
         ("dtypes", "", "no dtype: give at least one of fp64, fp32, tf32, bf16, fp16"),
         ("dtypes", " , ", "no dtype: give at least one of"),
-        ("implementations", "jax", "implementation of matmul 'jax': accepted are numpy, numba-cpu"),
+        ("implementations", "jax", "implementation of matmul 'jax': expected numpy, numba-cpu"),
         ("implementations", ",", "no implementation: give at least one of numpy"),
-        ("devices", "cuda:7", "device 'cuda:7': accepted are cpu, cuda:0, cuda:1"),
-        ("devices", "gpu", "device 'gpu': accepted are cpu, cuda:0, cuda:1"),
+        ("devices", "cuda:7", "device 'cuda:7': expected cpu, cuda:0, cuda:1"),
+        ("devices", "gpu", "device 'gpu': expected cpu, cuda:0, cuda:1"),
         ("devices", ",", "no device: give at least one of cpu"),
-        ("cache", "lukewarm", "cache 'lukewarm': accepted are cold, warm"),
-        ("data", "random", "data 'random': accepted are normal, zeros, ones"),
-        ("data", "", "data '': accepted are normal, zeros, ones"),
-        ("threads", "0", "threads '0': accepted are whole numbers from 1"),
-        ("threads", "1.5", "threads '1.5': accepted are whole numbers from 1"),
-        ("threads", "many", "threads 'many': accepted are whole numbers from 1"),
-        ("threads", "٣", "threads '٣': accepted are whole numbers from 1"),
-        ("threads", "1000000000", "threads '1000000000': accepted are 1 to 1024"),
-        ("budget", "0", "budget '0.0': accepted are above 0, up to 60 seconds"),
-        ("budget", "-1", "budget '-1.0': accepted are above 0, up to 60 seconds"),
-        ("budget", "61", "budget '61.0': accepted are above 0, up to 60 seconds"),
-        ("budget", "1000000000", "budget '1000000000.0': accepted are"),
-        ("budget", "nan", "budget 'nan': accepted are a number of seconds above 0"),
-        ("budget", "inf", "budget 'inf': accepted are a number of seconds above 0"),
-        ("budget", "soon", "budget 'soon': accepted are a number of seconds above 0, up to 60"),
+        ("cache", "lukewarm", "cache 'lukewarm': expected cold, warm"),
+        ("data", "random", "data 'random': expected normal, zeros, ones"),
+        ("data", "", "data '': expected normal, zeros, ones"),
+        ("threads", "0", "threads '0': expected whole numbers from 1"),
+        ("threads", "1.5", "threads '1.5': expected whole numbers from 1"),
+        ("threads", "many", "threads 'many': expected whole numbers from 1"),
+        ("threads", "٣", "threads '٣': expected whole numbers from 1"),
+        ("threads", "1000000000", "threads '1000000000': expected 1 to 1024"),
+        ("budget", "0", "budget '0.0': expected above 0, up to 60 seconds"),
+        ("budget", "-1", "budget '-1.0': expected above 0, up to 60 seconds"),
+        ("budget", "61", "budget '61.0': expected above 0, up to 60 seconds"),
+        ("budget", "1000000000", "budget '1000000000.0': expected"),
+        ("budget", "nan", "budget 'nan': expected a number of seconds above 0"),
+        ("budget", "inf", "budget 'inf': expected a number of seconds above 0"),
+        ("budget", "soon", "budget 'soon': expected a number of seconds above 0, up to 60"),
     ],
 )
 def test_bad_value_is_named_with_the_accepted_ones(field, value, text):
@@ -509,10 +509,10 @@ def test_how_arrays_lie_goes_all_the_way_and_back(name, value, title):
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (Request(layout="TT"), "layout of matmul 'TT': accepted are NN, NT, TN"),
-        (Request(layout=""), "layout of matmul '': accepted are NN, NT, TN"),
-        (Request(operation="softmax", layout="NT"), "layout of softmax 'NT': accepted are NN"),
-        (Request(align="64"), "align '64': accepted are library, pages"),
+        (Request(layout="TT"), "layout of matmul 'TT': expected NN, NT, TN"),
+        (Request(layout=""), "layout of matmul '': expected NN, NT, TN"),
+        (Request(operation="softmax", layout="NT"), "layout of softmax 'NT': expected NN"),
+        (Request(align="64"), "align '64': expected library, pages"),
     ],
 )
 def test_a_layout_that_an_operation_does_not_have_is_named(request_, said):
@@ -524,9 +524,9 @@ def test_a_layout_that_an_operation_does_not_have_is_named(request_, said):
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (Request(implementations="numba-cuda-naive", block="16"), "block '16': accepted are 16,16"),
-        (Request(implementations="numba-cuda-naive", block="x"), "block 'x': accepted are whole numbers from 1"),
-        (Request(implementations="numba-cuda-naive", block="16,-1"), "block '-1': accepted are whole numbers from 1"),
+        (Request(implementations="numba-cuda-naive", block="16"), "block '16': expected 16,16"),
+        (Request(implementations="numba-cuda-naive", block="x"), "block 'x': expected whole numbers from 1"),
+        (Request(implementations="numba-cuda-naive", block="16,-1"), "block '-1': expected whole numbers from 1"),
         (Request(implementations="torch", block="16,16"), "none of torch is a CUDA kernel of ours"),
     ],
 )
@@ -570,7 +570,7 @@ def test_the_shape_that_a_refusal_names_is_accepted(name):
     operation = OPERATIONS[name]
     with pytest.raises(InvalidInput) as refused:
         parse_shape("text", operation)
-    (example,) = re.findall(r"accepted are like (\S+?)(?:, |$)", str(refused.value))
+    (example,) = re.findall(r"expected like (\S+?)(?:, |$)", str(refused.value))
 
     assert parse_shape(example, operation) == operation.shape_of_size(128)
 
@@ -584,7 +584,7 @@ def test_a_size_is_a_shape_of_equal_axes():
 def test_exact_shapes_are_as_few_as_sizes():
     shapes = ";".join(f"m={size},k=8,n=8" for size in range(1, 102))
 
-    with pytest.raises(InvalidInput, match="shapes '101 of them': accepted are at most 100"):
+    with pytest.raises(InvalidInput, match="shapes '101 of them': expected at most 100"):
         resolve(Request(shapes=shapes), ["cpu"])
 
 
@@ -624,10 +624,10 @@ def test_ranges_in_a_shape_are_swept_together_small_shapes_first():
 @pytest.mark.parametrize(
     ("shapes", "named"),
     [
-        ("m=64:256,k=32,n=1", "range '64:256': accepted are start:stop:x2"),
+        ("m=64:256,k=32,n=1", "range '64:256': expected start:stop:x2"),
         ("m=256:64:x2,k=32,n=1", "range '256:64:x2'"),
-        ("m=1:64:+1,k=32,n=1:64:+1", "shapes '4096 of them': accepted are at most 100"),
-        ("m=1:60:+1,k=32,n=1;m=1:60:+1,k=32,n=2", "shapes '120 of them': accepted are at most 100"),
+        ("m=1:64:+1,k=32,n=1:64:+1", "shapes '4096 of them': expected at most 100"),
+        ("m=1:60:+1,k=32,n=1;m=1:60:+1,k=32,n=2", "shapes '120 of them': expected at most 100"),
         ("m=64:128:x2,k=32", "shape of matmul 'm=64,k=32'"),
         ("m=64:128:x2,q=32,n=1", "shape of matmul"),
     ],

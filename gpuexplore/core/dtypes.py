@@ -154,7 +154,7 @@ _NOT_MEASURED = (
         also=("float8", "f8", "e4m3", "fp8e4m3", "fp8e4m3fn", "float8e4m3"),
     ),
 )
-UNKNOWN_DTYPE = DType("unknown", "float64", 64, 53, "unknown", "of a benchmark whose file does not name it")
+UNKNOWN_DTYPE = DType("unknown", "float64", 64, 53, "unknown", "not named in the benchmark's file")
 FORMATS: dict[str, DType] = DTYPES | {row.name: row for row in _NOT_MEASURED}  # fp8 has peaks, but no kernel here
 
 

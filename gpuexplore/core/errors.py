@@ -49,9 +49,9 @@ class InvalidInput(GpuExploreError):
 
     @classmethod
     def of(cls, what: str, value: object, accepted: Iterable[object] | str) -> "InvalidInput":
-        """Return the error for one bad value, e.g. ``dtype 'fp8': accepted are fp64, fp32``."""
+        """Return the error for one bad value, e.g. ``dtype 'fp8': expected fp64, fp32``."""
         listed = accepted if isinstance(accepted, str) else ", ".join(str(value) for value in accepted)
-        return cls(f"{what} {_shown(value)[:MAX_VALUE_CHARACTERS]!r}: accepted are {listed}")
+        return cls(f"{what} {_shown(value)[:MAX_VALUE_CHARACTERS]!r}: expected {listed}")
 
     @classmethod
     def repeated(cls, what: str, values: Sequence[object]) -> "InvalidInput":

@@ -41,7 +41,7 @@ class CacheRoof:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRoofs:
-    """What one thread of a CPU reaches while the other cores are idle.
+    """The peaks of one thread of a CPU while the other cores are idle.
 
     Attributes:
         peaks: compute peaks; a dtype and unit without a row is unknown.
@@ -117,7 +117,7 @@ FIRST_WITH: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells a processor from another of its name; cores, UUID, compute capability and driver are in `Device`.
+    """Facts that distinguish processors of one name; cores, UUID, compute capability and driver are in `Device`.
 
     Attributes:
         vendor: as a CPU states it, e.g. `AuthenticAMD`; of an Arm CPU the implementer, e.g. `0x41`.
@@ -168,7 +168,7 @@ class Device:
         bandwidth: of memory; of a CPU with streaming stores, which go past the caches.
         caches: levels whose bandwidth was measured, the fastest first.
         notes: what a reader should know about these figures, a sentence each.
-        identity: what tells it from others of its name; None where nothing is known, as in results of earlier versions.
+        identity: facts that distinguish it from others of its name; None is unknown.
         ordinary_stores: of a CPU, memory bandwidth with ordinary stores: each line is read before it is written
             (write-allocate), which is not counted. None where it was not measured.
         one_thread: of a CPU, what one thread reaches alone; None where it was not measured.

@@ -89,14 +89,14 @@ DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 LAYOUTS: tuple[Layout, ...] = ("NN", "NT", "TN")
 ALIGNMENTS: tuple[Alignment, ...] = ("library", "pages")
 ONE_SAMPLE = "1 sample: no interval"
-UNREADABLE = "the reason cannot be shown"
+UNREADABLE = "the reason is not printable"
 DEFAULT_BUDGET_S = 0.1
 LARGEST_BUDGET_S = 60.0
 MOST_PROCESSES = 60
 
 
 class Status(StrEnum):
-    """How a case ended. Only OK carries a measurement; every other status carries a reason."""
+    """The outcome of a case. Only OK carries a measurement; every other status carries a reason."""
 
     OK = "ok"
     SKIPPED = "skipped"
@@ -110,7 +110,7 @@ class Status(StrEnum):
 
 
 class RunState(StrEnum):
-    """Where a run stands in the queue; `store/run_states.py` has the table of who changes it, and into what."""
+    """The state of a run; `store/run_states.py` has the table of who changes it, and into what."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -120,7 +120,7 @@ class RunState(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a time comes from: measured on this server, recorded elsewhere, or not measured by gpuexplore at all."""
+    """The origin of a time: measured on this server, recorded elsewhere, or not measured by gpuexplore at all."""
 
     LIVE = "live"
     RECORDED = "recorded"
@@ -130,7 +130,7 @@ class Origin(StrEnum):
 
     @property
     def label(self) -> str:
-        """What a reader sees."""
+        """Its name on pages."""
         return "measured here" if self is Origin.LIVE else self.value
 
 
@@ -218,13 +218,13 @@ class Case:
 
     @property
     def group(self) -> tuple[str, Shape, str, str, Options]:
-        """What the implementations that are sampled in the same rounds have in common."""
+        """The properties shared by implementations that are sampled in the same rounds."""
         return (self.operation, self.shape, self.dtype, self.device, self.options)
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What a user asked for: the axes of a sweep over one operation."""
+    """A user's request: the axes of a sweep over one operation."""
 
     operation: str
     shapes: tuple[Shape, ...]
@@ -302,7 +302,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one case.
+    """The result of one case.
 
     Attributes:
         seed: of the random numbers it computed with; another in each run.
@@ -334,7 +334,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         done: cases with a final result.

@@ -14,11 +14,11 @@ MOST_TAGS = 10
 def default_title(experiment: Experiment) -> str:
     """Return the title of a run without one, e.g. ``matmul 64 to 384, fp32 bf16 fp16``."""
     words = f"{experiment.operation} {_sizes(experiment.shapes)}, {' '.join(experiment.dtypes)}"
-    title = ", ".join((words, *said_of_arrays(experiment.options.layout, experiment.options.align)))
+    title = ", ".join((words, *array_conditions(experiment.options.layout, experiment.options.align)))
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 2]} …"
 
 
-def said_of_arrays(layout: str, align: str) -> tuple[str, ...]:
+def array_conditions(layout: str, align: str) -> tuple[str, ...]:
     """Return what is unusual of how arrays lie in memory, e.g. ``layout NT``; nothing where nothing is."""
     unusual = {f"layout {layout}": layout != "NN", "arrays on 2 MiB boundaries": align != "library"}
     return tuple(words for words, is_unusual in unusual.items() if is_unusual)

@@ -21,7 +21,7 @@ PRIORITY = -10
 THREADS = Path("/proc/self/task")
 
 
-def go_first(priority: int = PRIORITY) -> None:
+def raise_priority(priority: int = PRIORITY) -> None:
     """Raise the priority of this process, with the threads that its pools have already; or set another one.
 
     Linux has a priority for each thread: one of a pool that was there before, as OpenBLAS's is once NumPy is loaded,

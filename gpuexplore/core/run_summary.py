@@ -8,7 +8,7 @@ Quality = Literal["clean", "noisy", "contended"]
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What a list says of a run that has ended; None is unknown.
+    """A run that has ended, as lists show it; None is unknown.
 
     Attributes:
         best: the result with the highest rate, e.g. ``torch in fp32, 384 × 384 × 384``.

@@ -121,7 +121,7 @@ _NAMES: Mapping[str, tuple[type, ...]] = {
 }
 _BEYOND = 1e300  # of no quantity, and the squares of what is below it fit
 _ACCEPTED: Mapping[type, tuple[str, tuple[type, ...]]] = {
-    bool: ("true and false", (bool,)),
+    bool: ("true or false", (bool,)),
     int: ("whole numbers", (int,)),
     float: ("numbers", (int, float)),
     str: ("texts", (str,)),

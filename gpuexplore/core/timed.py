@@ -14,7 +14,7 @@ OMIT_DEFAULT = {"omit_default": True}  # of a field that is encoded where it has
 
 
 class _Timed:
-    """What a contrast and a phase have in common: samples, seconds per call, or else the reason why there are none."""
+    """The base of a contrast and a phase: samples, seconds per call, or else the reason why there are none."""
 
     __slots__ = ()
     samples_s: tuple[float, ...]
@@ -91,7 +91,7 @@ class Measurement:
 
     @property
     def is_single(self) -> bool:
-        """Whether it rests on one sample, which tells nothing of how far another one would be off."""
+        """Whether it rests on one sample, which says nothing of its spread."""
         return len(self.samples_s) == 1
 
     @property

@@ -31,9 +31,9 @@ def read_name(text: str) -> str:
     name = " ".join(text.split())
     invisible = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")  # categories of Unicode
     if hidden := next((sign for sign in name if unicodedata.category(sign) in invisible), None):
-        raise InvalidInput.of("name", f"U+{ord(hidden):04X}", "characters that can be seen")
+        raise InvalidInput.of("name", f"U+{ord(hidden):04X}", "visible characters")
     if not any(sign.isalnum() for sign in name) or len(name) > LONGEST_NAME:
-        raise InvalidInput.of("name", name, f"1 to {LONGEST_NAME} characters, a letter or digit among them")
+        raise InvalidInput.of("name", name, f"1 to {LONGEST_NAME} characters, with at least one letter or digit")
     return name
 
 
@@ -192,7 +192,7 @@ class Participant:
 
 @dataclass(frozen=True, slots=True)
 class RoomTask:
-    """What a room is asked to do.
+    """A task of a room.
 
     Attributes:
         number: its key in the database; the newest of a room is the one that it is at.
@@ -246,7 +246,7 @@ MOST_KNOWN = 10_000  # addresses: the one heard of first is forgotten
 
 
 class WrongCodes:
-    """How many wrong codes came from where in the last ten minutes; safe to use from several threads.
+    """Counts of wrong codes by origin in the last ten minutes; thread-safe.
 
     Of 7.5 million codes, 600 in ten minutes find a room that is open for eight hours with a chance of 0.4 %.
     """
@@ -280,7 +280,7 @@ class WrongCodes:
             most = MOST_OF_ONE if len(self._all) < MOST_OF_ALL else MOST_WHEN_TRIED
             if len(tries) >= most:
                 raise InvalidInput(
-                    f"{len(tries)} wrong room codes came from your network address in the last ten minutes: "
+                    f"{len(tries)} wrong room codes were sent from your network address in the last ten minutes: "
                     f"try again in {format_whole_seconds(tries[-most] + WITHIN_S - self._clock())}"
                 )
 

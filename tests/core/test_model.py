@@ -31,13 +31,13 @@ MEASUREMENT = Measurement((1.0,), 1.0)
 
 @pytest.mark.parametrize("length", [0, -1, 1.0, 2.5, "3", None, True, float("nan")])
 def test_axis_is_a_whole_number_from_1(length):
-    with pytest.raises(InvalidInput, match=r"axis n '.*': accepted are whole numbers from 1"):
+    with pytest.raises(InvalidInput, match=r"axis n '.*': expected whole numbers from 1"):
         Shape.of(n=length)
 
 
 def test_shape_is_read_by_axis_and_in_order():
     assert (SHAPE["k"], list(SHAPE), str(SHAPE)) == (3, [2, 3], "m=2,k=3")
-    with pytest.raises(InvalidInput, match="axis 'q': accepted are m, k"):
+    with pytest.raises(InvalidInput, match="axis 'q': expected m, k"):
         SHAPE["q"]
 
 
@@ -49,15 +49,15 @@ def test_scaled_shape_keeps_every_axis_at_least_1(factor, lengths):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"cache": "hot"}, "cache 'hot': accepted are cold, warm"),
-        ({"cache": ""}, "cache '': accepted are"),
-        ({"data": "random"}, "data 'random': accepted are normal, zeros, ones"),
-        ({"threads": 0}, "threads '0': accepted are 1 to 1024"),
-        ({"threads": 1025}, "threads '1025': accepted are 1 to 1024"),
-        ({"budget_s": 0.0}, "budget '0.0': accepted are above 0, up to 60 seconds"),
-        ({"budget_s": 60.1}, "budget '60.1': accepted are"),
-        ({"budget_s": float("nan")}, "budget 'nan': accepted are"),
-        ({"budget_s": float("inf")}, "budget 'inf': accepted are"),
+        ({"cache": "hot"}, "cache 'hot': expected cold, warm"),
+        ({"cache": ""}, "cache '': expected"),
+        ({"data": "random"}, "data 'random': expected normal, zeros, ones"),
+        ({"threads": 0}, "threads '0': expected 1 to 1024"),
+        ({"threads": 1025}, "threads '1025': expected 1 to 1024"),
+        ({"budget_s": 0.0}, "budget '0.0': expected above 0, up to 60 seconds"),
+        ({"budget_s": 60.1}, "budget '60.1': expected"),
+        ({"budget_s": float("nan")}, "budget 'nan': expected"),
+        ({"budget_s": float("inf")}, "budget 'inf': expected"),
     ],
 )
 def test_options_name_the_bad_value_and_the_accepted_ones(options, text):
@@ -185,12 +185,12 @@ def test_what_changes_between_processes_widens_the_interval_of_one():
 
 
 def test_samples_of_processes_must_add_up():
-    with pytest.raises(InvalidInput, match=r"samples of each process .* accepted are 3 together"):
+    with pytest.raises(InvalidInput, match=r"samples of each process .* expected 3 together"):
         Measurement((1.0,) * 3, 1.0, processes=(2, 2))
 
 
 def test_processes_asked_for_are_bounded():
-    with pytest.raises(InvalidInput, match="fresh processes '61': accepted are 1 to 60"):
+    with pytest.raises(InvalidInput, match="fresh processes '61': expected 1 to 60"):
         Options(repeat=61)
 
 

@@ -15,13 +15,13 @@ def test_ordinary_text_is_accepted(text):
 
 
 def test_long_text_is_refused_with_both_lengths():
-    with pytest.raises(InvalidInput, match="source '20,000,000 characters': accepted are at most 200"):
+    with pytest.raises(InvalidInput, match="source '20,000,000 characters': expected at most 200"):
         check_text("source", "x" * 20_000_000)
 
 
 @pytest.mark.parametrize("character", ["\x00", "\x1b", "\x85", "\ud800"])
 def test_what_no_database_stores_and_no_page_shows_is_refused(character):
-    with pytest.raises(InvalidInput, match=r"source '.*': accepted are characters that can be shown") as caught:
+    with pytest.raises(InvalidInput, match=r"source '.*': expected characters that can be shown") as caught:
         check_text("source", f"a{character}b")
 
     assert str(caught.value).isprintable(), "the refusal itself can be shown"
@@ -31,21 +31,21 @@ def test_values_of_a_list_are_counted_and_each_may_be_as_long_as_a_text():
     values = ["x" * (LONGEST_TEXT - 1)] * MOST
 
     assert check_text("sweep", ".".join(values), ".,", most=MOST) is None
-    with pytest.raises(InvalidInput, match=r"sweep 'xxx.*': accepted are at most 64 of them"):
+    with pytest.raises(InvalidInput, match=r"sweep 'xxx.*': expected at most 64 of them"):
         check_text("sweep", ",".join([*values, ""]), ".,", most=MOST)
-    with pytest.raises(InvalidInput, match="sweep '201 characters': accepted are at most 200"):
+    with pytest.raises(InvalidInput, match="sweep '201 characters': expected at most 200"):
         check_text("sweep", "x" * (LONGEST_TEXT + 1), ".,", most=MOST)
 
 
 def test_a_list_that_nobody_counts_has_a_length():
-    with pytest.raises(InvalidInput, match="gpus '200,000 characters': accepted are at most 12,800"):
+    with pytest.raises(InvalidInput, match="gpus '200,000 characters': expected at most 12,800"):
         check_text("gpus", "x," * 100_000, ",")
 
 
 @pytest.mark.parametrize("field", ["operation", "sizes", "shapes", "dtypes", "threads", "block", "budget"])
 @pytest.mark.parametrize("text", ["1" * (LONGEST_TEXT + 1), "a\x00", "a\ud800"])
 def test_no_field_of_a_request_takes_it(field, text):
-    with pytest.raises(InvalidInput, match=f"{field} '.*': accepted are (at most 200|characters that can be shown)"):
+    with pytest.raises(InvalidInput, match=f"{field} '.*': expected (at most 200|characters that can be shown)"):
         resolve(Request(**{field: text}), ["cpu"])
 
 

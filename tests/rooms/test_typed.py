@@ -38,7 +38,7 @@ def test_codes_are_of_letters_that_nobody_misreads():
 
 @pytest.mark.parametrize("text", ["", "KTRMW", "KTRMWXX", "KTRMWA", "KTRMW0", "<b>KTR", "ＫTRMWX", "ktr_mwx"])  # noqa: RUF001
 def test_what_is_no_code_is_refused_with_what_is(text):
-    with pytest.raises(InvalidInput, match=r"room .*: accepted are codes of 6 letters out of CDFHJKMNPRTWXY"):
+    with pytest.raises(InvalidInput, match=r"room .*: expected codes of 6 letters out of CDFHJKMNPRTWXY"):
         read_code(text)
 
 
@@ -62,7 +62,7 @@ def test_names_that_look_alike_share_a_key():
 
 @pytest.mark.parametrize("text", ["0", "169", "-1", "2.5", "two", "", "9" * 30])
 def test_hours_out_of_range_are_refused(text):
-    with pytest.raises(InvalidInput, match=r"hours .*: accepted are whole numbers from 1 to 168"):
+    with pytest.raises(InvalidInput, match=r"hours .*: expected whole numbers from 1 to 168"):
         read_hours(text)
 
 
@@ -118,7 +118,9 @@ def test_whoever_tries_codes_waits_and_others_do_not():
         wrong.check("1.2.3.4", CODE)
         wrong.note("1.2.3.4")
 
-    with pytest.raises(InvalidInput, match=r"60 wrong room codes came from your network address.*try again in 10 min"):
+    with pytest.raises(
+        InvalidInput, match=r"60 wrong room codes were sent from your network address.*try again in 10 min"
+    ):
         wrong.check("1.2.3.4", CODE)
     wrong.check("5.6.7.8", CODE)
     clock.now_s = WITHIN_S
