@@ -44,8 +44,8 @@ def differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[Difference, ...
 
 
 def _named(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
-    for what, tell in FACTS.items():
-        sides = [sorted({text for result in results if (text := tell(result))}) for results in (before, after)]
+    for what, fact_of in FACTS.items():
+        sides = [sorted({text for result in results if (text := fact_of(result))}) for results in (before, after)]
         if sides[0] != sides[1] and any(sides):
             yield Difference(what, *(", ".join(texts) or UNKNOWN for texts in sides))
 
@@ -101,9 +101,9 @@ def _flags(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Differ
             yield Difference(f"flag {name.replace('_', ' ')}", old, new)
 
 
-def _of(tell: Callable[[Environment], object]) -> Callable[[Result], str | None]:
+def _of(fact_of: Callable[[Environment], object]) -> Callable[[Result], str | None]:
     def words(result: Result) -> str | None:
-        value = tell(result.environment) if result.environment else None
+        value = fact_of(result.environment) if result.environment else None
         return None if value is None else str(value)
 
     return words
@@ -133,20 +133,20 @@ FACTS: Mapping[str, Callable[[Result], str | None]] = MappingProxyType(
 
 
 Change = Literal["faster", "slower", "same", "broken", "mended"]
-CAREFUL = 1.06  # times the half width of a ratio, in logarithms: 4 % of false alarms instead of 5
+INTERVAL_WIDENING = 1.06  # times the half width of a ratio, in logarithms: 4 % of false alarms instead of 5
 SAME = 1.05  # a ratio whose whole interval lies within this factor of 1
 COUNTED: Mapping[Change | None, str] = MappingProxyType(
     {
         "faster": "faster",
         "slower": "slower",
-        "same": "the same",
+        "same": "unchanged",
         "broken": "no longer measured",
-        "mended": "measured only now",
-        None: "cannot be told",
+        "mended": "newly measured",
+        None: "inconclusive",
     }
 )
 WORDS = Words(below="faster", above="slower", question="whether it changed")
-ALIKE = Words(within="the same", question="whether it changed")
+UNCHANGED = Words(within="unchanged", question="whether it changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,18 +185,18 @@ class ComparedCase:
 
     @property
     def case(self) -> Case:
-        """What was measured, as the second run calls it."""
+        """The measured case, as the second run names it."""
         return self.after.case
 
     @property
     def label(self) -> str:
-        """How a sentence names it: ``torch in fp32, 64 × 64 × 64``."""
+        """Its name in a sentence: ``torch in fp32, 64 × 64 × 64``."""
         return ", ".join([case_label(self.case), *([shape_label(self.case.shape)] if self.case.shape.axes else [])])
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """What follows from two runs.
+    """The comparison of two runs.
 
     Attributes:
         before, after: the runs.
@@ -223,7 +223,7 @@ class RunComparison:
         parts = [f"{self.counts[change]} {words}" for change, words in COUNTED.items() if self.counts.get(change)]
         decided = sum(count for change, count in self.counts.items() if change)
         most = 2 * decided >= len(self.cases)  # a mean over the few that stand out would stand for all
-        mean = f"; those told, on geometric average: {_change(self.mean)}" if self.mean and most else ""
+        mean = f"; geometric mean of the conclusive ones: {_change(self.mean)}" if self.mean and most else ""
         what = "case" if len(self.cases) == 1 else "cases"
         return f"Of {len(self.cases)} {what}: {', '.join(parts)}{mean}."
 
@@ -266,21 +266,21 @@ def _compared(before: Result, after: Result) -> ComparedCase:
     if before.measurement is None or after.measurement is None:
         return _one_sided(before, after)
     if before.measurement.is_single or after.measurement.is_single:
-        return ComparedCase(before, after, None, None, "one sample is no measurement: measure again")
-    ratio = _careful(ratio_of(*_with_spread(after, before), same_run=False))
+        return ComparedCase(before, after, None, None, "a single sample has no interval: measure again")
+    ratio = _widened(ratio_of(*_with_spread(after, before), same_run=False))
     verdict = compare(ratio, 1.0, words=WORDS)
     if verdict.relation is not None:
         change: Change = "faster" if verdict.relation == "below" else "slower"
         return ComparedCase(before, after, ratio, change, verdict.statement)
-    alike = compare(ratio, 1 / SAME, SAME, words=ALIKE)
-    return ComparedCase(before, after, ratio, "same" if alike.relation == "within" else None, alike.statement)
+    verdict = compare(ratio, 1 / SAME, SAME, words=UNCHANGED)
+    return ComparedCase(before, after, ratio, "same" if verdict.relation == "within" else None, verdict.statement)
 
 
-def _careful(ratio: Estimate | None) -> Estimate | None:
+def _widened(ratio: Estimate | None) -> Estimate | None:
     """Return a ratio with its interval a little wider: one of 95 % is wrong in one case of twenty, and no less."""
     if ratio is None or ratio.interval is None:
         return ratio
-    low, high = (ratio.value * (end / ratio.value) ** CAREFUL for end in ratio.interval)
+    low, high = (ratio.value * (end / ratio.value) ** INTERVAL_WIDENING for end in ratio.interval)
     return replace(ratio, low=min(low, ratio.value), high=max(high, ratio.value))
 
 
@@ -302,7 +302,7 @@ def _with_spread(*results: Result) -> tuple[Result, ...]:
     devices = [result.environment.device if result.environment else None for result in results]
     if devices[1] is not None and same_device(devices[0], devices[1]):
         spreads = [max(spreads)] * len(spreads)
-    return tuple(_saying(result, spread) for result, spread in zip(results, spreads, strict=True))
+    return tuple(_with_known_spread(result, spread) for result, spread in zip(results, spreads, strict=True))
 
 
 def _spread(result: Result) -> float:
@@ -315,7 +315,7 @@ def _spread(result: Result) -> float:
     return prior(None if gpu else "shared", length_of(measurement.median_s), "many").times
 
 
-def _saying(result: Result, spread: float) -> Result:
+def _with_known_spread(result: Result, spread: float) -> Result:
     measurement = result.measurement
     if measurement is None or len(measurement.processes) > 1:  # several processes show their spread themselves
         return result

@@ -11,7 +11,7 @@ from gpuexplore.core.model import Case
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN, format_interval, format_ratio, format_seconds, in_one_unit
 
-INCONCLUSIVE = "cannot be told"
+INCONCLUSIVE = "inconclusive"
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
 HEADING = ("case", "before", "after", "ratio", "95 % interval", "")
 
@@ -87,8 +87,8 @@ def _named(case: Case) -> str:
 
 
 def _case_line(row: tuple[str, ...]) -> str:
-    *figures, told = row
-    return _line([*map(_cell, figures), f"**{told}**" if told in ("slower", "broken") else told])
+    *figures, change = row
+    return _line([*map(_cell, figures), f"**{change}**" if change in ("slower", "broken") else change])
 
 
 def _line(cells: Iterable[str]) -> str:

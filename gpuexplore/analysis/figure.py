@@ -124,7 +124,7 @@ def combined(sign: str, left: LessonFigure, right: LessonFigure) -> LessonFigure
     if sign in "+-" and left.dimension != right.dimension:
         raise InvalidInput(f"{format_figure(left)} {sign} {format_figure(right)}: the units differ")
     if sign == "/" and right.low <= 0 <= right.high:
-        raise Undefined(f"{format_figure(left)} / {format_figure(right)}: divides by what may be zero")
+        raise Undefined(f"{format_figure(left)} / {format_figure(right)}: the divisor may be zero")
     ends = [SIGNS[sign](a, b) for a, b in product((left.low, left.high), (right.low, right.high))]
     power = {"*": 1, "/": -1}.get(sign)
     dimension = left.dimension if power is None else left.dimension.times(right.dimension, power)
@@ -170,7 +170,7 @@ def raised(base: LessonFigure, power: LessonFigure) -> LessonFigure:
     if not small or (base.dimension != PLAIN and power.value != int(power.value)):
         raise InvalidInput.of("power", format_figure(power), f"numbers from -{LARGEST_POWER} to {LARGEST_POWER}")
     if base.low <= 0 and (power.value < 0 or power.value != int(power.value)):
-        raise Undefined(f"{format_with_interval(base)}: such a power is of numbers above 0")
+        raise Undefined(f"{format_with_interval(base)}: this power is defined only for numbers above 0")
     try:
         value, low, high = (end**power.value for end in (base.value, base.low, base.high))
     except OverflowError as error:
@@ -195,7 +195,7 @@ def mapped(function: Callable[[float], float], figure: LessonFigure, *, keeps_un
     try:
         ends = (function(figure.low), function(figure.high))
     except ValueError as error:
-        raise Undefined(f"{function.__name__} of {format_with_interval(figure)}: has no value") from error
+        raise Undefined(f"{function.__name__} of {format_with_interval(figure)} is undefined") from error
     return replace(figure, value=function(figure.value), low=min(ends), high=max(ends))
 
 

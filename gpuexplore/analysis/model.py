@@ -58,7 +58,7 @@ Severity = Literal["explains", "doubt", "wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What results are compared with.
+    """The baseline and the peak that results are compared with.
 
     Attributes:
         baseline: an implementation or a dtype; None is the first implementation, in the operation's order.
@@ -80,7 +80,7 @@ class CustomPeaks:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known apart from the results of a run.
+    """Facts from outside the results of a run.
 
     Attributes:
         custom_peaks: what a user entered, by the key of the device (`gpuexplore.hardware.identity.device_key`).
@@ -115,7 +115,7 @@ class PeakChoice(Generic[P]):
 
     def __post_init__(self) -> None:
         if (self.peak is None) != bool(self.reason):
-            raise InvalidInput("a choice of a peak has the peak, or else a reason why it is unknown")
+            raise InvalidInput("a PeakChoice has either a peak or the reason why it is unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Speedup:
 
 @dataclass(frozen=True, slots=True)
 class MachineNote:
-    """What makes times vary on a device all through a run: said once, and not of each result.
+    """Causes of variation on a device throughout a run: stated once, and not for each result.
 
     Attributes:
         device: its id.
@@ -188,7 +188,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What results say.
+    """A headline and details on results.
 
     Attributes:
         headline: one sentence.
@@ -204,7 +204,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class ImplementationLimits:
-    """What an implementation can reach on its device, by the threads and the stores it uses; None is unknown.
+    """The limits of an implementation on its device, by the threads and the stores it uses; None is unknown.
 
     Attributes:
         peak: of its arithmetic and its mix of instructions.
@@ -273,7 +273,7 @@ class AnalyzedResult:
 
     @property
     def case(self) -> Case:
-        """What was measured."""
+        """The measured case."""
         return self.result.case
 
     @property
@@ -288,7 +288,7 @@ class AnalyzedResult:
 
     @property
     def device(self) -> Device | None:
-        """Where it was computed, as the device was then; None when the result does not name it."""
+        """The device that computed it, as it was then; None when the result does not name it."""
         return self.result.environment.device if self.result.environment else None
 
     @property
@@ -346,7 +346,7 @@ class AnalyzedResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunAnalysis:
-    """What follows from the results of one run; it equals itself alone, so that what was made of it can be kept by it.
+    """The analysis of one run's results; equality is identity, so that it can be a key of caches.
 
     Attributes:
         results: every result, in the order given.

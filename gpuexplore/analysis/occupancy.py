@@ -30,7 +30,7 @@ LIMITERS: dict[Limiter, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """How full a kernel can make a multiprocessor.
+    """The occupancy of a multiprocessor by a kernel.
 
     Attributes:
         compute_capability: CUDA's number, e.g. `8.6`.
@@ -68,7 +68,7 @@ class Occupancy:
 
     @property
     def limited_by(self) -> str:
-        """What limits it in words, e.g. `limited by registers and shared memory`; why no block runs where none does."""
+        """Its limiters in words, e.g. `limited by registers and shared memory`; why no block runs where none does."""
         if self.reason:
             return f"no block fits: {self.reason}"
         *others, last = (LIMITERS[name] for name in self.limiters)
@@ -143,9 +143,7 @@ def _checked_registers(capability: ComputeCapability, warps: int, registers: int
 def _too_many_registers(capability: ComputeCapability, warps: int, registers: int) -> str:
     """Return why no block runs; registers alone can be too many where each value is within its range."""
     needed, most = _checked_registers(capability, warps, registers), capability.max_registers_per_block
-    return (
-        f"a block takes {needed} registers, and may have {most} on compute capability {capability.compute_capability}"
-    )
+    return f"a block needs {needed} registers; compute capability {capability.compute_capability} allows {most}"
 
 
 def _round_up(count: int, unit: int) -> int:
@@ -154,7 +152,7 @@ def _round_up(count: int, unit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """How a grid passes through a GPU, if all blocks take equally long.
+    """The waves of a grid on a GPU, if all blocks take equally long.
 
     Attributes:
         blocks_per_wave: blocks the whole GPU runs at once.
@@ -205,7 +203,7 @@ MOST_MULTIPROCESSORS = 1024  # several times as many as any GPU has
 
 @dataclass(frozen=True, slots=True)
 class TargetGpu:
-    """What decides registers, occupancy and waves.
+    """The properties of a GPU that decide registers, occupancy and waves.
 
     Attributes:
         key: of the table of accelerators, or OWN.
@@ -221,7 +219,7 @@ class TargetGpu:
 
     @property
     def limits(self) -> ComputeCapability:
-        """What a multiprocessor can hold."""
+        """The limits of a multiprocessor."""
         return capability_named(self.compute_capability)
 
 

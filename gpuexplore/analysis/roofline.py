@@ -64,7 +64,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """What a sentence calls it, e.g. ``torch in bf16 at 512 × 512 × 512``."""
+        """Its name in a sentence, e.g. ``torch in bf16 at 512 × 512 × 512``."""
         return f"{self.label} at {shape_label(self.shape)}"
 
 
@@ -191,8 +191,8 @@ def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:
     if compute is None:
         return None
     return (
-        f"In {compute.dtype} the ridge point is at **{format_intensity(found[compute])}**: work that computes less "
-        "with each byte it moves waits for memory, and only work right of it can reach "
+        f"In {compute.dtype} the ridge point is at **{format_intensity(found[compute])}**: work with "
+        "a lower arithmetic intensity waits for memory; only work to the right of it can reach "
         f"{format_flop_per_s(compute.rate)}."
     )
 

@@ -85,7 +85,7 @@ def test_the_headline_counts_and_averages_what_is_told():
     found = compared(before, after)
 
     assert found.headline == (
-        "Of 4 cases: 1 faster, 1 slower, 1 the same, 1 cannot be told; those told, on geometric average: unchanged."
+        "Of 4 cases: 1 faster, 1 slower, 1 unchanged, 1 inconclusive; geometric mean of the conclusive ones: unchanged."
     )
     assert found.mean.value == pytest.approx(1.0)
     assert found.mean.low < 1 < found.mean.high
@@ -96,7 +96,7 @@ def test_a_few_that_stand_out_do_not_speak_for_all():
     before = [known(ok(1e-3, size=64)), *(known(ok(1e-3, size=size), 0.3) for size in (128, 256))]
     after = [known(ok(1e-5, size=64)), *(known(ok(1.01e-3, size=size), 0.3) for size in (128, 256))]
 
-    assert compared(before, after).headline == "Of 3 cases: 1 faster, 2 cannot be told."
+    assert compared(before, after).headline == "Of 3 cases: 1 faster, 2 inconclusive."
 
 
 def test_what_differs_is_named():
@@ -159,5 +159,5 @@ def test_one_sample_is_in_no_verdict_and_no_mean(counts):
     found = compared([before, known_before], [after, known_after])
 
     assert (found.cases[0].change, found.cases[0].ratio) == (None, None)
-    assert found.cases[0].statement == "one sample is no measurement: measure again"
+    assert found.cases[0].statement == "a single sample has no interval: measure again"
     assert found.mean.value == pytest.approx(2.0)

@@ -148,12 +148,12 @@ def test_registers_each_within_their_range_can_be_too_many_together():
 
     assert (found.blocks_per_multiprocessor, found.active_warps, found.occupancy) == (0, 0, 0.0)
     assert found.limiter is None
-    assert found.reason == "a block takes 73728 registers, and may have 65536 on compute capability 8.6"
+    assert found.reason == "a block needs 73728 registers; compute capability 8.6 allows 65536"
 
 
 def test_pascal_checks_a_launch_as_if_every_chip_had_four_parts():
     """9 warps fit the two parts of 6.0, and are counted as 12: 12 x 5632 registers are more than 65536."""
-    assert full("6.0", 288, 176).reason == "a block takes 67584 registers, and may have 65536 on compute capability 6.0"
+    assert full("6.0", 288, 176).reason == "a block needs 67584 registers; compute capability 6.0 allows 65536"
     assert full("6.0", 256, 176).blocks_per_multiprocessor == 1
 
 
@@ -173,12 +173,12 @@ def test_what_was_asked_is_in_the_answer():
 @pytest.mark.parametrize(
     ("threads", "registers", "shared", "text"),
     [
-        (0, 32, 0, "threads per block '0': accepted are 1 to 1024"),
-        (1025, 32, 0, "threads per block '1025': accepted are 1 to 1024"),
-        (32, 0, 0, "registers per thread '0': accepted are 1 to 255"),
-        (32, 256, 0, "registers per thread '256': accepted are 1 to 255"),
-        (32, 32, -1, "shared bytes per block '-1': accepted are 0 to 101376"),
-        (32, 32, 101_377, "shared bytes per block '101377': accepted are 0 to 101376"),
+        (0, 32, 0, "threads per block '0': expected 1 to 1024"),
+        (1025, 32, 0, "threads per block '1025': expected 1 to 1024"),
+        (32, 0, 0, "registers per thread '0': expected 1 to 255"),
+        (32, 256, 0, "registers per thread '256': expected 1 to 255"),
+        (32, 32, -1, "shared bytes per block '-1': expected 0 to 101376"),
+        (32, 32, 101_377, "shared bytes per block '101377': expected 0 to 101376"),
     ],
 )
 def test_what_no_kernel_can_have_is_refused(threads, registers, shared, text):

@@ -26,5 +26,5 @@ def test_a_number_of_multiprocessors_that_no_gpu_has_is_refused(typed):
 
 
 def test_a_compute_capability_that_is_not_in_the_table_is_refused():
-    with pytest.raises(InvalidInput, match=r"compute capability '1\.0': accepted are"):
+    with pytest.raises(InvalidInput, match=r"compute capability '1\.0': expected"):
         own_gpu("1.0", "16")

@@ -35,7 +35,7 @@ _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
     {
         Status.SKIPPED: (
             "explains",
-            "was skipped, for the reason below: where that is its time, choose a smaller size or a larger budget",
+            "was skipped for the reason below; if it takes too long, choose a smaller size or a larger budget",
         ),
         Status.UNSUPPORTED: (
             "explains",
@@ -47,20 +47,20 @@ _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
         ),
         Status.OUT_OF_MEMORY: (
             "explains",
-            "needs more memory than there is: choose a smaller size or a narrower dtype, or end what else holds memory",
+            "needs more memory than is free: choose a smaller size or a narrower dtype, or close what else uses memory",
         ),
         Status.TIMEOUT: (
             "doubt",
-            "was stopped, because it did not end in time: choose a smaller size, or look for a loop that never ends",
+            "was stopped because it did not finish in time: choose a smaller size, or look for an infinite loop",
         ),
         Status.CRASHED: (
             "wrong",
-            "ended its process: a fault in the kernel, its library or the driver, or memory that the system refused",
+            "crashed its process: a fault in the kernel, its library or the driver, or a refused memory allocation",
         ),
-        Status.CANCELLED: ("explains", "was not measured, because the run was cancelled: run it again"),
+        Status.CANCELLED: ("explains", "was not measured because the run was cancelled: run it again"),
         Status.ERROR: (
             "wrong",
-            "failed with an error nobody expected: read it below, and report it where it is no matter of installation",
+            "failed with an unexpected error: read it below, and report it unless it is an installation problem",
         ),
     }
 )
@@ -74,7 +74,7 @@ def not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
     severity, means = _NEXT[result.status]
     evidence = result.reason or ""
     if accuracy and accuracy.relative_error is not None:
-        evidence += f"; relative error {accuracy.relative_error:.1e}, allowed is {accuracy.tolerance:.1e}"
+        evidence += f"; relative error {accuracy.relative_error:.1e}, tolerance {accuracy.tolerance:.1e}"
     return Diagnosis("not_measured", f"{analyzed.label} {means}.", evidence, severity)
 
 
@@ -134,7 +134,7 @@ Disturbance = Literal["throttled", "contended", "drifted", "noisy"]
 
 def throttled(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the device slowed itself down."""
-    means = "was measured while something held its clock down; let the device cool, or raise its power limit"
+    means = "was measured with a throttled clock; let the device cool, or raise its power limit"
     return _by_flag(analyzed, "throttled", means)
 
 
@@ -145,7 +145,7 @@ def contended(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def drifted(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the cores ran slower for a while."""
-    return _by_flag(analyzed, "drifted", "was measured while a core ran slower than it usually does")
+    return _by_flag(analyzed, "drifted", "was measured while a core ran slower than usual")
 
 
 def noisy(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -169,8 +169,8 @@ def fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
     flag = analyzed.flag("fragile")
     if flag is None:
         return None
-    sentence = f"{analyzed.label} is fragile: right where it was timed, and {flag.evidence}."
-    return Diagnosis("fragile", sentence, "inputs beside the timed ones, once each", "doubt")
+    sentence = f"{analyzed.label} is fragile: correct on the timed inputs, but {flag.evidence}."
+    return Diagnosis("fragile", sentence, "inputs other than the timed ones, each tried once", "doubt")
 
 
 def extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -178,7 +178,7 @@ def extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
     flag = analyzed.flag("extra_threads")
     if flag is None:
         return None
-    sentence = f"{analyzed.label} uses threads of its own: compare it with others on as many."
+    sentence = f"{analyzed.label} uses threads of its own: compare it with others that use as many."
     return Diagnosis("extra_threads", sentence, flag.evidence, "doubt")
 
 

@@ -23,8 +23,8 @@ def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     if flag is None or device is None:
         return None
     instead = _native_instead(analyzed, device)
-    why = flag.evidence.rstrip(".") + (f"; try {instead.name}, which has units of its own here" if instead else "")
-    units = f"{device.name} has units for {', '.join(device.native) or 'none of our dtypes'}"
+    why = flag.evidence.rstrip(".") + (f"; try {instead.name}, which has native units here" if instead else "")
+    units = f"{device.name} has units for {', '.join(device.native) or 'none of the supported dtypes'}"
     slower = slower_than_native(analyzed)
     if slower is None:
         costs = _faster_than_native(analyzed) or (", and converting limits it" if is_far_from_limits(analyzed) else "")
@@ -107,7 +107,7 @@ def _on(analyzed: AnalyzedResult, dtype: DType) -> Diagnosis:
     measured = f"; the result is off by {error:.1e} of its norm" if error is not None else ""
     return Diagnosis(
         "tf32",
-        f"{dtype.name} was on: {kept}, sums keep all. Choose {wide.name} where that is too few.",
+        f"{dtype.name} was on: {kept}, sums keep all. Choose {wide.name} if that is too few.",
         f"rounding an input changes it by up to {format_percent(dtype.unit_roundoff)}{measured}",
     )
 
@@ -164,7 +164,7 @@ def _time(result: Result) -> str:
 # What the other results of a run say about one: who is faster with the same work, and which dtype is.
 
 
-def share_said(share: Estimate | None) -> str:
+def format_share(share: Estimate | None) -> str:
     """Return a value, or the interval it lies in where that is wide; of a fraction no more than the whole."""
     if share is None or share.low is None or share.high is None:
         return share.range if share else "an unknown share"

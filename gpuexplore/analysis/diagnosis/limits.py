@@ -9,9 +9,9 @@ from dataclasses import replace
 from gpuexplore.analysis.diagnosis.formats import (
     CLOSE_TO_A_LIMIT,
     faster_in_group,
+    format_share,
     is_converted,
     narrower_dtype,
-    share_said,
 )
 from gpuexplore.analysis.diagnosis.processors import slow_blas, wave_tail
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
@@ -42,7 +42,7 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     if flag is None:
         return None
     sentence = (
-        f"{analyzed.label} is launch-bound: the call itself takes a good part of its time, so larger sizes gain most."
+        f"{analyzed.label} is launch-bound: call overhead is a large part of its time, so larger sizes gain most."
     )
     return Diagnosis("launch_bound", sentence, f"{flag.evidence}, and this one {format_seconds(analyzed.median_s)}")
 
@@ -103,8 +103,8 @@ def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
     fraction, of, rates = nearest
     if fraction.value >= BOUND_FROM:
         return None
-    far = ", so no limit of the hardware bounds it" if fraction.value < FAR_FROM_A_LIMIT else ", its nearest limit"
-    reaches = f"{analyzed.label} {_alone(analyzed, ' and')}reaches {share_said(fraction)} of {of}"
+    far = ", so no hardware limit bounds it" if fraction.value < FAR_FROM_A_LIMIT else ", its nearest limit"
+    reaches = f"{analyzed.label} {_alone(analyzed, ' and')}reaches {format_share(fraction)} of {of}"
     return Diagnosis("below_limits", f"{reaches}{far}: {_lost(analyzed)}.", f"{rates}; {_on_roofline(analyzed)}")
 
 
@@ -133,21 +133,23 @@ def _lost(analyzed: AnalyzedResult) -> str:
     found: list[str] = []
     if is_converted(analyzed):
         computed = arithmetic_of(analyzed.result)[0]
-        other = "another format" if computed == analyzed.case.dtype else computed  # where its library does not tell
+        other = "another format" if computed == analyzed.case.dtype else computed  # where its library does not state it
         found.append(f"it converts {analyzed.case.dtype} to {other} and back")
     if has_nominal_flops(analyzed.case):
         found.append("an exponential, a root or a division takes many instructions")
     if analyzed.flag("throttled"):
-        found.append("its clock was held down")
+        found.append("its clock was throttled")
     if analyzed.flag("contended"):
-        found.append("other programs ran beside it")
+        found.append("other programs ran at the same time")
     if wave_tail(analyzed):
         found.append("a last wave of blocks leaves much of the GPU idle")
     if _joins_threads(analyzed):
-        found.append(f"starting and joining threads takes a good part of {format_seconds(analyzed.median_s)}")
+        found.append(f"starting and joining threads takes a large part of {format_seconds(analyzed.median_s)}")
     if faster := faster_in_group(analyzed):
-        found.append(f"{faster[1].case.implementation} does the same {faster[0]} as fast, so its own code takes time")
-    return " and ".join(found[:2]) or "its own instructions and waits take the rest"
+        found.append(
+            f"{faster[1].case.implementation} does the same work {faster[0]} as fast, so its own code costs time"
+        )
+    return " and ".join(found[:2]) or "its own instructions and stalls take the rest"
 
 
 def _joins_threads(analyzed: AnalyzedResult) -> bool:
@@ -164,10 +166,10 @@ def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
     if limits.peak or (limits.memory and not _counts_flops(analyzed)):
         return None
     sentence = (
-        f"{analyzed.label} runs on one thread, and what one core reaches was not measured with it: how near it came to "
+        f"{analyzed.label} runs on one thread, and the peaks of one core were not measured: how near it came to "
         "its limit is unknown."
     )
-    return Diagnosis("one_thread", sentence, f"the peaks of this device are of {device.cores or 'all'} cores")
+    return Diagnosis("one_thread", sentence, f"the peaks of this device are those of {device.cores or 'all'} cores")
 
 
 def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -198,7 +200,7 @@ def _is_bound(fraction: Estimate) -> bool:
 
 def _near(analyzed: AnalyzedResult, limit: str, fraction: Estimate, of: str, *, beyond: str) -> str:
     """Return how near a fraction is to its limit, and what would help, or how much the limit allows."""
-    reached, who = f"{share_said(fraction)} of {of}", f"{analyzed.label} {_alone(analyzed)}"
+    reached, who = f"{format_share(fraction)} of {of}", f"{analyzed.label} {_alone(analyzed)}"
     if fraction.value >= CLOSE_TO_A_LIMIT:
         return f"{who}is {limit} and close to the limit, {reached}: {beyond}."
     return f"{who}is {limit} and reaches {reached}: at the limit it would be {_gain(fraction)} as fast."
@@ -207,7 +209,7 @@ def _near(analyzed: AnalyzedResult, limit: str, fraction: Estimate, of: str, *, 
 def _gain(fraction: Estimate) -> str:
     """Return how many times as fast it would be at its limit; a limit that may be reached allows none."""
     gain = fraction.inverse(1.0, "times")
-    return share_said(replace(gain, low=max(gain.low or 0.0, min(1.0, gain.value))))
+    return format_share(replace(gain, low=max(gain.low or 0.0, min(1.0, gain.value))))
 
 
 def _alone(analyzed: AnalyzedResult, joined: str = ",") -> str:
@@ -229,7 +231,7 @@ def _fewer_bytes(analyzed: AnalyzedResult) -> str:
     return (
         _by_threads(analyzed, whole)
         or narrower_dtype(analyzed)
-        or "several steps in one pass would help, which move fewer bytes"
+        or "fusing several steps into one pass would help, as it moves fewer bytes"
     )
 
 

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from gpuexplore.analysis.diagnosis.formats import faster_in_group, is_far_from_limits, share_said
+from gpuexplore.analysis.diagnosis.formats import faster_in_group, format_share, is_far_from_limits
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.roofs import ridge_point
@@ -77,11 +77,11 @@ def _sentence(analyzed: AnalyzedResult, found: Waves, assumed: str) -> str:
     if found.full_waves == 0:
         few = "has too few blocks for this GPU" if not assumed else "may have too few blocks for this GPU"
         idle = f"{format_percent(found.tail_idle_share)} of it stays idle"
-        return f"{analyzed.label} {few}: {idle}, so a larger size costs hardly more."
+        return f"{analyzed.label} {few}: {idle}, so a larger size takes little longer."
     loses = "loses time" if not assumed else "may lose time"
     return (
         f"{analyzed.label} {loses} in a last wave that leaves {format_percent(found.tail_idle_share)} of the GPU idle: "
-        "a size that fills the last wave costs hardly more."
+        "a size that fills the last wave takes little longer."
     )
 
 
@@ -112,7 +112,7 @@ def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis(
         "transfer_dominates",
         f"Copying the arrays of {analyzed.label} to the GPU and back would take longer than computing: "
-        "keep them there between steps.",
+        "keep them on the GPU between steps.",
         f"{format_bytes(moved)} over PCIe at {format_bytes_per_s(row.pcie_bytes_per_s)} are at least "
         f"{format_seconds(transfer_s)} (computed, not measured), the computation is {format_seconds(median_s)}",
     )
@@ -145,7 +145,7 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
         f"(the {PEAK_SOURCES[peak.kind].label})"
     )
     label = PEAK_SOURCES[peak.kind].label
-    sentence = f"{analyzed.label} reaches only {share_said(reached)} of the {label}: {cause}{_rival(analyzed)}."
+    sentence = f"{analyzed.label} reaches only {format_share(reached)} of the {label}: {cause}{_rival(analyzed)}."
     return Diagnosis("slow_blas", sentence, evidence)
 
 

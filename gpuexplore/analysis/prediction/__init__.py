@@ -82,7 +82,7 @@ class UncertainValue:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """How long a case would take; times in seconds, None where they are unknown or there are none.
+    """The predicted time of a case; times in seconds, None where they are unknown or there are none.
 
     Attributes:
         case: what is predicted; its device is the id of `device`.

@@ -33,7 +33,7 @@ def basis_of_library(estimate: CallEstimate, found: Posterior, seen: Sequence[Ob
     own = _named(found, seen)
     near = [each for each in estimate.nearby if each.relevance >= RELEVANT_MEASUREMENT]
     if not near:
-        return own or "no measurement like it: terms fitted to published measurements of other calls"
+        return own or "no similar measurement: fitted to published measurements of other calls"
     names = list(dict.fromkeys(each.device for each in near))[:MOST_NAMED]
     words = ORIGINS["measured"][estimate.near > 1]
     devices = f"{'the nearest ' if estimate.near > 1 else ''}on {', '.join(names)}"
@@ -46,13 +46,13 @@ def better_of(case: Case, device: Device, estimate: CallEstimate, *, own: bool) 
         return None
     command = f"`gpuexplore run {case.operation} --shape {case.shape} --dtype {case.dtype}`"
     if estimate.measured_device:
-        return f"others measured {device.title}; a run of yours there counts most: {command}"
-    return f"nobody's measurement of {device.title} is known here: run there {command}, or record it for everybody"
+        return f"run {command} on {device.title}: your own results count most"
+    return f"run {command} on {device.title}, which has no measurements yet, or contribute a recording of it"
 
 
 def basis_of(regime: Regime, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
     """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
-    return _named(found, seen) or f"nothing like it: {_assumption(regime)}"
+    return _named(found, seen) or f"no similar measurement: {_assumption(regime)}"
 
 
 def _named(found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:

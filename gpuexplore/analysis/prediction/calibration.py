@@ -38,7 +38,7 @@ NOISE = 0.05  # of a published result, and of a median from one day to the next
 UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
 DISTURBED_NOISE = 0.25  # of a measurement that others or heat slowed down
 DEVIATIONS_OF_95 = 1.96  # on each side of a normal distribution
-MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and tell little
+MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and add little
 
 ObservationSource = Literal["published", "noted", "recorded", "own"]
 
@@ -65,7 +65,7 @@ class ObservedEfficiency:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Observations by the partition they tell of, and the process of each partition, made when it is first asked.
+    """Observations by partition, and the process of each partition, made when it is first asked.
 
     Each is equal to itself alone: to hash the devices again for each of its predictions took longer than to predict.
     """
@@ -80,7 +80,7 @@ class Calibration:
     measured: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def without_namesakes(self, device: Device) -> "Calibration":
-        """Return what tells of `device`: nothing of other processors of its name, which are easily taken for it."""
+        """Return the observations of `device`: none of other processors of its name, which are easily taken for it."""
         if device not in self.of_devices:
             self.of_devices[device] = self._part(device)
         return self.of_devices[device]
@@ -95,7 +95,7 @@ class Calibration:
         return self.parts[left]
 
     def seen(self, regime: Regime) -> tuple[ObservedEfficiency, ...]:
-        """Return the observations that tell of this regime."""
+        """Return the observations of this regime."""
         return self.observations.get(partition(regime), ())
 
     def device_key(self, device: Device) -> str:
@@ -105,7 +105,7 @@ class Calibration:
         return self.keys[device]
 
     def is_measured(self, device: Device, regime: Regime | None = None) -> bool:
-        """Return whether something that tells of this regime, or of any, was measured on the device itself."""
+        """Return whether an observation of this regime, or of any, was measured on the device itself."""
         name = "" if regime is None else partition(regime)
         if name not in self.measured:
             seen = self.devices if regime is None else dict.fromkeys(each.device for each in self.seen(regime))
@@ -139,7 +139,7 @@ def calibrate(observations: Iterable[ObservedEfficiency], gpus: Fitted | None = 
 
 
 def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Regime:
-    """Return the kind of case whose observations tell of this one."""
+    """Return the kind of case whose observations apply to this one."""
     implementation = operation_named(case.operation).implementation_named(case.implementation)
     if implementation.geometry:
         return Regime(processor_of(device), best.bound, "kernel")
@@ -229,7 +229,7 @@ def _of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficie
 
 
 def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[ObservedEfficiency, ...]:
-    """Return what published results tell, as calls of the vendor's library."""
+    """Return the observations in published results, as calls of the vendor's library."""
     return tuple(found for result in results if (found := _published(result)) is not None)
 
 
@@ -238,7 +238,7 @@ def _published(published: PublishedResult) -> ObservedEfficiency | None:
 
 
 def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[ObservedEfficiency, ...]:
-    """Return what the notes of the table tell, as products of NOTED_SIZE: they state no shape."""
+    """Return the observations in the notes of the table, as products of NOTED_SIZE: they state no shape."""
     return tuple(found for result in results if (found := _noted(result)) is not None)
 
 
@@ -250,7 +250,7 @@ def _noted(noted: NotedResult) -> ObservedEfficiency | None:
 def from_results(
     results: Iterable[Result], origin: ObservationSource = "own", gpus: Fitted | None = None
 ) -> tuple[ObservedEfficiency, ...]:
-    """Return what measured results tell; of a case measured several times, the last."""
+    """Return the observations in measured results; of a case measured several times, the last."""
     latest = {
         _measured_again_as(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)
     }

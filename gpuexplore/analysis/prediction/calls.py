@@ -15,9 +15,9 @@ USUAL_CALLS: Calls = "queued"
 
 CALLS: Mapping[Calls, str] = MappingProxyType(
     {
-        "graph": "replayed in a CUDA graph: the least launch there is",
-        "queued": "one call after the other from Python or C++: a launch overlaps with the call before",
-        "single": "one call on an idle device, waited for: its launch is part of the time",
+        "graph": "replayed in a CUDA graph: the smallest launch overhead",
+        "queued": "one call after another from Python or C++: a launch overlaps with the previous call",
+        "single": "one call on an idle device, then a wait for it: the launch is part of the time",
     }
 )
 
@@ -43,7 +43,7 @@ CALLS_OF_TIMING: Mapping[Timing, Calls] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What is known of a call apart from its case.
+    """Facts about a call apart from its case.
 
     Attributes:
         calls: how calls follow one another.

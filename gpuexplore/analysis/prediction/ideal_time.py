@@ -30,7 +30,7 @@ Support = Literal["native", "emulated", "unsupported"]
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """How a case would be computed.
+    """The arithmetic of a case.
 
     Attributes:
         support: whether the device has units for the dtype.

@@ -94,7 +94,7 @@ def _columns(components: Sequence[Component], cases: Sequence[Features]) -> Colu
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What the process expects of a case: mean and standard deviation, and how much each observation contributed."""
+    """The prediction for a case: mean and standard deviation, and the contribution of each observation."""
 
     mean: float
     deviation: float

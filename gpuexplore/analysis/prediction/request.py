@@ -19,7 +19,7 @@ from gpuexplore.shapes import split
 USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
 
 
-CALLS_SAID: Mapping[Calls, tuple[str, ...]] = MappingProxyType(
+CALLS_ALIASES: Mapping[Calls, tuple[str, ...]] = MappingProxyType(
     {
         "graph": ("graphs", "graphed"),
         "queued": ("queue", "stream", "async", "asynchronous", "backtoback"),
@@ -95,7 +95,7 @@ def calls_named(text: str) -> Calls:
         InvalidInput: there is none; names those that there are.
     """
     said = re.sub(r"[\s_-]+|^cuda", "", text.strip().casefold()).removesuffix("calls")
-    found = next((calls for calls, names in CALLS_SAID.items() if said in (calls, *names)), None)
+    found = next((calls for calls, names in CALLS_ALIASES.items() if said in (calls, *names)), None)
     if found is None:
         raise InvalidInput.of("calls", text, CALLS)
     return found

@@ -46,7 +46,7 @@ from gpuexplore.core.model import Case, Flag, FlagName, Origin, Result
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import format_percent
 
-FEWEST = 3  # results that can tell what is usual
+FEWEST = 3  # results from which the usual is known
 MOST = 0.5  # of the results
 WORSE = 1.5  # times the usual size
 STEADY = 0.02  # times that vary by less: nothing needs to be said
@@ -55,9 +55,9 @@ WHY: Mapping[FlagName, str] = MappingProxyType(
     {
         "contended": "overlapped with other work",
         "drifted": "ran on cores that were slower for a while",
-        "throttled": "ran at a clock that was held down",
+        "throttled": "ran at a throttled clock",
         "noisy": "varied from call to call",
-        "contention_unknown": "may have overlapped with other work, which cannot be seen here",
+        "contention_unknown": "may have overlapped with other work, which is not visible on this machine",
     }
 )
 K = TypeVar("K")
@@ -201,7 +201,7 @@ def _median_s(analyzed: AnalyzedResult) -> float:
 
 # What makes times vary all through a run, said once of the machine and not of each result.
 #
-# A flag that most results of a device carry tells of the machine. With a result it is shown where it is worse than in
+# A flag that most results of a device carry is about the machine. With a result it is shown where it is worse than in
 # the rest of the run, and it widens the interval of the result's time all the same.
 
 
@@ -238,7 +238,7 @@ def _note(subject: str, device: str, results: Sequence[Result]) -> MachineNote |
 
 def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: float) -> str:
     if times < STEADY:
-        return f"Whether others used {subject} meanwhile cannot be known."
+        return f"It is unknown whether other work used {subject} at the same time."
     where = f"{subject[0].upper()}{subject[1:]} is shared: times" if SHARED & set(usual) else f"On {subject}, times"
     of_ratios = f", ratios by {format_percent(ratios)}" if ratios else ""
     return f"{where} vary by about {format_percent(times)} from run to run{of_ratios}."

@@ -1,6 +1,6 @@
 """About how long a call takes, before it is made: from this device's runs, else recorded ones, else its peaks.
 
-Results count where they were computed by the same arithmetic: bf16 that is widened to fp32 tells nothing of bf16 units.
+Results count where they were computed by the same arithmetic: bf16 that is widened to fp32 says nothing of bf16 units.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ SLOW_FLOP_PER_S = {("numpy", "fp16"): 5e8, ("torch", "fp16"): 3e9}  # without fp
 
 
 def call_times(device: Device, measured: Iterable[Result] = ()) -> Callable[[Case], float]:
-    """Return the function that tells about how many seconds a call of a case takes on a device.
+    """Return the function that estimates the seconds a call of a case takes on a device.
 
     Args:
         device: with its peaks and native formats.

@@ -38,7 +38,7 @@ SPREAD = 1.5  # that estimates are off by, mostly
 SLOW_SHARE = 0.3  # of a run: what takes more in one dtype and implementation is named,
 SLOW_TIMES = 3  # if that is so many times what a usual one takes
 SLOW_S = 1.0
-TOLD_FROM_S = 10.0  # a run that takes longer is announced by the command line
+REPORTED_FROM_S = 10.0  # a run that takes longer is announced by the command line
 MEMORY_SHARE = 0.8  # the rest is for libraries, their workspaces and other processes
 MOST_CASES = 2000
 MOST_SECONDS = 3600.0
@@ -79,7 +79,7 @@ class CostEstimate:
 
     @property
     def slow_parts(self) -> tuple[str, ...]:
-        """What a reader sees of each slow part: `fp16 in numpy: 13 of 15 s`."""
+        """A phrase for each slow part: `fp16 in numpy: 13 of 15 s`."""
         whole = _rounded(self.seconds)
         return tuple(
             f"{dtype} in {implementation}: {_rounded(seconds)} of {whole} s"
@@ -227,12 +227,12 @@ def check_limits(experiment: Experiment, devices: Sequence[Device]) -> None:
     check_threads(experiment, devices)
     count = case_count(experiment)
     if count > MOST_CASES:
-        raise InvalidInput(f"{count:,} cases are more than one run may have ({MOST_CASES:,}): ask for fewer sizes")
+        raise InvalidInput(f"{count:,} cases are too many for one run (at most {MOST_CASES:,}): choose fewer sizes")
     expected = estimate(experiment, devices)
     if expected.seconds_high > MOST_SECONDS:
         raise InvalidInput(
             f"{expected.runnable} cases could take {format_seconds(expected.seconds_high)}, more than "
-            f"{format_seconds(MOST_SECONDS)}: ask for fewer sizes or a smaller budget"
+            f"{format_seconds(MOST_SECONDS)}: choose fewer sizes or a smaller budget"
         )
     for device in devices:
         if device.id in experiment.devices:
@@ -265,7 +265,7 @@ def _refuse_too_large(experiment: Experiment, device: Device) -> None:
         return
     raise InvalidInput(
         f"the largest case needs {format_bytes(needed)}, more than {MEMORY_SHARE:.0%} of the "
-        f"{format_bytes(device.memory_bytes)} of {device.id} ({device.name}): ask for smaller sizes"
+        f"{format_bytes(device.memory_bytes)} of {device.id} ({device.name}): choose smaller sizes"
     )
 
 

@@ -29,12 +29,12 @@ FLAGS: Mapping[Quality, tuple[FlagName, ...]] = MappingProxyType(
 MEANS: Mapping[Quality, str] = MappingProxyType(
     {
         "clean": "hardly any measurement was disturbed",
-        "noisy": "times varied while they were measured",
+        "noisy": "times varied during the measurement",
         "contended": "other work ran at the same time, or whether it did is unknown",
     }
 )
 
-WORK_UNKNOWN = "another harness timed it, so that its work is unknown, and whether its results are right"
+WORK_UNKNOWN = "timed by another harness, so FLOPs, bytes and correctness are unknown"
 
 
 def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
@@ -95,7 +95,7 @@ def _verb_of_fastest(analysis: RunAnalysis) -> str:
 def _achieved(analyzed: AnalyzedResult) -> str:
     """Return time, rate and MFU with its peak, as far as they are known; without FLOPs the rate of memory."""
     parts = [format_seconds(analyzed.median_s)]
-    if has_nominal_flops(analyzed.case):  # a convention tells no rate
+    if has_nominal_flops(analyzed.case):  # nominal FLOPs give no rate
         return ", ".join((*parts, format_bytes_per_s(analyzed.bytes_per_s)))
     rate, peak = analyzed.flop_per_s, analyzed.peak.peak
     parts.append(format_flop_per_s(rate) if rate else format_bytes_per_s(analyzed.bytes_per_s))

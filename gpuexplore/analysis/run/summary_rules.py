@@ -54,7 +54,7 @@ def not_believed(analysis: RunAnalysis) -> str | None:
         next((diagnosis.sentence for diagnosis in analyzed.diagnoses if diagnosis.severity == "wrong"), analyzed.label)
         for analyzed in left_out
     ]
-    return f"{' '.join(found)} Such a time is ranked nowhere and compared with nothing." if found else None
+    return f"{' '.join(found)} Such a time is excluded from rankings and comparisons." if found else None
 
 
 def fragile(analysis: RunAnalysis) -> str | None:
@@ -78,8 +78,8 @@ def single_samples(analysis: RunAnalysis) -> str | None:
     )
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     return (
-        f"One sample is no measurement: {named}{more}. It has no interval, is ranked nowhere and compared with "
-        "nothing; of a run, a larger budget takes more samples."
+        f"A single sample has no interval and is excluded from rankings and comparisons: {named}{more}. In a run, a "
+        "larger budget takes more samples."
     )
 
 
@@ -106,10 +106,10 @@ def contrast(analysis: RunAnalysis) -> str | None:
 
 def phases(analysis: RunAnalysis) -> str | None:
     """Say how long each phase of the fastest result takes, on its own."""
-    return phases_said(analysis.fastest) if analysis.fastest else None
+    return phases_sentence(analysis.fastest) if analysis.fastest else None
 
 
-def phases_said(analyzed: AnalyzedResult) -> str | None:
+def phases_sentence(analyzed: AnalyzedResult) -> str | None:
     """Return how long each phase of a result takes on its own, or why that is not known; None where it has none."""
     phases = analyzed.measurement.phases if analyzed.measurement else ()
     if not phases:
@@ -118,7 +118,8 @@ def phases_said(analyzed: AnalyzedResult) -> str | None:
         reasons = dict.fromkeys(phase.reason for phase in phases if phase.reason)
         return f"The phases of {analyzed.label} are not timed: {'; '.join(reasons)}."
     return (
-        f"On their own, the phases of {analyzed.label} take: {', '.join(_phase(phase, analyzed) for phase in phases)}."
+        f"Timed separately, the phases of {analyzed.label} take: "
+        f"{', '.join(_phase(phase, analyzed) for phase in phases)}."
     )
 
 
@@ -170,14 +171,14 @@ def _not_separated(analysis: RunAnalysis) -> str | None:
     names = ", ".join(f"{other.label} ({ratio.range} as long)" for other, ratio in found if ratio)
     decides = {compare(ratio, 1.0).would_decide for _, ratio in found}
     advice = next(iter(decides)) if len(decides) == 1 else None
-    return f"Whether these are slower than {fastest.label} cannot be told: {names}{f'; {advice}' if advice else ''}."
+    return f"Not significantly slower than {fastest.label}: {names}{f'; {advice}' if advice else ''}."
 
 
 def _times(found: Speedup) -> str:
     if found.ci95 is None:
         return f"about {format_ratio(found.ratio)}"
     scope = "" if found.covers_processes else ", within this run"
-    by_round = f"; by the rounds {format_ratio(found.by_round)}" if found.by_round else ""
+    by_round = f"; round by round {format_ratio(found.by_round)}" if found.by_round else ""
     return f"{format_ratio(found.ratio)} (95 % interval {format_interval(found.ci95, format_ratio)}{scope}{by_round})"
 
 

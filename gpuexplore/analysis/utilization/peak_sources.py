@@ -182,7 +182,7 @@ def _always(reason: str) -> Callable[[Result, Peak, float], str]:
 
 def _datasheet(result: Result, device: Device, _: Context) -> str:
     if device.spec_key is None:
-        return f"no datasheet in the table is of {device.name}"
+        return f"the table has no datasheet of {device.name}"
     return f"the datasheet of {device.name} lists no dense rate for {_arithmetic(result)}"
 
 
@@ -202,43 +202,45 @@ def _measured_clock(result: Result, device: Device, _: Context) -> Peak | str:
     if peak is None:
         return f"no peak is known for {_arithmetic(result)} that could be scaled"
     if PEAK_SOURCES[peak.kind].basis != "rated":
-        return "a measured peak was reached at whatever clock held then, so it cannot be scaled to another"
+        return "a measured peak belongs to the clock of its own measurement, so it cannot be scaled to another"
     measured_hz, rated_hz = measured_clock_hz(result), rated_clock_hz(device, peak)
     if measured_hz is None or rated_hz is None:
-        return "the driver stated no clock " + ("while this ran" if measured_hz is None else "the peak is rated for")
-    at = f"at {format_si(measured_hz, 'Hz')}, read as the sampling ended, instead of {format_si(rated_hz, 'Hz')}"
+        return "the driver reported no clock " + ("while this ran" if measured_hz is None else "the peak is rated for")
+    at = f"at {format_si(measured_hz, 'Hz')}, read at the end of sampling, instead of {format_si(rated_hz, 'Hz')}"
     rate = peak.flop_per_s * measured_hz / rated_hz
     return replace(peak, flop_per_s=rate, kind="held_clock", source=f"{peak.source}; {at}")
 
 
 def _measured(result: Result, device: Device, context: Context) -> Peak | str:
     best = measured_peak(device, *arithmetic_of(result), context.earlier)
-    return best or f"no large product in {_arithmetic(result)} was measured on this device: run one, of 2,048 and more"
+    return (
+        best or f"no large matmul in {_arithmetic(result)} was measured on this device: run one of size 2,048 or more"
+    )
 
 
 def _measured_bandwidth(_: Result, device: Device, context: Context) -> Bandwidth | str:
     return measured_bandwidth(device, context.earlier) or (
-        "nothing was measured on this device that moves four times its cache: run copy or triad, at a large size"
+        "no measurement on this device moves four times its cache size: run copy or triad at a large size"
     )
 
 
 def _published(result: Result, device: Device, _: Context) -> Peak | str:
     dtype, unit = arithmetic_of(result)
     if unit == "vector" and not same_units(device, dtype):
-        return "published results are of products on matrix units, and this ran on vector units"
+        return "published results are matmuls on matrix units, but this ran on vector units"
     best = best_published(device.spec_key, dtype)
-    return replace(best, unit=unit) if best else f"nobody's products in {dtype} on this device are in our table"
+    return replace(best, unit=unit) if best else f"the table has no published matmul in {dtype} on this device"
 
 
 def _custom(result: Result, device: Device, context: Context) -> Peak | str:
     dtype = arithmetic_of(result)[0]
     return custom_peak(result, context.custom(device).compute) or (
-        f"you entered none for {dtype} on {device.name}: the page Devices takes one"
+        f"none entered for {dtype} on {device.name}: add one on the page Devices"
     )
 
 
 def _custom_bandwidth(_: Result, device: Device, context: Context) -> Bandwidth | str:
-    return context.custom(device).bandwidth or f"you entered none for {device.name}: the page Devices takes one"
+    return context.custom(device).bandwidth or f"none entered for {device.name}: add one on the page Devices"
 
 
 def _above_rated(result: Result, peak: Peak, fraction: float) -> str:
@@ -247,7 +249,7 @@ def _above_rated(result: Result, peak: Peak, fraction: float) -> str:
     if boost is None or measured_hz is None:
         if fraction > FAR_ABOVE:
             return "no device boosts so far past its rated clock, so the measurement or the peak is wrong"
-        return "devices, GeForce cards most of all, run faster than the clock their peak is rated for"
+        return "devices, GeForce cards above all, run faster than the clock their peak is rated for"
     measured, rated = format_si(measured_hz, "Hz"), format_si(measured_hz / boost, "Hz")
     corrected = fraction / boost
     if corrected <= CLOCK_READ_ERROR:
@@ -255,7 +257,9 @@ def _above_rated(result: Result, peak: Peak, fraction: float) -> str:
             f"it ran at {measured}, and the peak is rated for {rated}; "
             f"at the measured clock it is {format_percent(corrected)}"
         )
-    return f"the clock it ran at, {measured} instead of {rated}, explains too little: measurement or peak is wrong"
+    return (
+        f"the clock it ran at, {measured} instead of {rated}, does not explain it: the measurement or the peak is wrong"
+    )
 
 
 _ROWS = (
@@ -274,9 +278,9 @@ _ROWS = (
         "derived peak",
         "derived memory bandwidth",
         _formula,
-        _unknown("memory clock and bus width are taken only where no datasheet states the bandwidth"),
+        _unknown("derived from memory clock and bus width only where no datasheet states the bandwidth"),
         _above_rated,
-        "the memory clock the driver states is too low",
+        "the memory clock reported by the driver is too low",
         basis="rated",
     ),
     PeakSource(
@@ -284,8 +288,8 @@ _ROWS = (
         "peak at the measured clock",
         "memory bandwidth at the measured clock",
         _measured_clock,
-        _unknown("no driver stated the memory's clock while this ran"),
-        _always("the clock was read once, as the sampling ended, and may have been higher before"),
+        _unknown("the driver reported no memory clock while this ran"),
+        _always("the clock was read once, at the end of sampling, and may have been higher before"),
     ),
     PeakSource(
         "measured_ceiling",
@@ -302,8 +306,8 @@ _ROWS = (
         "best published result",
         "best published memory bandwidth",
         _published,
-        _unknown("our table of published results holds products only"),
-        _always("others published less, for another shape, at another clock or with an older library"),
+        _unknown("the table of published results has only matmuls"),
+        _always("the published result is lower: another shape, another clock or an older library"),
     ),
     PeakSource(
         "own",

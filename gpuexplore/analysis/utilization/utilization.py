@@ -109,7 +109,7 @@ def cache_resident_reason(result: Result) -> str | None:
     name, size_bytes = (f"L{fitting.level}", fitting.size_bytes) if fitting else ("last-level", device.cache_bytes)
     return (
         f"its {format_bytes(byte_count(result.case))} stay in the {name} cache ({format_bytes(size_bytes)}), so memory "
-        "bandwidth is not what bounds it"
+        "bandwidth does not bound it"
     )
 
 
@@ -220,7 +220,9 @@ def measured_peak(device: Device, dtype: str, unit: Unit, known: Sequence[Result
     if not found:
         return None
     best = max(found, key=best_rate)
-    return Peak(dtype, unit, best_rate(best), "measured_ceiling", f"best large product here: {case_and_date(best)}")
+    return Peak(
+        dtype, unit, best_rate(best), "measured_ceiling", f"best large matmul on this device: {case_and_date(best)}"
+    )
 
 
 def measured_bandwidth(device: Device, known: Sequence[Result]) -> Bandwidth | None:
@@ -229,7 +231,7 @@ def measured_bandwidth(device: Device, known: Sequence[Result]) -> Bandwidth | N
     if not found:
         return None
     best = max(found, key=best_rate)
-    return Bandwidth(best_rate(best), "measured_ceiling", f"best stream through memory here: {case_and_date(best)}")
+    return Bandwidth(best_rate(best), "measured_ceiling", f"best memory stream on this device: {case_and_date(best)}")
 
 
 def same_units(device: Device, dtype: str) -> bool:

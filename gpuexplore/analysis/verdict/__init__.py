@@ -18,17 +18,17 @@ from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, Doubt, Estimat
 Relation = Literal["below", "within", "above"]
 Certainty = Literal["almost certainly", "very likely"]
 FAR = 1.5  # half intervals from the nearest bound: three standard errors, 99.9 %
-DECIDES: Mapping[str, str] = MappingProxyType(  # what a visitor can do, by what makes the interval wide
+REMEDIES: Mapping[str, str] = MappingProxyType(  # what a visitor can do, by what makes the interval wide
     {
         SAMPLES: "more samples would decide it: give it a larger budget",
-        PROCESSES: "several fresh processes would decide it: repeat it in more of them",
+        PROCESSES: "more fresh processes would decide it: raise their number",
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a verdict words its answers; None is what a reader of the bounds alone would say.
+    """The wording of a verdict's answers; None is the default wording, by the bounds.
 
     Attributes:
         below, within, above: what follows ``almost certainly``, e.g. ``slower``.
@@ -43,7 +43,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What follows from a quantity and what it is compared with.
+    """The conclusion from a quantity and what it is compared with.
 
     Attributes:
         relation: true over the whole interval; None: inconclusive.
@@ -69,13 +69,13 @@ def compare(estimate: Estimate | None, low: float, high: float | None = None, wo
         words: how the answers are worded.
     """
     if estimate is None:
-        return Verdict(None, f"{words.question or 'it'} cannot be told: it was not measured")
+        return Verdict(None, f"unclear {words.question or 'where it lies'}: it was not measured")
     bounds = (low, low if high is None else high)
     relation = _relation(estimate.interval, bounds)
     if relation is None:
         question = words.question or _question(estimate, bounds)
         known = f"between {' and '.join(map(estimate.words, estimate.interval))}" if estimate.interval else estimate
-        return Verdict(None, f"{known}: {question} cannot be told", None, _would_decide(estimate, bounds))
+        return Verdict(None, f"{known}: unclear {question}", None, _would_decide(estimate, bounds))
     certainty = _certainty(estimate, bounds)
     answer = getattr(words, relation) or _answer(relation, estimate, bounds)
     return Verdict(relation, f"{estimate}: {certainty} {answer}", certainty)
@@ -114,7 +114,7 @@ def _would_decide(estimate: Estimate, bounds: tuple[float, float]) -> str | None
     A value that lies on a bound is not decided by any effort.
     """
     widest = estimate.widest_doubt
-    return None if widest is None or estimate.value in bounds else DECIDES.get(widest.name)
+    return None if widest is None or estimate.value in bounds else REMEDIES.get(widest.name)
 
 
 def _answer(relation: Relation, estimate: Estimate, bounds: tuple[float, float]) -> str:

@@ -43,7 +43,7 @@ class Doubt:
     """Something that a value is uncertain by.
 
     Attributes:
-        name: ``samples``, ``processes``, or the flag that tells of it.
+        name: ``samples``, ``processes``, or the flag of its cause.
         deviation: half width of its 95 % interval, in natural logarithms.
     """
 
@@ -85,7 +85,7 @@ class Estimate:
 
     @property
     def widest_doubt(self) -> Doubt | None:
-        """What makes the interval widest; None where that is not known."""
+        """The doubt that widens the interval most; None where that is not known."""
         return next(iter(self.doubts), None)
 
     @property

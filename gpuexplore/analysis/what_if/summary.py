@@ -103,11 +103,11 @@ def named_numbers(what: str, text: str, names: Collection[str], example: str) ->
         try:
             name, number = _named_number(what, word, names, example)
             if found.setdefault(name, number) != number:
-                raise InvalidInput.of(what, word, f"one number for {name}: {found[name]:g} counts")
+                raise InvalidInput.of(what, word, f"one number for {name}; {found[name]:g} is used")
         except InvalidInput as error:
             problems.append(str(error))
     if len(problems) > MOST_NAMED:
-        problems[MOST_NAMED:] = [f"{what}: {len(problems) - MOST_NAMED} more cannot be used"]
+        problems[MOST_NAMED:] = [f"{what}: {len(problems) - MOST_NAMED} more are invalid"]
     return found, problems
 
 
@@ -153,10 +153,11 @@ def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
     timed = next((row for row in rows if row.credible_time), None)
     if timed and timed.time:
         return (
-            f"{device}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; nothing to compare."
+            f"{device}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; "
+            "there is nothing to compare it with."
         )
     reasons = dict.fromkeys(row.reason for row in rows if row.reason)
-    return f"{device}, no time is known: {'; '.join(reasons) or 'nothing like it was ever measured'}."
+    return f"{device}, no time is known: {'; '.join(reasons) or 'no similar measurement exists'}."
 
 
 def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:
@@ -164,7 +165,7 @@ def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:
         return f"{_verb(row, 'is')} no faster than {baseline}"
     if speedup.value < 1:
         slower = UncertainValue(1 / speedup.value, 1 / speedup.high, 1 / speedup.low)
-        return f"{_verb(row, 'is')} the fastest other dtype, and {_times(slower)} as slow as {baseline}{_range(slower)}"
+        return f"{_verb(row, 'is')} the fastest other dtype, at {_times(slower)} the time of {baseline}{_range(slower)}"
     return f"{_verb(row, 'is')} {_times(speedup)} as fast as {baseline}{_range(speedup)}"
 
 
@@ -181,7 +182,7 @@ def _range(ratio: UncertainValue) -> str:
     if ratio.low == ratio.high:
         return ""
     relation = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).relation
-    undecided = "" if relation else "; which is faster cannot be told"
+    undecided = "" if relation else "; unclear which is faster"
     return f" ({format_interval((ratio.low, ratio.high), format_multiple)}{undecided})"
 
 
@@ -198,7 +199,8 @@ def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:
 def _impossible(rows: Sequence[WhatIf]) -> list[str]:
     """Return which entered times cannot be, and by which limit."""
     return [
-        f"**{row.dtype}** in {format_seconds(row.time.value)} is impossible: {row.impossible}. It is not compared."
+        f"**{row.dtype}** in {format_seconds(row.time.value)} is impossible: {row.impossible}. "
+        "It is excluded from the comparison."
         for row in rows
         if row.impossible and row.time
     ]
@@ -210,7 +212,7 @@ def _unlike(rows: Sequence[WhatIf]) -> list[str]:
     for row in rows:
         if row.support != "native" or row.time is None:
             kind = row.support if row.support != "native" else "unknown"
-            found.setdefault((kind, row.reason or "nobody knows why"), []).append(row.dtype)
+            found.setdefault((kind, row.reason or "the reason is unknown"), []).append(row.dtype)
     return [f"**{' and '.join(names)}**, {kind}: {reason}." for (kind, reason), names in found.items()]
 
 

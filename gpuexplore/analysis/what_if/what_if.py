@@ -41,7 +41,7 @@ SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from th
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known apart from the table of devices, and of which calls times are wanted.
+    """Facts from outside the table of devices, and the kind of calls that times are wanted for.
 
     Attributes:
         calibration: what predictions rest on.

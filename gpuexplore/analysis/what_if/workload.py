@@ -115,7 +115,7 @@ def parse_layers(text: str) -> Workload:
         except InvalidInput as error:
             problems.append(f"layer {line[:60]!r}: {error}")
     if problems:
-        more = [f"{len(problems) - MOST_NAMED} more layers cannot be used"] if len(problems) > MOST_NAMED else []
+        more = [f"{len(problems) - MOST_NAMED} more layers are invalid"] if len(problems) > MOST_NAMED else []
         raise InvalidInput("\n".join([*problems[:MOST_NAMED], *more]))
     return Workload(f"{len(layers)} layers" if len(layers) > 1 else "One layer", tuple(layers))
 
@@ -130,7 +130,7 @@ def transformer_block(*, batch: int, sequence: int, hidden: int, heads: int, fee
         InvalidInput: the heads do not divide the hidden size, or a layer is beyond its operation's limits.
     """
     if hidden % heads:
-        raise InvalidInput(f"heads {heads}: accepted are divisors of the hidden size, {hidden}")
+        raise InvalidInput(f"heads {heads}: expected divisors of the hidden size, {hidden}")
     tokens = batch * sequence
     rows = (
         ("Layer norms", "layer_norm", Shape.of(m=tokens, n=hidden), 2),
@@ -138,8 +138,8 @@ def transformer_block(*, batch: int, sequence: int, hidden: int, heads: int, fee
         ("Attention", "attention", Shape.of(b=batch, h=heads, s=sequence, d=hidden // heads), 1),
         ("Output projection", "linear", Shape.of(b=tokens, d=hidden, k=hidden), 1),
         ("Residual sums", "vector_add", Shape.of(n=tokens * hidden), 2),
-        ("Perceptron, up", "linear", Shape.of(b=tokens, d=hidden, k=feed_forward), 1),
-        ("Perceptron, down", "linear", Shape.of(b=tokens, d=feed_forward, k=hidden), 1),
+        ("MLP, up projection", "linear", Shape.of(b=tokens, d=hidden, k=feed_forward), 1),
+        ("MLP, down projection", "linear", Shape.of(b=tokens, d=feed_forward, k=hidden), 1),
     )
     layers = tuple(_checked(WorkloadLayer(*row)) for row in rows)
     title = f"Transformer block, {batch:,} × {sequence:,} tokens, hidden {hidden:,}"
@@ -157,11 +157,11 @@ def _checked(layer: WorkloadLayer) -> WorkloadLayer:
 
 def _parse_layer(line: str) -> WorkloadLayer:
     if len(line) > LONGEST_LINE:
-        raise InvalidInput(f"a line of {len(line)} characters: accepted are at most {LONGEST_LINE}")
+        raise InvalidInput(f"a line of {len(line)} characters: expected at most {LONGEST_LINE}")
     words = line.split()
     times = COUNT.fullmatch(words[-1]) if len(words) > 2 else None
     if len(words) < 2:
-        raise InvalidInput(f"accepted is {WANTED}")
+        raise InvalidInput(f"expected {WANTED}")
     operation = operation_named(words[0])
     count = int(times[1]) if times else 1
     if not 1 <= count <= MOST_TIMES:

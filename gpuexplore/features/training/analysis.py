@@ -36,7 +36,7 @@ def conclusions(report: TrainingReport) -> tuple[Verdict, ...]:
 
 def _verdict(this: str, other: str, ratio: Timing, doubts: Sequence[Doubt]) -> Verdict:
     words = Words(
-        f"{this} slower than {other}", None, f"{this} faster than {other}", f"which is faster, {this} or {other},"
+        f"{this} slower than {other}", None, f"{this} faster than {other}", f"which is faster, {this} or {other}"
     )
     low = high = None
     if ratio.ci95 is not None:

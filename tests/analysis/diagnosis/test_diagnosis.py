@@ -99,9 +99,9 @@ def row_wise(median_s, operation, m=10, n=10, **about):
 # rule: results it speaks about, with words of what it says; results it keeps silent about
 SPEAKS = {
     "not_measured": [
-        (failed(), "was skipped, for the reason below"),
+        (failed(), "was skipped for the reason below"),
         (failed(Status.INCORRECT, "error 0.5"), "computes a wrong answer"),
-        (failed(Status.OUT_OF_MEMORY, "needs 3 GiB"), "needs more memory than there is"),
+        (failed(Status.OUT_OF_MEMORY, "needs 3 GiB"), "needs more memory than is free"),
     ],
     "over_peak": [
         (
@@ -111,7 +111,7 @@ SPEAKS = {
         (ok(1e-4, size=600), "so the measurement is wrong: most likely not all of the work"),
         (
             of_gpu("t4", 2 * 4096**3 / 8.9e12, size=4096),
-            "reached 110 % of the datasheet peak: devices, GeForce cards most of all, run faster than",
+            "reached 110 % of the datasheet peak: devices, GeForce cards above all, run faster than",
         ),
         (
             of_gpu("t4", 6e-4, size=2000),
@@ -134,7 +134,7 @@ SPEAKS = {
     "fragile": [
         (
             ok(flags=[Flag("fragile", f"wrong on {inputs}: relative error 1")]),
-            f"right where it was timed, and wrong on {inputs}",
+            f"correct on the timed inputs, but wrong on {inputs}",
         )
         for inputs in ("strided views", "the shape m=1,n=257", "inputs 1,000 times as large")
     ],
@@ -148,17 +148,17 @@ SPEAKS = {
             "is emulated, and converting limits it: the made-up processor has no bf16 units.",
         ),
         (ok(dtype="bf16", flags=[EMULATED, LAUNCH_BOUND]), "torch in bf16 is emulated: the made-up processor has"),
-        (of_gpu("t4", dtype="bf16", flags=[EMULATED]), "no bf16 units; try fp16, which has units of its own here."),
+        (of_gpu("t4", dtype="bf16", flags=[EMULATED]), "no bf16 units; try fp16, which has native units here."),
     ],
     "slow_blas": [
         (slow_numpy(), "OpenBLAS chose its Haswell kernel, though the CPU has AVX-512; start with OPENBLAS_CORETYPE="),
         (slow_numpy(vectors="X86_V3"), "OpenBLAS computes it with its Haswell kernel."),
         (slow_numpy(kernel="SkylakeX"), "OpenBLAS computes it with its SkylakeX kernel."),
         (around(slow_numpy(), settings={"OPENBLAS_CORETYPE": "Zen"}), "because OPENBLAS_CORETYPE=Zen is set"),
-        (around(slow_numpy(), libraries={}), "nothing is recorded of the BLAS kernel"),
+        (around(slow_numpy(), libraries={}), "the BLAS kernel that NumPy uses is unknown"),
         (
             on(around(ok(1e-3, size=600), libraries={"numpy_vectors": "X86_V4"}), name="AMD EPYC"),
-            "stays on AVX2 on an AMD CPU",
+            "uses AVX2 on AMD CPUs",
         ),
         (on(ok(1e-3, size=600), name="AMD EPYC"), "MKL computes it for torch; MKL_VERBOSE=1"),  # it has AVX2 alone
         (on(ok(1e-3, size=600), name="Intel Xeon"), "MKL computes it for torch; MKL_VERBOSE=1"),
@@ -193,10 +193,10 @@ SPEAKS = {
         ),
     ],
     "memory_bound": [
-        (ok(1.2e-7, size=30), "close to the limit, 90.0 % of the memory bandwidth: several steps in one pass"),
+        (ok(1.2e-7, size=30), "close to the limit, 90.0 % of the memory bandwidth: fusing several steps into one pass"),
         (
             added(2e-4, implementation="torch"),
-            "is memory-bound and close to the limit, 80.0 % of the memory bandwidth with ordinary stores: several",
+            "is memory-bound and close to the limit, 80.0 % of the memory bandwidth with ordinary stores: ",
         ),
         (
             added(6e-4),
@@ -213,7 +213,7 @@ SPEAKS = {
         (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is served by caches: its 10.5 KiB stay"),
         (
             on(ok(1e-7, size=30, spec={"cache_bytes": 10**6}), caches=(CACHE,)),
-            "is cache-bound and close to the limit, 86.4 % of the cache's bandwidth: several steps",
+            "is cache-bound and close to the limit, 86.4 % of the cache's bandwidth: fusing several steps",
         ),
         (
             of_two_cores(3e-9, operation="vector_add", shape=Shape.of(n=80)),
@@ -223,13 +223,13 @@ SPEAKS = {
     "below_limits": [
         (
             ok(2e-3, size=600, implementation="numba-cpu", flags=[DRIFTED]),
-            "numba-cpu in fp32 reaches 16.6 % to 28.1 % of the measured peak, so no limit of the hardware bounds it: ",
+            "numba-cpu in fp32 reaches 16.6 % to 28.1 % of the measured peak, so no hardware limit bounds it: ",
         ),
         (
             ok(1e-3, size=600, implementation="numba-cpu"),
-            "reaches 43.2 % of the measured peak, its nearest limit: its own instructions and waits",
+            "reaches 43.2 % of the measured peak, its nearest limit: its own instructions and stalls",
         ),
-        (ok(1.2e-6, size=30), "reaches 9.0 % of the memory bandwidth, so no limit"),
+        (ok(1.2e-6, size=30), "reaches 9.0 % of the memory bandwidth, so no hardware limit"),
         (
             added(8e-4),
             "runs on one thread and reaches 50.0 % of the memory bandwidth of one core, its nearest limit: its own",
@@ -247,14 +247,14 @@ SPEAKS = {
         (ok(1e-2, size=600, dtype="bf16", implementation="numpy"), "it converts bf16 to fp32 and back"),
         (added(1e-2, dtype="bf16"), "it converts bf16 to fp32 and back"),
         (ok(1e-2, size=600, dtype="bf16", flags=[EMULATED]), "it converts bf16 to another format and back"),
-        (around(ok(1.2e-6, size=30), threads=2), "starting and joining threads takes a good part of 1.20 µs"),
+        (around(ok(1.2e-6, size=30), threads=2), "starting and joining threads takes a large part of 1.20 µs"),
         (
             ok(1e-3, size=600, implementation="numba-cpu", flags=[Flag("throttled", "power")]),
-            "its nearest limit: its clock was held down",
+            "its nearest limit: its clock was throttled",
         ),
         (
             ok(1e-3, size=600, implementation="numba-cpu", flags=[Flag("contended", "2 others")]),
-            "its nearest limit: other programs ran beside it",
+            "its nearest limit: other programs ran at the same time",
         ),
         (
             of_gpu("a100-sxm4-80gb", 7e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)),
@@ -264,7 +264,7 @@ SPEAKS = {
     "one_thread": [
         (
             on(added(8e-4), one_thread=None),
-            "numpy in fp32 runs on one thread, and what one core reaches was not measured",
+            "numpy in fp32 runs on one thread, and the peaks of one core were not measured",
         ),
         (on(row_wise(5e-9, "softmax"), one_thread=None), "how near it came to its limit is unknown"),
         (of_two_cores(1e-2, size=600, dtype="fp16"), "how near it came to its limit is unknown"),  # of its arithmetic
@@ -300,17 +300,17 @@ SPEAKS = {
     "transfer_dominates": [
         (
             of_gpu("gtx-1650", 4e-4, operation="matvec", shape=MATVEC),
-            "would take longer than computing: keep them there",
+            "would take longer than computing: keep them on the GPU",
         ),
         (of_gpu("t4", 1e-4, operation="vector_add", shape=MILLION), "would take longer than computing"),
         (of_gpu("a100-sxm4-80gb", 1e-5, operation="copy", shape=MILLION), "would take longer than computing"),
     ],
     "throttled": [
-        (ok(flags=[Flag("throttled", "the clock fell to 60 %")]), "held its clock down"),
+        (ok(flags=[Flag("throttled", "the clock fell to 60 %")]), "with a throttled clock"),
         (of_gpu("t4", flags=[THROTTLED, COLD]), "let the device cool"),
         (
             ok(5e-4, size=600, flags=[THROTTLED, NOISY]),
-            "its clock down; let the device cool, or raise its power limit:",
+            "a throttled clock; let the device cool, or raise its power limit:",
         ),
     ],
     "contended": [
@@ -319,9 +319,9 @@ SPEAKS = {
         (of_gpu("t4", flags=[Flag("contended", "1 other process used cuda:0")]), "overlapped with other work"),
     ],
     "drifted": [
-        (ok(flags=[DRIFTED]), "a core ran slower than it usually does"),
+        (ok(flags=[DRIFTED]), "a core ran slower than usual"),
         (added(4.2e-4, flags=[DRIFTED]), "a call takes 323 µs to 546 µs."),
-        (ok(5e-4, size=600, flags=[DRIFTED, NOISY]), "ran slower than it usually does: a call takes 345 µs"),
+        (ok(5e-4, size=600, flags=[DRIFTED, NOISY]), "ran slower than usual: a call takes 345 µs"),
     ],
     "noisy": [
         (ok(flags=[Flag("noisy", "spreads over 20 %")]), "varies from call to call"),
@@ -508,7 +508,7 @@ def test_every_status_says_what_it_means_and_nothing_else_is_said(status):
 
 def test_wrong_answer_shows_both_errors():
     result = replace(failed(Status.INCORRECT, "wrong"), accuracy=Accuracy(0.5, 1e-5))
-    assert diagnoses(result)[0].evidence == "wrong; relative error 5.0e-01, allowed is 1.0e-05"
+    assert diagnoses(result)[0].evidence == "wrong; relative error 5.0e-01, tolerance 1.0e-05"
     assert diagnoses(replace(result, accuracy=Accuracy(None, 1e-5)))[0].evidence == "wrong"
 
 
@@ -539,11 +539,11 @@ def test_evidence_of_the_roofline_has_the_ridge_point():
 def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
     (found,) = diagnoses(on(ok(1e-7, size=30, spec={"cache_bytes": 10**6}), caches=(CACHE,)))
     assert found.sentence == (
-        "torch in fp32 is cache-bound and close to the limit, 86.4 % of the cache's bandwidth: several steps in one "
-        "pass would help, which move fewer bytes."
+        "torch in fp32 is cache-bound and close to the limit, 86.4 % of the cache's bandwidth: fusing several steps "
+        "into one pass would help, as it moves fewer bytes."
     )
     assert found.evidence == (
-        "108 GB/s of 125 GB/s; its 10.5 KiB stay in the L2 cache (977 KiB), so memory bandwidth is not what bounds "
+        "108 GB/s of 125 GB/s; its 10.5 KiB stay in the L2 cache (977 KiB), so memory bandwidth does not bound "
         "it; intensity 5.00 FLOP/byte, ridge point 8.00 FLOP/byte"
     )
 
@@ -609,7 +609,7 @@ def test_published_result_that_is_passed_is_explained_and_no_proof_of_a_wrong_ti
     faster = of_gpu("a100-sxm4-80gb", 2 * 4096**3 / 300e12, size=4096, dtype="bf16")  # 271.2 published, 312 datasheet
     found = of_kind("over_peak", diagnoses(faster, peak_kind="published"))
     assert found.severity == "doubt"
-    assert "111 % of the best published result: others published less" in found.sentence
+    assert "111 % of the best published result: the published result is lower" in found.sentence
     assert "over_peak" not in kinds(diagnoses(faster))
 
 

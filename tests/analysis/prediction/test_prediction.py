@@ -69,7 +69,7 @@ def test_a_prediction_says_what_it_is_calibrated_on():
     emulated = on("Tesla T4", "bf16")
     assert "noted in the table" in emulated.basis
     far = on("Radeon RX 7900 XTX", "fp16", Shape.of(b=1, h=1, s=100, d=256), "attention")
-    assert far.basis == "no measurement like it: terms fitted to published measurements of other calls"
+    assert far.basis == "no similar measurement: fitted to published measurements of other calls"
 
 
 def test_what_would_make_a_prediction_better_is_a_command_until_it_was_measured_there():
@@ -77,10 +77,10 @@ def test_what_would_make_a_prediction_better_is_a_command_until_it_was_measured_
     asked, device_there = replace(h200.case, device="h200-sxm-141gb"), as_device(accelerator_named("h200-sxm-141gb"))
 
     unseen = next(row for row in ACCELERATORS if row.key not in fitted().devices and row.vendor == "NVIDIA")
-    assert on(unseen.key, "fp32").better.startswith(
-        f"nobody's measurement of {as_device(unseen).title} is known here: run there `gpuexplore run linear"
-    )
-    assert "others measured Tesla T4" in on("Tesla T4", "fp16").better
+    better = on(unseen.key, "fp32").better
+    assert better.startswith("run `gpuexplore run linear")
+    assert f" on {as_device(unseen).title}, which has no measurements yet" in better
+    assert "on Tesla T4: your own results count most" in on("Tesla T4", "fp16").better
     assert predict(asked, device_there, HERE).better is None
 
 

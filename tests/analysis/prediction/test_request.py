@@ -14,7 +14,7 @@ def test_calls_are_queued_unless_another_kind_is_asked_for():
 
 @pytest.mark.parametrize("text", ["", "grapħ", "0"])
 def test_unknown_kind_of_calls_is_named_with_those_that_there_are(text):
-    with pytest.raises(InvalidInput, match=f"calls '{text}': accepted are graph, queued, single"):
+    with pytest.raises(InvalidInput, match=f"calls '{text}': expected graph, queued, single"):
         predictions(PredictionRequest("matmul", **T4, calls=text), ())
 
 

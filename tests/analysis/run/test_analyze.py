@@ -85,7 +85,7 @@ def test_custom_peaks_asked_for_say_which_device_has_none():
     here, there = ok(), named(ok(on="cuda:0"), "another")
     found = analyzed(here, there, peak_kind="own", custom_peaks=custom(CUSTOM)).results
     assert (found[0].peak.peak, found[0].peak.reason) == (CUSTOM, None)
-    assert found[1].peak.reason == "you entered none for fp32 on another: the page Devices takes one"
+    assert found[1].peak.reason == "none entered for fp32 on another: add one on the page Devices"
 
 
 def test_each_device_has_its_own_custom_peaks():
@@ -132,7 +132,7 @@ def test_what_no_hardware_does_is_ranked_nowhere_and_compared_with_nothing():
     assert [result.speedup for result in found.results] == [None, None]
     assert "takes" in found.summary.headline
     assert "so the measurement is wrong" in " ".join(found.summary.details)
-    assert "ranked nowhere and compared with nothing" in " ".join(found.summary.details)
+    assert "excluded from rankings and comparisons" in " ".join(found.summary.details)
 
 
 def test_diagnoses_are_those_of_the_result_itself():

@@ -34,7 +34,7 @@ def test_every_implementation_and_dtype_can_be_the_baseline(baseline):
 
 @pytest.mark.parametrize("baseline", ["numba-cpu", "fp64", "best"])
 def test_a_bad_baseline_is_named_with_the_accepted_ones(baseline):
-    with pytest.raises(InvalidInput, match=f"^baseline '{baseline}': accepted are numpy, torch, fp32, bf16$"):
+    with pytest.raises(InvalidInput, match=f"^baseline '{baseline}': expected numpy, torch, fp32, bf16$"):
         comparison_for(experiment("torch", "numpy"), baseline)
 
 
@@ -44,5 +44,5 @@ def test_a_kind_of_peak_is_kept():
 
 def test_a_bad_kind_of_peak_is_named_with_the_accepted_ones():
     accepted = "datasheet, formula, held_clock, measured_ceiling, published, own"
-    with pytest.raises(InvalidInput, match=f"^kind of peak 'best': accepted are {accepted}$"):
+    with pytest.raises(InvalidInput, match=f"^kind of peak 'best': expected {accepted}$"):
         comparison_for(experiment("torch"), peak="best")

@@ -87,7 +87,7 @@ def test_what_is_slow_is_named_with_its_share():
 def test_threads_beyond_the_cores_are_refused_with_their_number():
     asked = experiment()
     asked = replace(asked, options=replace(asked.options, threads=3))
-    with pytest.raises(InvalidInput, match="threads '3': accepted are 1 to 2, the cores of this CPU"):
+    with pytest.raises(InvalidInput, match="threads '3': expected 1 to 2, the cores of this CPU"):
         check_limits(asked, [replace(device(), cores=2)])
     check_limits(asked, [replace(device(), cores=4)])
 
@@ -119,7 +119,7 @@ def test_unknown_memory_and_other_devices_refuse_nothing():
 def test_too_many_cases_are_counted_before_they_are_made():
     asked = experiment(sizes=range(1, 2002))
     assert case_count(asked) == 2001
-    with pytest.raises(InvalidInput, match="2,001 cases are more than one run may have"):
+    with pytest.raises(InvalidInput, match="2,001 cases are too many for one run"):
         check_limits(asked, [])
 
 

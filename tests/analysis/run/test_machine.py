@@ -66,8 +66,8 @@ def test_devices_of_one_run_are_told_apart_and_a_recording_is_not_this_machine()
 
 
 def test_others_that_cannot_be_seen_are_no_reason_for_doubt():
-    flags = [Flag("contention_unknown", "nobody looked")]
+    flags = [Flag("contention_unknown", "not checked")]
     (note,) = machine_notes([ok(size=size, flags=flags) for size in (10, 20, 30)])
 
-    assert note.sentence == "Whether others used this machine meanwhile cannot be known."
-    assert "cannot be seen here" in note.details[0]
+    assert note.sentence == "It is unknown whether other work used this machine at the same time."
+    assert "is not visible on this machine" in note.details[0]

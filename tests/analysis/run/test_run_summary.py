@@ -33,7 +33,7 @@ def test_an_operation_that_moves_data_is_told_in_bytes_per_second():
     ("flags", "quality", "why"),
     [
         ([(), (), ()], "clean", "hardly any measurement was disturbed: 0 of 3"),
-        ([(DRIFTED,), (), ()], "noisy", "times varied while they were measured: 1 of 3 measurements, e.g. 3 of 9"),
+        ([(DRIFTED,), (), ()], "noisy", "times varied during the measurement: 1 of 3 measurements, e.g. 3 of 9"),
         ([(CONTENDED, DRIFTED), (DRIFTED,), ()], "contended", "1 of 3 measurements, e.g. others took 40 % of the CPU"),
         ([(DRIFTED,), *[()] * 10], "clean", "hardly any measurement was disturbed: 1 of 11"),
     ],

@@ -45,9 +45,9 @@ def test_every_kind_of_bandwidth_is_explained_above_and_silent_below(kind):
     ("fraction", "held_hz", "why"),
     [
         (1.05, 2.73e9, "it ran at 2.73 GHz, and the peak is rated for 2.52 GHz; at the measured clock it is 96.9 %"),
-        (1.30, 2.73e9, "the clock it ran at, 2.73 GHz instead of 2.52 GHz, explains too little"),
-        (1.10, 2.10e9, "measurement or peak is wrong"),
-        (1.05, None, "devices, GeForce cards most of all, run faster than the clock their peak is rated for"),
+        (1.30, 2.73e9, "the clock it ran at, 2.73 GHz instead of 2.52 GHz, does not explain it"),
+        (1.10, 2.10e9, "the measurement or the peak is wrong"),
+        (1.05, None, "devices, GeForce cards above all, run faster than the clock their peak is rated for"),
         (1.40, None, "no device boosts so far past its rated clock, so the measurement or the peak is wrong"),
     ],
 )
@@ -77,7 +77,7 @@ def test_the_sentence_follows_the_choice():
 
 def test_a_chosen_kind_that_is_unknown_has_its_reason_in_the_sentence():
     said = str(analyzed(geforce(0.5, None), peak_kind="own").summary)
-    assert "There is no MFU relative to the custom peak for torch in bf16: you entered none for bf16" in said
+    assert "There is no MFU relative to the custom peak for torch in bf16: none entered for bf16" in said
 
 
 def test_a_cached_result_is_not_above_the_memory():

@@ -58,9 +58,9 @@ def test_every_kind_has_a_peak_with_a_source_or_a_reason(find, result):
 
 
 def test_a_choice_has_its_peak_or_a_reason():
-    with pytest.raises(InvalidInput, match="or else a reason"):
+    with pytest.raises(InvalidInput, match="or the reason why"):
         PeakChoice("own")
-    with pytest.raises(InvalidInput, match="or else a reason"):
+    with pytest.raises(InvalidInput, match="or the reason why"):
         PeakChoice("own", CUSTOM, "both")
 
 
@@ -128,8 +128,8 @@ def test_a_custom_bandwidth_replaces_the_devices():
 def test_custom_peaks_are_of_the_device_they_were_entered_for():
     context = Context(custom(CUSTOM, bandwidth=Bandwidth(5e10, "own", "me"), on=replace(device(), name="another")))
     assert reference_peak(ok(), Comparison(), context).peak == default_peak(ok())
-    assert of("own", known_peaks(ok(), context)).reason.startswith("you entered none for fp32 on a made-up processor")
-    assert of("own", known_bandwidths(ok(), context)).reason.startswith("you entered none for a made-up processor")
+    assert of("own", known_peaks(ok(), context)).reason.startswith("none entered for fp32 on a made-up processor")
+    assert of("own", known_bandwidths(ok(), context)).reason.startswith("none entered for a made-up processor")
 
 
 def test_without_its_device_a_result_is_compared_with_nothing():
@@ -187,11 +187,11 @@ def test_a_device_in_no_table_is_scaled_from_the_clock_of_its_formula():
 
 
 def test_a_measured_peak_is_not_scaled_to_another_clock_and_says_so():
-    assert "at whatever clock held then" in of("held_clock", known_peaks(ok(), Context())).reason
+    assert "belongs to the clock of its own measurement" in of("held_clock", known_peaks(ok(), Context())).reason
 
 
 def test_without_a_measured_clock_there_is_no_peak_at_it():
-    assert "stated no clock while this ran" in of("held_clock", known_peaks(on_gpu(ok()), Context())).reason
+    assert "reported no clock while this ran" in of("held_clock", known_peaks(on_gpu(ok()), Context())).reason
 
 
 def test_a_cpus_measured_peak_is_that_of_its_loop():
@@ -222,7 +222,7 @@ def test_a_gpus_measured_peak_is_the_best_large_product_that_is_known():
     assert found.flop_per_s == pytest.approx(2 * 4096**3 / 5e-4)
     assert (
         found.source
-        == "best large product here: Matrix multiplication, 4,096 × 4,096 × 4,096, torch in bf16, 2026-01-02"
+        == "best large matmul on this device: Matrix multiplication, 4,096 × 4,096 × 4,096, torch in bf16, 2026-01-02"
     )
 
 
@@ -241,7 +241,7 @@ def test_a_gpus_measured_peak_is_the_best_large_product_that_is_known():
 )
 def test_what_says_nothing_about_these_units_is_no_measured_peak(known):
     choice = of("measured_ceiling", known_peaks(on_gpu(ok(dtype="bf16")), measured_before(*known)))
-    assert "no large product in bf16 on matrix units was measured on this device: run one" in choice.reason
+    assert "no large matmul in bf16 on matrix units was measured on this device: run one" in choice.reason
 
 
 def test_products_on_vector_units_share_one_measured_peak_whatever_unit_they_are_called():
@@ -258,7 +258,7 @@ def test_a_measured_bandwidth_is_the_best_stream_that_exceeds_the_cache():
     )
     found = of("measured_ceiling", known_bandwidths(on_gpu(ok()), measured_before(stream, cached))).peak
     assert found.bytes_per_s == pytest.approx(8 * n / 2e-4)
-    assert found.source.startswith("best stream through memory here: Copy, n = 100,000,000, torch in fp32, 2026")
+    assert found.source.startswith("best memory stream on this device: Copy, n = 100,000,000, torch in fp32, 2026")
 
 
 def test_a_published_peak_carries_its_link():
@@ -280,8 +280,8 @@ def test_the_choice_reaches_the_analysis():
 def test_the_reason_of_an_unknown_choice_reaches_the_analysis():
     (found,) = analyzed(ok(), peak_kind="published").results
     assert found.peak.peak is found.mfu is found.bandwidth.peak is found.bandwidth_utilization is None
-    assert "in our table" in found.peak.reason
-    assert "holds products only" in found.bandwidth.reason
+    assert "the table has no published" in found.peak.reason
+    assert "has only matmuls" in found.bandwidth.reason
 
 
 def test_the_results_themselves_are_known_to_their_analysis():
@@ -304,7 +304,7 @@ def test_a_kind_is_read_by_its_name(kind):
 
 def test_an_unknown_kind_is_named_with_those_there_are():
     assert peak_kind("") is None
-    with pytest.raises(InvalidInput, match="kind of peak 'best': accepted are datasheet, formula, held_clock"):
+    with pytest.raises(InvalidInput, match="kind of peak 'best': expected datasheet, formula, held_clock"):
         peak_kind("best")
 
 

@@ -96,14 +96,14 @@ def test_two_numbers_for_one_name_are_named_and_the_first_counts():
     found, problems = named_numbers("times", "fp32:1.5,fp32:3,fp16:1,fp16:1", FORMATS, "fp32:1.5")
 
     assert found == {"fp32": 1.5, "fp16": 1.0}
-    assert problems == ["times 'fp32:3': accepted are one number for fp32: 1.5 counts"]
+    assert problems == ["times 'fp32:3': expected one number for fp32; 1.5 is used"]
 
 
 def test_a_pasted_text_does_not_bury_the_page_in_messages():
     _, problems = named_numbers("times", ",".join(f"x{number}:1" for number in range(500)), FORMATS, "fp32:1.5")
 
     assert len(problems) == 6
-    assert problems[-1] == "times: 495 more cannot be used"
+    assert problems[-1] == "times: 495 more are invalid"
 
 
 def entered(key, operation, shape, **times_s):
@@ -152,7 +152,7 @@ def test_nothing_is_compared_with_a_time_that_is_impossible():
     summary = summarize(found, baseline="fp32")
     assert summary.headline.endswith("the time entered for fp32 is impossible, so nothing is compared with it.")
     assert summary.details[0] == (
-        "**fp32** in 10.4 µs is impossible: its memory gives at most 128 GB/s. It is not compared."
+        "**fp32** in 10.4 µs is impossible: its memory gives at most 128 GB/s. It is excluded from the comparison."
     )
     other = what_if(workload, [device], dtypes=["fp64", "fp32", "fp16"], baseline="fp64", known=known)
     assert "fp16 is predicted to be" in summarize(other, baseline="fp64").headline

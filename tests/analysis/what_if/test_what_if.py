@@ -305,7 +305,7 @@ def test_headline_admits_that_nothing_is_faster():
     slow = rows(dtypes=("fp64", "fp32"))
 
     assert (
-        "fp64 is predicted to be the fastest other dtype, and 2.0 times as slow as fp32"
+        "fp64 is predicted to be the fastest other dtype, at 2.0 times the time of fp32"
         in summarize(list(slow.values()), baseline="fp32").headline
     )
 
@@ -316,7 +316,7 @@ def test_headline_without_any_time_gives_the_reason():
     )
     assert summarize([], baseline="fp32").headline == "Choose at least one dtype."
     alone = summarize(list(rows(dtypes=("fp32",)).values()), baseline="fp32").headline
-    assert alone == "On a made-up processor, fp32 is predicted to take 4.00 ms; nothing to compare."
+    assert alone == "On a made-up processor, fp32 is predicted to take 4.00 ms; there is nothing to compare it with."
 
 
 def test_details_tell_what_is_emulated_unsupported_or_too_large():

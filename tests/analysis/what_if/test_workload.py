@@ -27,7 +27,7 @@ def test_a_blocks_products_cost_two_flops_for_each_parameter_and_token():
 
     assert found["Queries, keys, values"] == 2 * tokens * 3 * 64
     assert found["Output projection"] == 2 * tokens * 64
-    assert found["Perceptron, up"] == found["Perceptron, down"] == 2 * tokens * 256
+    assert found["MLP, up projection"] == found["MLP, down projection"] == 2 * tokens * 256
     products = [
         flop_count for name, flop_count in found.items() if name not in ("Layer norms", "Attention", "Residual sums")
     ]
@@ -54,7 +54,7 @@ def test_a_block_of_gpt3s_size_has_its_published_cost():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"heads": 3}, "heads 3: accepted are divisors of the hidden size, 8"),
+        ({"heads": 3}, "heads 3: expected divisors of the hidden size, 8"),
         ({"hidden": 2**39, "heads": 1}, f"queries, keys, values: k of linear '{3 * 2**39}'"),
         ({"sequence": 2**41}, f"layer norms: m of layer_norm '{2**42}'"),
     ],
@@ -81,7 +81,7 @@ def test_every_bad_line_is_named_with_what_is_accepted():
     lines = str(caught.value).splitlines()
 
     assert len(lines) == 5
-    assert lines[0].startswith("layer 'abacus 3': operation 'abacus': accepted are matmul")
+    assert lines[0].startswith("layer 'abacus 3': operation 'abacus': expected matmul")
     assert "like: linear b=16384,d=32768,k=8192 x2" in lines[1]
     assert "shape of linear 'b=1,d=2'" in lines[2]
     assert "x1 to x100000" in lines[3]
@@ -104,11 +104,11 @@ def test_a_pasted_text_is_not_named_line_by_line():
     lines = str(caught.value).splitlines()
 
     assert len(lines) == 6
-    assert lines[-1] == "95 more layers cannot be used"
+    assert lines[-1] == "95 more layers are invalid"
 
 
 def test_a_line_that_would_take_minutes_to_read_is_refused_by_its_length():
-    with pytest.raises(InvalidInput, match="a line of 1000009 characters: accepted are at most 200"):
+    with pytest.raises(InvalidInput, match="a line of 1000009 characters: expected at most 200"):
         parse_layers("matmul 8" + " " * 1_000_000 + "x")
 
 

@@ -52,12 +52,12 @@ def test_a_device_that_trainings_were_not_made_for_is_refused(capsys, asked, mon
     monkeypatch.setattr(train_command, "discover", lambda: (device(), device(device_id="rocm:0")))
 
     assert main(("train", "--device", "rocm:0")) == EXIT_UNUSABLE
-    assert "a training needs a CPU or an NVIDIA GPU, and rocm:0 is AMD ROCm" in capsys.readouterr().err
+    assert "a training needs a CPU or an NVIDIA GPU, but rocm:0 is AMD ROCm" in capsys.readouterr().err
     assert asked == []
 
 
 def test_what_cannot_be_trained_is_named(capsys, asked):
     assert main(("train", "--modes", "fp8")) == EXIT_UNUSABLE
 
-    assert "mode 'fp8': accepted are fp32, bf16" in capsys.readouterr().err
+    assert "mode 'fp8': expected fp32, bf16" in capsys.readouterr().err
     assert asked == []

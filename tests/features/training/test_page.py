@@ -42,7 +42,7 @@ def test_a_device_that_trainings_were_not_made_for_is_refused(page, monkeypatch,
     app = page("training", device="xpu:0")
 
     assert not app.exception
-    assert "a training needs a CPU or an NVIDIA GPU, and xpu:0 is Intel XPU" in texts([*app.error, *app.warning])
+    assert "a training needs a CPU or an NVIDIA GPU, but xpu:0 is Intel XPU" in texts([*app.error, *app.warning])
     assert button(app, "Train").disabled
 
 
@@ -81,7 +81,7 @@ def test_the_more_watch_a_training_the_more_rarely_each_redraws_it(page, observe
 
     assert not app.exception
     assert intervals[-1] > 5.0
-    assert "Many watch: this is redrawn every" in texts(app.caption)
+    assert "Many viewers: this is redrawn every" in texts(app.caption)
 
 
 def test_who_started_a_training_sees_its_first_step_soon_and_nobody_redraws_it_after_its_end(
@@ -153,7 +153,7 @@ def test_the_newest_training_alike_is_shown_without_its_link(page, observed):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"steps": "0"}, "steps '0': accepted are whole numbers from 1 to 5,000"),
+        ({"steps": "0"}, "steps '0': expected whole numbers from 1 to 5,000"),
         ({"modes": "fp32,voodoo"}, "modes 'voodoo'"),
         ({"rate": "nan"}, "learning rate 'nan'"),
         ({"processes": "999"}, "processes '999'"),

@@ -267,7 +267,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class BatchEstimate:
-    """What is known of many calls.
+    """Estimates of many calls.
 
     Attributes:
         rows: their facts; `calls` is each row's own, also where it is judged in other kinds.

@@ -282,7 +282,7 @@ class Batch:
 
     @cached_property
     def positions(self) -> Numbers:
-        """What the shape of each call is like, (calls, 4)."""
+        """Features of the shape of each call, (calls, 4)."""
         return np.array([row.position for row in self.rows], dtype=np.float64).reshape(-1, 4)
 
     @cached_property
@@ -312,7 +312,7 @@ class Batch:
         return [getattr(row, name) for row in self.rows]
 
     def part(self, chosen: Sequence[int]) -> "Batch":
-        """Return the batch of some calls, which tells which of these they are."""
+        """Return the batch of the chosen calls, with their indices."""
         found = Batch([self.rows[at] for at in chosen])
         found.chosen = tuple(chosen)
         return found
