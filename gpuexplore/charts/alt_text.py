@@ -39,7 +39,7 @@ def alt_text(
 
 
 def left_out(
-    results: Sequence[AnalyzedResult], drawn: pd.DataFrame | None = None, without: str = "without the figure"
+    results: Sequence[AnalyzedResult], drawn: pd.DataFrame | None = None, without: str = "without a value"
 ) -> str | None:
     """Return ``3 of 12 cases are not drawn: 2 skipped, 1 incorrect.``, or None when all are.
 

@@ -11,7 +11,7 @@ from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 
 ROW = 25  # pixels of a case
-AROUND = 125  # pixels of legend, axis and title
+FRAME_HEIGHT = 125  # pixels of legend, axis and title
 MOST = 60  # cases: more are in the table
 TITLE = "Time after / before: left is faster"
 LABEL_LIMIT = 170
@@ -37,10 +37,10 @@ def comparison(found: RunComparison) -> alt.LayerChart:
     y = alt.Y("case:N", sort=order, title=None, axis=alt.Axis(labelLimit=LABEL_LIMIT, labelOverlap=False))
     scale = alt.Scale(domain=list(CHANGES), range=list(COLORS))
     legend = alt.Legend(
-        title=None, orient="top", columns=2, values=[name for name in CHANGES if name in set(rows["told"])]
+        title=None, orient="top", columns=2, values=[name for name in CHANGES if name in set(rows["change"])]
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in WORDS.items()]
-    base = alt.Chart(rows).encode(y=y, color=alt.Color("told:N", scale=scale, legend=legend))
+    base = alt.Chart(rows).encode(y=y, color=alt.Color("change:N", scale=scale, legend=legend))
     rule = alt.Chart(alt.InlineData(values=[{"one": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
     layers = [
         rule.encode(x=alt.X("one:Q")),
@@ -49,7 +49,7 @@ def comparison(found: RunComparison) -> alt.LayerChart:
     ]
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"
-    height = AROUND + ROW * max(1, len(order))
+    height = FRAME_HEIGHT + ROW * max(1, len(order))
     return alt.LayerChart(layer=layers, width="container", height=height, description=_describe_comparison(found))
 
 
@@ -64,7 +64,7 @@ WORDS = {
     "after": "After",
     "words": "Ratio",
     "interval": "95 % interval",
-    "told": "",
+    "change": "",
 }
 
 
@@ -83,7 +83,7 @@ def _rows(found: RunComparison) -> pd.DataFrame:
             "ratio": each.ratio.value,
             "low": (each.ratio.interval or (each.ratio.value,))[0],
             "high": (each.ratio.interval or (each.ratio.value,))[-1],
-            "told": each.change or INCONCLUSIVE,
+            "change": each.change or INCONCLUSIVE,
             "before": format_seconds(each.before.measurement.median_s if each.before.measurement else None),
             "after": format_seconds(each.after.measurement.median_s if each.after.measurement else None),
             "words": format_ratio(each.ratio.value),
@@ -93,4 +93,6 @@ def _rows(found: RunComparison) -> pd.DataFrame:
         if each.ratio
     ]
     shown = rows if len(rows) <= MOST else [*rows[: MOST // 2], *rows[-MOST // 2 :]]
-    return pd.DataFrame(shown, columns=["case", "ratio", "low", "high", "told", "before", "after", "words", "interval"])
+    return pd.DataFrame(
+        shown, columns=["case", "ratio", "low", "high", "change", "before", "after", "words", "interval"]
+    )

@@ -13,7 +13,7 @@ from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.charts.what_if import AXIS_HEIGHT, ROW_HEIGHT
 from gpuexplore.core.units import format_flop_per_s, format_percent
 
-COLUMNS = ("row", "dtype", "against", "share", "said", "told")
+COLUMNS = ("row", "dtype", "against", "share", "said", "description")
 
 
 def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
@@ -33,7 +33,7 @@ def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
     bars = base.mark_bar(size=13).encode(x=x, color=color)
     figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text=alt.Text("said:N"))
     names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(
-        x=x_value(0), text=alt.Text("told:N")
+        x=x_value(0), text=alt.Text("description:N")
     )
     full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)
     chart: alt.LayerChart = alt.LayerChart(layer=[full, bars, figures, names]).properties(
@@ -44,7 +44,7 @@ def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
 
 def describe_entered(results: Sequence[EnteredResult]) -> str:
     """Return the alternative text of the chart of entered results."""
-    said = [f"{itertuple.told} {itertuple.said}" for itertuple in _frame(results).itertuples()]
+    said = [f"{itertuple.description} {itertuple.said}" for itertuple in _frame(results).itertuples()]
     return f"MFU against each peak: {'; '.join(said) or 'nothing to draw'}."
 
 

@@ -10,7 +10,7 @@ from gpuexplore.core.model import Run
 
 
 class Analyzable(Protocol):
-    """What a run in Python is: something that can be analyzed."""
+    """A run in Python: it can be analyzed."""
 
     def analyze(self) -> RunAnalysis:
         """Return what follows from its results, compared with the defaults."""

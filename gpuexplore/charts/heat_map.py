@@ -85,7 +85,7 @@ TOOLTIPS = {
     "rate": "Highest rate",
     "line": "Reached by",
     "time": "Median time",
-    "share": "Of its peak",
+    "share": "Share of peak",
 }
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
 from gpuexplore.charts.points import TOOLTIPS, is_recorded
-from gpuexplore.charts.series import FADED, color, dash, names_said, present_dtypes, series_order, shape
+from gpuexplore.charts.series import FADED, color, dash, legend_names, present_dtypes, series_order, shape
 
 GAP = 13.0  # pixels between the middles of two names
 DRAWN = 0.8  # of a chart's height lies between its axes
@@ -209,7 +209,7 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
     crowded = column == "series" and bool(is_recorded(points).any())  # the legend has space for such names
-    said = names_said(points)
+    said = legend_names(points)
     words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
     axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded, labelExpr=words)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)

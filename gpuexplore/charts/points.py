@@ -53,8 +53,8 @@ TOOLTIPS = {
     "flags": "Flags",
 }
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
-BEYOND = 3.0  # a longer bar leaves the chart: else one uncertain point would press all others together
-BRIEF = ("case", "shape", "time", "interval")
+MAX_BAR_FACTOR = 3.0  # a longer bar leaves the chart: else one uncertain point would press all others together
+BRIEF_COLUMNS = ("case", "shape", "time", "interval")
 NAMES = ("series", "origin", "condition", "hollow", "implementation", "dtype", "size")
 COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
@@ -62,7 +62,7 @@ COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
     """Return the shown cases that have a `figure`, in columns COLUMNS; its spread is `value`, `low` and `high`.
 
-    Where there are more than DETAILED, of the columns for tooltips only those of BRIEF.
+    Where there are more than DETAILED, of the columns for tooltips only those of BRIEF_COLUMNS.
     """
     spreads = dict(enumerate(figure(analyzed, measurement) for analyzed, measurement in _measured(analysis)))
     drawn = {index: spread for index, spread in spreads.items() if spread is not None}
@@ -76,7 +76,9 @@ def _words(analysis: RunAnalysis) -> pd.DataFrame:
     """Return what is said of each measured case, the same on every chart."""
     order = {shape: rank for rank, shape in enumerate(shapes_by_work([analyzed.result for analyzed in analysis.shown]))}
     series = {series: series_name(series, analysis.shown) for series in set(map(series_of, analysis.shown))}
-    said = {name: say for name, say in SAID.items() if len(analysis.shown) <= DETAILED or name in BRIEF}
+    said = {
+        name: say for name, say in TOOLTIP_TEXTS.items() if len(analysis.shown) <= DETAILED or name in BRIEF_COLUMNS
+    }
     rows = [
         {
             **_names(analyzed, series[series_of(analyzed)]),
@@ -112,10 +114,10 @@ def in_panel(points: pd.DataFrame, panel: str | Lines | None) -> pd.DataFrame:
 
 
 def ends_of(points: pd.DataFrame) -> list[float]:
-    """Return the values an axis has to cover: points, and the ends of intervals within BEYOND times of any point."""
+    """Return the values an axis has to cover: points, and ends of intervals within MAX_BAR_FACTOR of any point."""
     values = points["value"].dropna()
     ends = pd.concat([points["low"].dropna(), points["high"].dropna()])
-    return [*values, *ends.clip(values.min() / BEYOND, values.max() * BEYOND)] if len(values) else []
+    return [*values, *ends.clip(values.min() / MAX_BAR_FACTOR, values.max() * MAX_BAR_FACTOR)] if len(values) else []
 
 
 def drawn_in(panel: str | Lines | None, analysis: RunAnalysis) -> list[AnalyzedResult]:
@@ -135,11 +137,11 @@ def contrast_points(analysis: RunAnalysis) -> pd.DataFrame:
     """Return the medians under other conditions, in the same columns."""
     measurements = [analyzed.measurement for analyzed in analysis.shown if analyzed.measurement]
     known = {contrast.condition for measurement in measurements for contrast in measurement.contrasts}
-    found = [_under(condition, analysis) for condition in CONDITIONS if condition in known]
+    found = [_contrast_frame(condition, analysis) for condition in CONDITIONS if condition in known]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=list(COLUMNS))
 
 
-def _under(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:
+def _contrast_frame(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:
     found = points(analysis, lambda _, measurement: _contrast_spread(measurement, condition))
     case = found["case"] + ", " + CONDITIONS[condition]
     return found.assign(condition=condition, case=case, time=found["value"].map(format_seconds))
@@ -180,7 +182,7 @@ def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:
     }
 
 
-def contrasts_said(measurement: Measurement) -> str:
+def format_contrasts(measurement: Measurement) -> str:
     """Return e.g. ``3.1 µs from warm caches, 2.0 µs replayed from a graph, without launches``, or an empty text."""
     return ", ".join(map(_contrast_said, measurement.contrasts))
 
@@ -230,7 +232,7 @@ def _speedup(analyzed: AnalyzedResult) -> str:
     return f"{format_ratio(analyzed.speedup.ratio)} over {analyzed.speedup.baseline}"
 
 
-SAID: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyType(
+TOOLTIP_TEXTS: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyType(
     {  # a line of the tooltip each; the first, the case, is with the names
         "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
         "time": lambda _, measurement: format_seconds(measurement.median_s),
@@ -243,7 +245,7 @@ SAID: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyT
         "faster": lambda analyzed, _: _speedup(analyzed),
         "bound": lambda analyzed, _: analyzed.bound or "unknown",
         "diagnosis": lambda analyzed, _: _listed(diagnosis.kind for diagnosis in analyzed.diagnoses),
-        "also": lambda _, measurement: contrasts_said(measurement) or "one condition",
+        "also": lambda _, measurement: format_contrasts(measurement) or "one condition",
         "flags": lambda analyzed, _: _listed(flag.name for flag in analyzed.flags),
     }
 )

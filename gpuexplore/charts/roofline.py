@@ -42,7 +42,7 @@ POINT_TOOLTIPS = {
     "time": "Median time",
     "rate_said": "Compute rate",
     "intensity_said": "Intensity",
-    "share": "Of its roof",
+    "share": "Share of roof",
     "roof": "Roof",
     "origin": "From",
     "run_said": "Run",

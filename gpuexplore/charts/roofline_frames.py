@@ -201,7 +201,7 @@ def basis(roof: Roof) -> str:
     return BASES[2] if roof.reached else BASES[1] if roof.measured else BASES[0]
 
 
-def units_said(roofs: Iterable[Roof]) -> str:
+def units_label(roofs: Iterable[Roof]) -> str:
     """Return the dtypes and units of equal compute roofs, e.g. ``fp32``, ``fp32 and fp64 matrix``."""
     units: dict[str, set[str]] = {}
     for roof in roofs:
@@ -213,7 +213,7 @@ def units_said(roofs: Iterable[Roof]) -> str:
 
 
 def _units_at(roof: Roof, roofs: Iterable[Roof]) -> str:
-    return units_said(each for each in roofs if each.dtype and not each.reached and each.rate == roof.rate)
+    return units_label(each for each in roofs if each.dtype and not each.reached and each.rate == roof.rate)
 
 
 def _distinct(roofs: Iterable[Roof]) -> list[Roof]:

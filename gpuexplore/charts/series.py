@@ -28,7 +28,7 @@ NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey rea
 
 
 class Series(NamedTuple):
-    """What is drawn as one line: an implementation on a device, measured here or recorded."""
+    """The results of one line: an implementation on a device, measured here or recorded."""
 
     implementation: str
     device: str
@@ -41,7 +41,7 @@ class Series(NamedTuple):
 
     @property
     def full_device_name(self) -> str:
-        """What its name calls the device: ``cpu``, ``recorded: NVIDIA L4``."""
+        """The device in its name: ``cpu``, ``recorded: NVIDIA L4``."""
         return f"{self.origin.label}: {self.device}" if self.recorded else self.device
 
 
@@ -93,10 +93,10 @@ def color(points: pd.DataFrame, order: Mapping[str, Series], *, legend: bool) ->
     drawn = set(points["series"])
     present = {name: series for name, series in order.items() if name in drawn}
     scale = alt.Scale(domain=list(order), range=_colors(order.values()))
-    return alt.Color("series:N", scale=scale, legend=_series_legend(present, names_said(points)) if legend else None)
+    return alt.Color("series:N", scale=scale, legend=_series_legend(present, legend_names(points)) if legend else None)
 
 
-def names_said(points: pd.DataFrame) -> Mapping[str, str]:
+def legend_names(points: pd.DataFrame) -> Mapping[str, str]:
     """Return what labels call each series that says what its shares are of; none where no two differ in that."""
     if "denominator" not in points or not points["denominator"].any():
         return {}

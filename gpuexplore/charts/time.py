@@ -12,7 +12,7 @@ from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Lines, contrast_points, ends_of, in_panel, points, time_spread
 from gpuexplore.core.units import format_seconds
 
-ONE_SAMPLE = "Hollow points without a bar: one sample, which is no measurement."
+ONE_SAMPLE = "Hollow points without a bar: a single sample, no interval."
 
 
 def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
@@ -36,9 +36,9 @@ def time_notes(source: Source) -> str | None:
     measured = [analyzed.measurement for analyzed in results if analyzed.measurement]
     conditions = dict.fromkeys(contrast.condition for measurement in measured for contrast in measurement.contrasts)
     listed = ", or ".join(CONDITIONS[condition] for condition in conditions)
-    strokes = f"Short strokes: {listed}." if listed else None
+    strokes = f"Short lines: {listed}." if listed else None
     hollow = (
-        "Hollow points of this run: a first pass, being refined."
+        "Hollow points of this run: first pass, being refined."
         if any(analyzed.result.provisional for analyzed in results)
         else None
     )

@@ -35,14 +35,14 @@ COLUMNS = (
     "error",
     "origin",
     "said",
-    "told",
+    "value_text",
     "interval",
     "basis",
 )
 TOOLTIPS = {
     "device": "Device",
     "dtype": "Dtype",
-    "told": "Value",
+    "value_text": "Value",
     "interval": "Interval",
     "origin": "From",
     "basis": "Basis",
@@ -56,7 +56,7 @@ Words = Callable[[float], str]
 
 @dataclass(frozen=True, slots=True)
 class ComparedQuantity:
-    """What is compared across devices.
+    """A quantity that is compared across devices.
 
     Attributes:
         label: a word for it.
@@ -248,7 +248,7 @@ def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, 
         "error": row.error,
         "origin": origin,
         "said": _said(row, value_text if span else None),
-        "told": value_text,
+        "value_text": value_text,
         "interval": format_interval((span.low, span.high), words) if span and span.low < span.high else "none",
         "basis": "; ".join((row.basis or row.reason or "", *row.notes)),
     }
@@ -281,7 +281,8 @@ def _describe(what: str, frame: pd.DataFrame) -> str:
 
 def _describe_trade_off(frame: pd.DataFrame, unbeaten: pd.DataFrame, baseline: str) -> str:
     points = [
-        f"{itertuple.dtype} {itertuple.told} at an error of {itertuple.error:.1e}" for itertuple in frame.itertuples()
+        f"{itertuple.dtype} {itertuple.value_text} at an error of {itertuple.error:.1e}"
+        for itertuple in frame.itertuples()
     ]
     best = ", ".join(unbeaten["dtype"]) or "none"
     return f"Speedup over {baseline} against error: {'; '.join(points) or 'nothing to draw'}. Unbeaten: {best}."
@@ -292,5 +293,5 @@ def _describe_devices(title: str, frame: pd.DataFrame) -> str:
     for row in frame.to_dict("records"):
         if row["device"] not in least or row["value"] < least[row["device"]]["value"]:
             least[row["device"]] = row
-    said = [f"{device}: least in {row['dtype']}, {row['told']}" for device, row in least.items()]
+    said = [f"{device}: least in {row['dtype']}, {row['value_text']}" for device, row in least.items()]
     return f"{title} by device and dtype. {'; '.join(said) or 'Nothing to draw'}."

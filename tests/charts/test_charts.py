@@ -491,7 +491,7 @@ def test_one_sample_is_a_hollow_point_without_a_bar(draw):
     (point,) = data_of(made, hollow)
     assert (point["low"], point["high"], point["interval"]) == (None, None, "none: 1 sample")
     assert "one_sample" in point["flags"].replace(" ", "_")
-    assert "one sample, which is no measurement" in chart.time_notes(analyze((single, *others)))
+    assert "a single sample, no interval" in chart.time_notes(analyze((single, *others)))
 
 
 def labels_of(made):

@@ -47,8 +47,8 @@ def test_tooltips_explain_more_than_100_percent_and_name_what_is_unknown():
     (above,) = points_of(chart.throughput(compared(ok(1e-6))))
     assert above["share"].startswith("200 % of the measured peak: a measured peak is the best that was measured before")
     (unknown,) = points_of(chart.throughput(compared(ok(), kind="published")))
-    assert unknown["share"] == "unknown: nobody's products in fp32 on this device are in our table"
-    assert unknown["memory"] == "unknown: our table of published results holds products only"
+    assert unknown["share"] == "unknown: the table has no published matmul in fp32 on this device"
+    assert unknown["memory"] == "unknown: the table of published results has only matmuls"
 
 
 @pytest.mark.parametrize("draw", [chart.time, chart.mfu, chart.throughput, chart.bandwidth, chart.speedup])

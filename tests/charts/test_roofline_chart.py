@@ -19,7 +19,7 @@ from gpuexplore.charts.roofline_frames import (
     labels_of_slopes,
     ridge_marks,
     sloped_roofs,
-    units_said,
+    units_label,
     window,
 )
 from gpuexplore.core.model import Bandwidth, CacheRoof, Origin, Peak
@@ -154,8 +154,8 @@ def test_equal_roofs_share_a_line_and_a_label():
 
 
 def test_label_names_the_unit_only_where_it_matters():
-    assert units_said(roof for roof in ROOFS if roof.rate == 4e12) == "bf16 matrix"
-    assert units_said(roof for roof in roofs(H100) if roof.rate == 66.9e12) == "fp32 and fp64 matrix"
+    assert units_label(roof for roof in ROOFS if roof.rate == 4e12) == "bf16 matrix"
+    assert units_label(roof for roof in roofs(H100) if roof.rate == 66.9e12) == "fp32 and fp64 matrix"
 
 
 def test_slopes_too_near_for_two_labels_share_one():

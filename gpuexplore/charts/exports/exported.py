@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.core.model import Environment, Experiment, Run
-from gpuexplore.core.naming import default_title, said_of_arrays
+from gpuexplore.core.naming import array_conditions, default_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Exported:
 
     @property
     def title(self) -> str:
-        """What the run is called."""
+        """The title of the run."""
         return (self.run.title if self.run else "") or default_title(self.experiment)
 
     @property
@@ -45,5 +45,5 @@ class Exported:
         """Device, date and id, and what is unusual of how arrays lie, for a reader."""
         run_id = f"run {self.run.id}" if self.run else ""
         options = self.experiment.options
-        unusual = said_of_arrays(options.layout, options.align)
+        unusual = array_conditions(options.layout, options.align)
         return tuple(filter(None, (", ".join(self.devices), self.when, *unusual, run_id)))

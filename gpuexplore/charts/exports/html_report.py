@@ -99,5 +99,5 @@ def _conditions(exported: Exported) -> list[tuple[str, str]]:
         ("Variables that change speed", settings or "none set"),
         ("System", f"Python {environment.python}, {environment.platform}"),
         ("gpuexplore", f"{environment.app_version}, commit {environment.commit or 'unknown'}"),
-        *([("Of this device", " ".join(environment.device.notes))] if environment.device.kind in TORCH_KINDS else []),
+        *([("Device notes", " ".join(environment.device.notes))] if environment.device.kind in TORCH_KINDS else []),
     ]

@@ -52,10 +52,10 @@ def pictures(charts: Sequence[Mapping[str, Any]], kind: PictureType) -> list[byt
             [sys.executable, "-m", PROCESS], input=request, capture_output=True, check=False, timeout=LIMIT_S
         )
     except subprocess.TimeoutExpired as error:
-        raise NotDrawn(f"the picture was not drawn within {LIMIT_S:.0f} s") from error
+        raise NotDrawn(f"the image was not rendered within {LIMIT_S:.0f} s") from error
     if done.returncode:
         last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise NotDrawn(f"the picture was not drawn: {last[:200]}")
+        raise NotDrawn(f"the image was not rendered: {last[:200]}")
     found: list[bytes] = []
     rest = done.stdout
     while rest:
