@@ -20,7 +20,7 @@ BACKENDS = ("numpy", "numpy_returned", "numba_cpu", "numba_cuda", "torch", "torc
 
 @dataclass(frozen=True, slots=True)
 class DriverFacts:
-    """What CUDA says of a device through one library; unknown is None.
+    """Facts about a device from CUDA through one library; unknown is None.
 
     Attributes:
         uuid: of the GPU this library computes on, without the prefix of NVML's: libraries may number GPUs otherwise.

@@ -32,7 +32,7 @@ def why_no_gpu(library: str, cuda_version: str | None, build_for_12: str | None 
     driver = driver_cuda()
     if driver is not None and (problem := why_too_old(library, _version(cuda_version), driver, build_for_12)):
         return problem
-    return f"{_needs(library, cuda_version)}, and finds no GPU ({DRIVERS})"
+    return f"{_needs(library, cuda_version)}, but finds no GPU ({DRIVERS})"
 
 
 def why_too_old(
@@ -50,7 +50,7 @@ def why_too_old(
         return None
     needed, found = (".".join(map(str, version)) for version in (cuda_version, driver_version))
     remedy = _remedy(driver_version, build_for_12)
-    return f"{_needs(library, needed)}, and the driver here supports CUDA {found} at most: {remedy}"
+    return f"{_needs(library, needed)}, but the installed driver supports at most CUDA {found}: {remedy}"
 
 
 def _remedy(driver_version: Version, build_for_12: str | None) -> str:

@@ -82,7 +82,7 @@ def slow_product(dtype: DType, environment: Environment) -> str | None:
     api, _, kernel = environment.libraries.get("numpy_blas", "").partition(" ")
     kernel = kernel.rpartition(" ")[2]
     if api != "openblas" or not kernel:
-        return "nothing is recorded of the BLAS kernel NumPy uses; with OpenBLAS, OPENBLAS_CORETYPE chooses it"
+        return "the BLAS kernel that NumPy uses is unknown; with OpenBLAS, OPENBLAS_CORETYPE selects it"
     asked = environment.settings.get("OPENBLAS_CORETYPE")
     if asked:
         return (

@@ -16,7 +16,7 @@ from gpuexplore.backends import numpy as plain
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.errors import WrongReturn
 
-VIEW = "it returns memory of its inputs: no output is made, and its time is not that of making one"
+VIEW = "it returns memory of its inputs: it creates no output, so its time is not comparable"
 INSTALL = plain.INSTALL
 DEVICE_KINDS = plain.DEVICE_KINDS
 

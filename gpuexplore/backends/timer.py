@@ -78,7 +78,7 @@ class EventTimer:
         on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
         enqueue_spin: enqueues SPIN_HZ cycles for each of so many seconds, in which the device only keeps busy; None
             where nothing does so for a known time.
-        meanwhile: called when a round is enqueued and the device busy: an idle GPU tells other clocks.
+        meanwhile: called when a round is enqueued and the device busy: an idle GPU reports other clocks.
     """
 
     one_sample_per_call = True
@@ -109,7 +109,7 @@ class EventTimer:
             Unsupported: this stream cannot.
         """
         if self.enqueue_spin is None:
-            raise Unsupported("nothing here keeps the device busy for a known time")
+            raise Unsupported("no library here can keep the device busy for a known time")
         with self.on_device():
             self.enqueue_spin(seconds)
 

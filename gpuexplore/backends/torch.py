@@ -1,4 +1,4 @@
-"""PyTorch: on the CPU with the host's clock, on GPUs with events on the current stream, where they tell the time."""
+"""PyTorch: on the CPU with the host's clock, on GPUs with events on the current stream, where they can time it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +42,7 @@ def unsupported(dtype: DType, device: Device) -> str | None:
 
 
 def _absent(dtype: DType, device: Device) -> str | None:
-    """Return why torch cannot compute in `dtype` on a device of its other kinds; what it has to find out it tells."""
+    """Return why torch cannot compute in `dtype` on a device of its other kinds; logs what it has to find out."""
     kind = TORCH_KINDS[device.kind]
     has = [name for name, row in DTYPES.items() if not row.matrix_only and name not in kind.absent]
     if dtype.name in has:
@@ -183,7 +183,7 @@ def slow_product(dtype: DType, environment: Environment) -> str | None:
     if dtype.bits < MKL_MIN_BITS:
         return "oneDNN computes this dtype for torch; ONEDNN_VERBOSE=1 prints which of its kernels it chose"
     if "AMD" in environment.device.name and host.has_avx512(environment):
-        return "MKL, which computes it for torch, stays on AVX2 on an AMD CPU, though this one has AVX-512"
+        return "MKL, which computes it for torch, uses AVX2 on AMD CPUs, although this one has AVX-512"
     return "MKL computes it for torch; MKL_VERBOSE=1 prints the vectors and threads it uses"
 
 

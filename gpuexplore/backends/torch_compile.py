@@ -47,9 +47,11 @@ def _missing_compiler(device: Device) -> str | None:
     if device.kind == "cuda":
         return None if host.is_installed("triton") else "torch.compile needs Triton on CUDA: pip install triton"
     if device.kind in TORCH_KINDS:
-        needs = f"torch.compile needs Triton on {TORCH_KINDS[device.kind].title}, which its build of torch brings along"
+        needs = (
+            f"torch.compile needs Triton on {TORCH_KINDS[device.kind].title}, which the build of torch for it includes"
+        )
         return None if host.is_installed("triton") else needs
     compiler = os.environ.get("CXX", "g++")  # as torch._inductor.config.cpp.cxx has it
     return (
-        None if shutil.which(compiler) else f"torch.compile needs a C++ compiler on a CPU, and {compiler} is not here"
+        None if shutil.which(compiler) else f"torch.compile needs a C++ compiler on a CPU, but {compiler} was not found"
     )

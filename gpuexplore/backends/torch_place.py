@@ -50,7 +50,7 @@ def driver_facts(device: str) -> DriverFacts:
     if kind != CUDA:
         return DriverFacts(problem=_why_not_there(torch, kind))
     if is_rocm(torch):
-        built = f"torch {torch.__version__} is built for ROCm {torch.version.hip}, which computes on AMD's GPUs only"
+        built = f"torch {torch.__version__} is built for ROCm {torch.version.hip}, which runs only on AMD GPUs"
         return DriverFacts(problem=f"{built}: install its build for CUDA (https://pytorch.org/get-started/locally/)")
     if not torch.cuda.is_available():
         return DriverFacts(problem=why_no_gpu(f"torch {torch.__version__}", torch.version.cuda))
@@ -64,7 +64,7 @@ def _why_not_there(torch: Any, kind: str) -> str | None:
     if row.build is not None and not getattr(torch.version, row.build, None):
         return f"torch {torch.__version__} is not built for {row.title} (https://pytorch.org/get-started/locally/)"
     available = torch.backends.mps.is_available if kind == "mps" else _module(torch, kind).is_available
-    return None if available() else f"torch {torch.__version__} finds no device of {row.title} any more"
+    return None if available() else f"torch {torch.__version__} no longer finds a device of {row.title}"
 
 
 def synchronize(device: str) -> None:
@@ -74,7 +74,7 @@ def synchronize(device: str) -> None:
 
 
 def timer(device: str, clock: Clock) -> Timer:
-    """Return events on the device's current stream; the host's clock for a CPU, and where events do not tell.
+    """Return events on the device's current stream; the host's clock for a CPU, and where events have no times.
 
     Only NVIDIA's devices spin before a round: elsewhere torch says in no known unit for how long.
     """

@@ -53,7 +53,7 @@ VECTOR_UNITS_DO_IT = "no matrix unit for this dtype: the vector unit's peak"
 
 
 class Rate(NamedTuple):
-    """What one column says: FLOP/s, how they were found, and the document or the factors."""
+    """The rate of one column: FLOP/s, how it was found, and the document or the factors."""
 
     flop_per_s: float
     kind: PeakKind
@@ -88,10 +88,10 @@ def _conditions(dtype: str, unit: Unit) -> str:
 DERIVATIONS: Mapping[str, str] = MappingProxyType(
     {
         "formula": "{rate_class} rate x multiprocessors x clock, from {url}",
-        "sparse": "half of what the vendor prints with sparsity, {url}",
-        "board": "what the vendor prints for the whole board, per device, {url}",
+        "sparse": "half of the vendor's rate with sparsity, {url}",
+        "board": "the vendor's rate for the whole board, per device, {url}",
         "memory": "memory data rate x bus width, from {url}",
-        "reported": "as others report it, the vendor prints none: {url}",
+        "reported": "reported by others; the vendor publishes none: {url}",
     }
 )
 BANDWIDTH_FIELD = "memory_bandwidth_gbs"

@@ -94,6 +94,6 @@ def capability_of(accelerator: Accelerator) -> ComputeCapability:
     """
     number = accelerator.compute_capability
     if number not in CAPABILITIES:
-        accepted = f"those with a compute capability of {', '.join(CAPABILITIES)}, and this one is {number}"
+        accepted = f"GPUs with a compute capability of {', '.join(CAPABILITIES)}; this one has {number or 'none'}"
         raise InvalidInput.of("gpu", accelerator.name, accepted)
     return CAPABILITIES[number]

@@ -76,9 +76,9 @@ INSTRUCTION_SETS = (
     *("avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16", "amx_int8"),
     *("asimd", "asimdhp", "asimddp", "fphp", "bf16", "i8mm", "sve", "sve2", "svebf16", "svei8mm", "sme"),
 )
-UNWATCHED = (
-    "The accounts of this system (/proc) cannot be read: whether other work used the CPU while something was measured, "
-    "and whether an implementation kept memory, is unknown."
+ACCOUNTING_UNREADABLE = (
+    "The accounting of this system (/proc) cannot be read: it is unknown whether other work used the CPU during a "
+    "measurement, and whether an implementation leaks memory."
 )
 
 
@@ -95,12 +95,12 @@ def cpu_device(root: Path = ROOT) -> Device:
         clock_hz=_khz(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
         native=native_dtypes(root),
         identity=cpu_identity(root),
-        notes=() if read_line(root / "proc/stat") else (UNWATCHED,),
+        notes=() if read_line(root / "proc/stat") else (ACCOUNTING_UNREADABLE,),
     )
 
 
 def cpu_identity(root: Path = ROOT) -> Identity | None:
-    """Return who the first core says it is; None where Linux's files do not tell, as on other systems."""
+    """Return the identity of the first core; None where Linux's files do not state it, as on other systems."""
     vendor = _cpuinfo(root, "vendor_id", "CPU implementer")
     family = _number(_cpuinfo(root, "cpu family", "CPU architecture"))
     model = _number(_cpuinfo(root, "model", "CPU part"))
@@ -284,7 +284,7 @@ def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> 
 
 
 def _is_virtual(root: Path) -> bool | None:
-    """Return whether a hypervisor is beneath; None where nothing tells, as on other systems than Linux."""
+    """Return whether this is a virtual machine; None where that is unknown, as on other systems than Linux."""
     flags = _cpu_flags(root)
     if "sse2" in flags:  # an x86 CPU, which has the flag
         return "hypervisor" in flags

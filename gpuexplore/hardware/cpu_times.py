@@ -14,9 +14,9 @@ from time import monotonic
 from gpuexplore.core.units import format_seconds
 from gpuexplore.hardware.cpu import ROOT, affinity, read_line
 
-COARSEST = 0.25  # of the CPU time of a window: where a tick is more than that, the window is too short to be judged
-STANDS_STILL = 0.5  # of the time that passed: accounts that advance by less do not count here, as in some sandboxes
-UNREADABLE = "/proc/stat cannot be read, which says who uses the CPU"
+MAX_TICK_SHARE = 0.25  # of the CPU time of a window: with a longer tick, the window is too short to be judged
+MIN_COUNTED_SHARE = 0.5  # of the time that passed: accounts that advance by less, as in some sandboxes, are not used
+UNREADABLE = "/proc/stat, which accounts for CPU use, cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True)
 class CpuLoss:
-    """What others took of the CPU in a window.
+    """CPU time that others took in a window.
 
     Attributes:
         window_s: how long it was.
@@ -164,23 +164,23 @@ def cpu_loss(before: CpuTimes | None, after: CpuTimes | None, *, with_children: 
         return CpuLoss(reason=UNREADABLE)
     window_s = after.at_s - before.at_s
     pairs = [pair for pair in zip(before.accounts, after.accounts, strict=False) if pair[0].cpus == pair[1].cpus]
-    gone = CpuLoss(window_s, reason="CPUs came or went meanwhile")
+    gone = CpuLoss(window_s, reason="CPUs were added or removed during the measurement")
     own_s = after.own_s - before.own_s + (after.children_s - before.children_s if with_children else 0.0)
-    worst = max((_loss((old, new), before, after, own_s) for old, new in pairs), key=_badness, default=gone)
+    worst = max((_loss((old, new), before, after, own_s) for old, new in pairs), key=_severity, default=gone)
     return replace(worst, preempted=after.preempted - before.preempted)
 
 
-def _badness(loss: CpuLoss) -> float:
+def _severity(loss: CpuLoss) -> float:
     return -1.0 if loss.share is None else max(loss.share, loss.waited_share)
 
 
 def _loss(accounts: tuple[Account, Account], before: CpuTimes, after: CpuTimes, own_s: float) -> CpuLoss:
     (old, new), window_s = accounts, after.at_s - before.at_s
     capacity_s, counted_s = old.cpus * window_s, new.counted_s - old.counted_s
-    if capacity_s * COARSEST < old.tick_s:
-        return CpuLoss(window_s, reason=f"{format_seconds(window_s)} are too short to tell who used the CPU")
-    if counted_s < STANDS_STILL * capacity_s - 2 * old.tick_s:
-        return CpuLoss(window_s, reason="the accounts in /proc/stat stand still")
+    if capacity_s * MAX_TICK_SHARE < old.tick_s:
+        return CpuLoss(window_s, reason=f"{format_seconds(window_s)} are too short to see what used the CPU")
+    if counted_s < MIN_COUNTED_SHARE * capacity_s - 2 * old.tick_s:
+        return CpuLoss(window_s, reason="the counters in /proc/stat do not advance")
     stolen_s = new.stolen_s - old.stolen_s  # of time in which this process ran, where the kernel counts it to both
     lost_s = min(capacity_s, max(capacity_s - (new.idle_s - old.idle_s) - own_s, stolen_s, 0.0))
     waited_s = min(_waited_s(before, after), max(0.0, lost_s - old.tick_s))  # own threads also wait for each other

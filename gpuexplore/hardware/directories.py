@@ -48,7 +48,7 @@ def _created(text: str, *below: str) -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # no such user's home, a NUL
         raise _unusable(text, getattr(error, "strerror", None) or str(error)) from error
     if not os.access(path, os.W_OK | os.X_OK):
-        raise _unusable(text, "it may not be written")
+        raise _unusable(text, "no permission to write")
     return path
 
 
@@ -56,4 +56,4 @@ def _unusable(text: str, reason: str) -> InvalidInput:
     accepted = f"directories that can be made and written ({reason})"
     if os.environ.get(HOME_VARIABLE):
         return InvalidInput.of(HOME_VARIABLE, text, accepted)
-    return InvalidInput.of("directory", text, f"{accepted}; {HOME_VARIABLE} names another")
+    return InvalidInput.of("directory", text, f"{accepted}; set {HOME_VARIABLE} to use another")

@@ -105,7 +105,7 @@ def _order_note(gpus: tuple[GpuFacts, ...], environment: Mapping[str, str]) -> t
     by_uuid = not environment.get("CUDA_VISIBLE_DEVICES", "0").replace(",", "").strip().isdigit()
     if len({gpu.name for gpu in gpus}) < 2 or by_uuid or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return ()
-    return ("CUDA may number unlike GPUs otherwise: set CUDA_DEVICE_ORDER=PCI_BUS_ID.",)
+    return ("CUDA may number different GPUs in another order: set CUDA_DEVICE_ORDER=PCI_BUS_ID.",)
 
 
 def _with_notes(device: Device, notes: Iterable[str]) -> Device:
@@ -119,7 +119,7 @@ def _cpu_with_ceiling() -> Device:
     return (
         with_ceiling(cpu, ceiling)
         if ceiling
-        else _with_notes(cpu, ("Peaks are unknown until they are measured: a CPU's clock under load is in no table.",))
+        else _with_notes(cpu, ("Peaks are unknown until they are measured: no table lists a CPU's clock under load.",))
     )
 
 
@@ -204,7 +204,7 @@ def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:
         clock_hz=facts.clock_hz,
     )
     if not peaks:
-        note = f"Peaks are unknown: {doubt}, and the driver states too little for the formula."
+        note = f"Peaks are unknown: {doubt}, and the driver reports too little for the formula."
         return replace(device, notes=(note,))
     note = f"Peaks are rate x multiprocessors x maximum clock: {doubt}; dtypes whose rate is uncertain have none."
     bandwidth = None if facts.sliced else formula_bandwidth(facts.memory_clock_hz, facts.bus_bits)

@@ -38,7 +38,7 @@ def why_other_device(device: Device | None, other: Device) -> str | None:
         return None
     if (device.kind, device.name) != (other.kind, other.name):
         return f"it was measured on {device.title}"
-    found = _unlike(device, other)
+    found = _difference(device, other)
     return found and f"{OTHER_PROCESSOR}: {found}"
 
 
@@ -74,7 +74,7 @@ def device_key(device: Device) -> str:
 
 
 def unit_key(device: Device) -> UnitKey:
-    """Return what tells one piece of hardware in one state from others."""
+    """Return an identifier of one piece of hardware in one state."""
     return (device_key(device), device.uuid, _power_limit_w(device))
 
 
@@ -87,34 +87,34 @@ def _agree(value: object, other: object) -> bool:
     return value is None or other is None or value == other
 
 
-def _alike_bytes(size: int | None, other: int | None) -> bool:
+def _same_memory_size(size: int | None, other: int | None) -> bool:
     """Return whether two GPUs have the same memory, as far as both are known: ECC keeps some of it."""
     return size is None or other is None or abs(size - other) <= MEMORY_TOLERANCE * max(size, other)
 
 
-def _unlike(device: Device, other: Device) -> str | None:
+def _difference(device: Device, other: Device) -> str | None:
     """Return how two processors of one name differ."""
     if not _agree(device.spec_key, other.spec_key):
         return f"it is {device.spec_key}, not {other.spec_key}, in the table of accelerators"
-    if device.kind != "cpu" and not _alike_bytes(device.memory_bytes, other.memory_bytes):
+    if device.kind != "cpu" and not _same_memory_size(device.memory_bytes, other.memory_bytes):
         return f"it has {format_bytes(device.memory_bytes)} of memory, not {format_bytes(other.memory_bytes)}"
     if not _agree(device.cores, other.cores):
         return f"it has {device.cores} cores, not {other.cores}"
     if not _agree(device.compute_capability, other.compute_capability):
         return f"its compute capability is {device.compute_capability}, not {other.compute_capability}"
     if device.identity and other.identity:
-        return _unlike_identity(device.identity, other.identity)
-    return _unlike_figures(device, other) if device.kind == "cpu" else None
+        return _identity_difference(device.identity, other.identity)
+    return _cpu_difference(device, other) if device.kind == "cpu" else None
 
 
-def _unlike_identity(identity: Identity, other: Identity) -> str | None:
+def _identity_difference(identity: Identity, other: Identity) -> str | None:
     if not _agree(identity.microarchitecture, other.microarchitecture):
         return f"it is {identity.microarchitecture}, not {other.microarchitecture}"
     unlike = [word for name, word in FACTS.items() if not _agree(getattr(identity, name), getattr(other, name))]
     return f"other {', '.join(unlike)}" if unlike else None
 
 
-def _unlike_figures(device: Device, other: Device) -> str | None:
+def _cpu_difference(device: Device, other: Device) -> str | None:
     """Return how two CPUs differ, of which at least one does not say who it is."""
     if device.cache_bytes != other.cache_bytes:
         return "its last-level cache is of another size"
@@ -123,7 +123,7 @@ def _unlike_figures(device: Device, other: Device) -> str | None:
     ceilings, others = _ceilings(device), _ceilings(other)
     shared = [kind for kind in ceilings if kind in others]
     if not shared:
-        return "it does not say which, and no ceiling was measured that would tell"
+        return "the model is not stated, and no measured ceiling identifies it"
     for dtype, unit in shared:
         rate, its_rate = ceilings[dtype, unit], others[dtype, unit]
         if abs(rate - its_rate) > CEILING_TOLERANCE * max(rate, its_rate):

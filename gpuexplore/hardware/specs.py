@@ -168,7 +168,7 @@ def _reading(query: str) -> str | None:
 
 
 def _labels(rows: Sequence[Accelerator]) -> list[str]:
-    """Return what tells variants of a model apart, in as few words as possible: `PCIe` and `NVL` of the H100."""
+    """Return what distinguishes variants of a model, in as few words as possible: `PCIe` and `NVL` of the H100."""
     shared = frozenset.intersection(*(frozenset(row.name.split()) for row in rows))
     own = [" ".join(word for word in row.name.split() if word not in shared) for row in rows]
     for left_out in (r"\(.*\)|\b\d+GB\b", r"\(.*\)", r"[(),]"):

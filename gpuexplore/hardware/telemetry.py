@@ -1,6 +1,6 @@
 """The state of a device at one moment, kept with every number: clocks, heat, and who else is there.
 
-Everything a machine does not tell is None; nothing here raises.
+What a machine does not report is None; nothing here raises.
 """
 
 import os
@@ -27,7 +27,7 @@ NVML_TEMPERATURE_GPU = 0
 
 
 def read(device: Device) -> Telemetry:
-    """Return what `device` tells about itself now."""
+    """Return the state of `device` now."""
     if device.kind == "cpu":
         return read_cpu()
     nvml = load_nvml() if device.kind == "cuda" else None
@@ -35,7 +35,7 @@ def read(device: Device) -> Telemetry:
 
 
 def read_gpu(nvml: Any, uuid: str) -> Telemetry:
-    """Return the state of the GPU with this UUID as the initialised `nvml` module tells it."""
+    """Return the state of the GPU with this UUID as the initialised `nvml` module reports it."""
     handle = handle_of(nvml, uuid)
     if handle is None:
         return Telemetry()
@@ -51,7 +51,7 @@ def read_gpu(nvml: Any, uuid: str) -> Telemetry:
 
 
 def free_gpu_bytes(uuid: str) -> int | None:
-    """Return the free memory of the GPU with this UUID, or None where NVML does not tell."""
+    """Return the free memory of the GPU with this UUID, or None where NVML does not report it."""
     nvml = load_nvml()
     handle = None if nvml is None else handle_of(nvml, uuid)
     return None if handle is None else getattr(ask(nvml, "nvmlDeviceGetMemoryInfo", handle), "free", None)

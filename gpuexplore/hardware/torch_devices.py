@@ -49,7 +49,7 @@ class TorchKind:
         name: the part of a device's id before the colon.
         title: maker and software, for a reader.
         torch_type: what torch calls its devices; those of ROCm it calls as NVIDIA's.
-        build: the name in torch.version that is set where torch is built for it; None: builds do not tell.
+        build: the name in torch.version that is set where torch is built for it; None: builds do not state it.
         hints: what on a host speaks for such a device; without any torch is not asked.
         timed_by: events of its own, or the host's clock around calls and a wait.
         about_times: what that does to times, a sentence.
@@ -71,10 +71,10 @@ class TorchKind:
 
     def untried(self, device: str) -> str:
         """Return the sentence that stands wherever `device` is shown, with what would change it."""
-        check = f"`gpuexplore selftest --device {device}` checks what it can there, and its report would help"
+        check = f"`gpuexplore selftest --device {device}` checks what it can there, and we would welcome its report"
         if not self.has_workers:
-            check = "the self-test needs Linux, so what `gpuexplore.run(...)` does there in Python would help to know"
-        return f"Nothing of gpuexplore was tried on {self.title}; {check}."
+            check = "the self-test needs Linux, so we would welcome a report of `gpuexplore.run(...)` from Python there"
+        return f"gpuexplore has never been tested on {self.title}; {check}."
 
 
 def _kfd(host: Host) -> tuple[str, ...]:
@@ -99,9 +99,7 @@ def _intel_nodes(host: Host) -> tuple[str, ...]:
     return tuple(str(node) for node, vendor in vendors.items() if vendor == INTEL)
 
 
-_BY_EVENTS = (
-    "Times are those of torch's events; the device is not kept busy before them, so that a launch may be inside a time."
-)
+_BY_EVENTS = "Times come from torch's events; the device is not kept busy before them, so a time may include a launch."
 _ROWS = (
     # torch.cuda._sleep counts another clock on each generation: 100 MHz on gfx11, the shader's on others
     # (https://github.com/pytorch/pytorch/pull/197541), so what fills the queue on NVIDIA's would take seconds
@@ -115,8 +113,8 @@ _ROWS = (
         hints=_metal,
         timed_by="host",
         about_times=(
-            "Times are the host's, around calls and one wait for the device, which are inside them: torch's events of "
-            "MPS hold the time at which the host was told."
+            "Times are the host's, around calls and one wait for the device, and include both: torch's events of MPS "
+            "hold the time at which the host was notified."
         ),
         absent=("fp64",),
         has_workers=False,
@@ -142,7 +140,7 @@ def check_measured_on(device: str, what: str, needed: str = "a CPU or an NVIDIA 
     kind = TORCH_KINDS.get(device.rpartition("/")[2].partition(":")[0])
     if kind is not None:
         raise Unsupported(
-            f"{what} needs {needed}, and {device} is {kind.title}: there gpuexplore measures operations, with torch"
+            f"{what} needs {needed}, but {device} is {kind.title}, where gpuexplore only measures operations with torch"
         )
 
 
@@ -211,7 +209,7 @@ def ask_torch(kind: str, command: Sequence[str] = COMMAND, limit_s: float = LIMI
         )
         answer = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        LOG.warning("torch was asked for devices of %s, and did not answer: %s", kind, error)
+        LOG.warning("torch did not list the devices of %s: %s", kind, error)
         return None
     return answer if _is_answer(answer) else None
 
@@ -270,7 +268,7 @@ def _save(path: Path, answer: Answer) -> None:
         draft.write_text(json.dumps([dict(facts) for facts in answer]), encoding="utf-8")
         draft.replace(path)
     except OSError as error:
-        LOG.warning("What torch said of its devices could not be saved: %s", error)
+        LOG.warning("The list of torch's devices could not be saved: %s", error)
 
 
 def _device(kind: TorchKind, index: int, said: Mapping[str, Any]) -> Device:

@@ -19,17 +19,17 @@ SHARED_MEMORY = "LPDDR"  # of a CPU and its GPU: drivers state another clock or 
 
 
 # Words of a driver name that say nothing of which chip it is.
-_OF_A_BOARD = re.compile(r"nvidia|amd|tesla|radeon|instinct|graphics|device|gpu|oam|pg\d{3}|p\d{4}|\d{3}")
+_NOT_A_MODEL = re.compile(r"nvidia|amd|tesla|radeon|instinct|graphics|device|gpu|oam|pg\d{3}|p\d{4}|\d{3}")
 
 
 def choose(facts: GpuFacts) -> tuple[Accelerator | None, str | None]:
     """Return the one row of this driver name that nothing the driver states contradicts, or else why there is none.
 
-    Of a board without a known name it is both: the row, and what tells it.
+    Of a board without a known name it is both: the row, and what identifies it.
     """
     rows = rows_named(facts.name)
     if facts.sliced and rows:
-        return None, "the GPU is cut into MIG instances"
+        return None, "the GPU is split into MIG instances"
     if not rows:
         return _of_board(facts) or (None, f"no row is called {facts.name!r}")
     contradictions = [(row, contradiction(row, facts)) for row in rows]
@@ -38,7 +38,7 @@ def choose(facts: GpuFacts) -> tuple[Accelerator | None, str | None]:
         return left[0], None
     if left:
         keys = ", ".join(row.key for row in left)
-        return None, f"the name is ambiguous, and the driver does not tell which of {keys} it is"
+        return None, f"the name is ambiguous, and the driver does not say which of {keys} it is"
     return None, "; ".join(f"{row.key}: {why}" for row, why in contradictions)
 
 
@@ -52,7 +52,7 @@ def _of_board(facts: GpuFacts) -> tuple[Accelerator, str] | None:
     described = f"{facts.multiprocessors} multiprocessors and {format_bytes(facts.memory_bytes)}"
     capability = f"compute capability {facts.compute_capability}, " if facts.compute_capability else ""
     also = f"; it may be {' or '.join(row.name for row in rows[1:])}" if rows[1:] else ""
-    return rows[0], f"{facts.name} is told to be {rows[0].name} by {capability}{described}{also}"
+    return rows[0], f"{facts.name} is identified as {rows[0].name} by {capability}{described}{also}"
 
 
 def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
@@ -62,7 +62,7 @@ def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
         return False  # others' numbers differ from library to library
     words = set(re.findall(r"[a-z0-9]+", facts.name.casefold()))
     further = words - {word for name in row.short_names for word in name.casefold().split()}
-    return all(_OF_A_BOARD.fullmatch(word) for word in further)
+    return all(_NOT_A_MODEL.fullmatch(word) for word in further)
 
 
 def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:

@@ -46,7 +46,7 @@ class MeasuredCase:
         losses: what others took of the CPU meanwhile, by window; empty where not observed.
         grown_bytes: by which the process grew during the samples.
         core_speeds: of the slowest core after each round, of its usual rate; empty where not observed.
-        is_restless: whether threads of this process kept a core busy when nothing was asked of them.
+        has_busy_idle_threads: whether threads of this process kept a core busy while idle.
         waited_share: of the rounds, in which it waited for a core in use by others; None is unknown.
         weakness: the inputs other than the timed ones on which a user's implementation is wrong; None: none is known.
         cores: that its calls kept busy; None is unknown.
@@ -61,7 +61,7 @@ class MeasuredCase:
     losses: tuple[CpuLoss, ...] = ()
     grown_bytes: int = 0
     core_speeds: tuple[float, ...] = ()
-    is_restless: bool = False
+    has_busy_idle_threads: bool = False
     waited_share: float | None = None
     weakness: str | None = None
     cores: float | None = None
@@ -84,7 +84,7 @@ def find_flags(measured: MeasuredCase) -> tuple[Flag, ...]:
     found = (
         _cache(case, environment.device),
         _noisy(measurement),
-        _restless(measured) or contention(environment, measured.losses, measured.waited_share),
+        _busy_idle_threads(measured) or contention(environment, measured.losses, measured.waited_share),
         _throttled(environment),
         _drifted(environment, measured.core_speeds),
         _emulated(measured.dtype, environment.device) if measured.flop_per_s else None,
@@ -109,9 +109,9 @@ def _extra_threads(case: Case, cores: float | None) -> Flag | None:
 
 def _cache(case: Case, device: Device) -> Flag:
     if cache_mode(case, device) == "warm":
-        return Flag("warm", "called again and again on the same data, which stays in the caches it fits in")
+        return Flag("warm", "called repeatedly on the same data, which stays in any cache it fits in")
     assumed = "" if device.cache_bytes else ": assumed to be enough, the size of the last-level cache is unknown"
-    read = ", and as many others read" if device.kind != "cpu" else ""
+    read = ", and as many other bytes read" if device.kind != "cpu" else ""
     return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{read}{assumed}")
 
 
@@ -129,10 +129,10 @@ def _noisy(measurement: Measurement) -> Flag | None:
     return Flag("noisy", f"the middle half of the samples spreads over {format_percent(share)} of the median", share)
 
 
-def _restless(measured: MeasuredCase) -> Flag | None:
-    if not measured.is_restless:
+def _busy_idle_threads(measured: MeasuredCase) -> Flag | None:
+    if not measured.has_busy_idle_threads:
         return None
-    return Flag("contended", "threads of this process kept a core busy when nothing was asked of them")
+    return Flag("contended", "threads of this process kept a core busy while idle")
 
 
 def _throttled(environment: Environment) -> Flag | None:
@@ -156,7 +156,7 @@ def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | N
         return Flag(
             "drifted",
             f"in {len(slow)} of {len(core_speeds)} rounds a core ran a loop of multiply-adds at {rates} of its usual "
-            "rate: the clock was lower, or a neighbour used the same core",
+            "rate: the clock was lower, or another program used the same core",
             longer / len(core_speeds),
         )
     before, after = environment.before.probe_flop_per_s, environment.after.probe_flop_per_s
@@ -168,8 +168,8 @@ def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | N
     share = format_percent(after / before)
     return Flag(
         "drifted",
-        f"the same loop of multiply-adds ran at {share} of the rate after the samples: the clock changed or a "
-        "neighbour came or went",
+        f"the same loop of multiply-adds ran at {share} of the rate after the samples: the clock changed, or "
+        "another program on the core started or ended",
         change - 1,
     )
 
@@ -188,7 +188,7 @@ def _slower_than_its_peak(flop_per_s: float, device: Device) -> Flag | None:
 def _emulated(dtype: DType, device: Device) -> Flag | None:
     if not device.native or dtype.name in device.native:  # where nothing states the units, none is known to lack
         return None
-    return Flag("emulated", f"{device.name} has no {dtype.name} units: another format does the arithmetic")
+    return Flag("emulated", f"{device.name} has no {dtype.name} units: the arithmetic is done in another format")
 
 
 def _over_peak(measured: MeasuredCase) -> Flag | None:
@@ -196,28 +196,28 @@ def _over_peak(measured: MeasuredCase) -> Flag | None:
     if peak is None or flop_per_s <= peak.flop_per_s:
         return None
     is_measured = peak.kind == "measured_ceiling"
-    likelier = "the peak is too low" if is_measured else "the device runs past its printed clock"
+    likelier = "the peak is too low" if is_measured else "the device runs above its rated clock"
     far_off = flop_per_s > (FAR_ABOVE_A_CEILING if is_measured else FAR_ABOVE) * peak.flop_per_s
     return Flag(
         "over_peak",
         f"{format_flop_per_s(flop_per_s)} is above the peak of {format_flop_per_s(peak.flop_per_s)} ({peak.source}); "
-        f"likelier {'the measurement is wrong' if far_off else likelier}",
+        f"most likely {'the measurement is wrong' if far_off else likelier}",
     )
 
 
 def _over_physical_peak(measured: MeasuredCase) -> Flag | None:
-    """Return the flag of a rate that a CPU cannot reach, whatever its clock: not all of the work was done, or timed."""
+    """Return the flag of a rate that a CPU cannot reach, whatever its clock: work was not done, or not timed."""
     peak, flop_per_s = measured.peak, measured.flop_per_s
     if peak and peak.kind == "measured_ceiling" and flop_per_s > FAR_ABOVE_A_CEILING * peak.flop_per_s:
-        evidence = f"{format_flop_per_s(flop_per_s)}, and the measured ceiling is {format_flop_per_s(peak.flop_per_s)}"
-        return Flag("over_physical_peak", f"{evidence} ({peak.source}): not all of the work was done, or timed")
+        evidence = f"{format_flop_per_s(flop_per_s)}, but the measured ceiling is {format_flop_per_s(peak.flop_per_s)}"
+        return Flag("over_physical_peak", f"{evidence} ({peak.source}): part of the work was not done, or not timed")
     roof = fastest_cache(measured.environment.device)
     byte_count = measured.operation.byte_count(measured.case.shape, measured.dtype)
     bytes_per_s = byte_count / measured.measurement.median_s
     if roof and bytes_per_s > FAR_ABOVE_A_CEILING * roof.bandwidth.bytes_per_s:
         most = format_bytes_per_s(roof.bandwidth.bytes_per_s)
-        evidence = f"{format_bytes_per_s(bytes_per_s)}, and the fastest cache gives {most}"
-        return Flag("over_physical_peak", f"{evidence}: not all of the work was done, or timed")
+        evidence = f"{format_bytes_per_s(bytes_per_s)}, but the fastest cache delivers {most}"
+        return Flag("over_physical_peak", f"{evidence}: part of the work was not done, or not timed")
     return None
 
 

@@ -283,7 +283,7 @@ def _conclude(case: Case, sampling: Sampling, opened: OpenGroup) -> Result:
             group.operation,
             group.dtype,
             losses=watch.losses(),
-            is_restless=watch.is_restless,
+            has_busy_idle_threads=watch.has_busy_idle_threads,
             core_speeds=tuple(sampling.core_speeds),
             grown_bytes=sampling.grown_bytes,
             waited_share=sampling.waited_share,

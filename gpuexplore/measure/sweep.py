@@ -29,7 +29,7 @@ def sweep(
         InvalidInput: fresh processes are asked for.
     """
     if experiment.options.repeat > 1:
-        raise InvalidInput.of("repeat", experiment.options.repeat, "1 here; `gpuexplore run` starts fresh processes")
+        raise InvalidInput.of("repeat", experiment.options.repeat, "1: only `gpuexplore run` starts fresh processes")
     for device in [device_named(name, devices) for name in experiment.devices]:
         cases = [case for case in experiment.cases() if case.device == device.id]
         with lock(device):

@@ -226,7 +226,7 @@ def test_torch_compile_needs_a_compiler_for_the_device(monkeypatch, tmp_path):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr(host, "is_installed", lambda *modules: "triton" not in modules)
 
-    wanted = "torch.compile needs a C++ compiler on a CPU, and g++ is not here"
+    wanted = "torch.compile needs a C++ compiler on a CPU, but g++ was not found"
     assert torch_compile.unsupported(DTYPES["fp32"], CPU) == wanted
     assert torch_compile.unsupported(DTYPES["fp32"], GPU) == "torch.compile needs Triton on CUDA: pip install triton"
     assert "tf32 exists only inside" in torch_compile.unsupported(DTYPES["tf32"], CPU)
@@ -277,7 +277,7 @@ def test_numba_cannot_have_more_threads_than_it_started_with():
 
 
 def test_unknown_backend_is_answered_with_the_known_ones():
-    with pytest.raises(InvalidInput, match="backend 'fortran': accepted are numpy, numpy_returned, numba_cpu"):
+    with pytest.raises(InvalidInput, match="backend 'fortran': expected numpy, numpy_returned, numba_cpu"):
         load_backend("fortran")
 
 

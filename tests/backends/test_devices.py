@@ -81,7 +81,7 @@ def test_library_that_finds_no_gpu_says_which_driver_it_needs(cuda, name, monkey
     facts = load_backend(name).driver_facts("cuda:0")
 
     if name in ON_CUDA:
-        said = r"is built for CUDA 13\.\d, which needs driver 580\.65\.06 or newer, and finds no GPU \(https://"
+        said = r"is built for CUDA 13\.\d, which needs driver 580\.65\.06 or newer, but finds no GPU \(https://"
         assert re.search(said, facts.problem)
     assert facts == DriverFacts(problem=facts.problem)
 
@@ -91,8 +91,8 @@ def test_numba_says_which_driver_it_needs_though_it_starts_on_an_older_one(cuda,
 
     facts = load_backend("numba_cuda").driver_facts("cuda:0")
 
-    said = "numba-cuda is built for CUDA 13.5, which needs driver 580.65.06 or newer, and the driver here supports"
-    assert facts == DriverFacts(problem=f"{said} CUDA 12.4 at most: make install CUDA=12")
+    said = "numba-cuda is built for CUDA 13.5, which needs driver 580.65.06 or newer, but the installed driver supports"
+    assert facts == DriverFacts(problem=f"{said} at most CUDA 12.4: make install CUDA=12")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_library_asks_the_driver_by_nvml_and_names_the_command_that_mends_it(m
     found = cuda_driver.why_no_gpu("torch 2.13.0", "13.0")
 
     assert found.startswith(
-        "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06 or newer, and the driver"
+        "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06 or newer, but the installed driver"
     )
     assert remedy in found
 

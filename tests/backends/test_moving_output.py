@@ -110,7 +110,7 @@ def test_half_of_one_is_incorrect_where_free_memory_holds_the_other_half(monkeyp
     made.poison()
     made.run()
 
-    with pytest.raises(IncorrectOutput, match="the output holds NaN"):
+    with pytest.raises(IncorrectOutput, match="the output contains NaN"):
         checked(made, group, group.timed_reference)
 
 

@@ -208,7 +208,7 @@ def test_torch_compile_runs_where_triton_makes_kernels_and_not_on_mps(monkeypatc
     [
         ("rocm", "is not built for AMD ROCm"),
         ("xpu", "is not built for Intel XPU"),
-        ("mps", "finds no device of Apple MPS any more"),
+        ("mps", "no longer finds a device of Apple MPS"),
     ],
 )
 def test_torch_that_does_not_find_the_device_any_more_says_why(kind, said):
@@ -220,7 +220,7 @@ def test_torch_that_does_not_find_the_device_any_more_says_why(kind, said):
 def test_a_build_that_finds_nothing_says_so(monkeypatch, part, kind, name):
     monkeypatch.setattr(torch.version, name, "6.4")
     part.is_available = lambda: False
-    assert "finds no device of" in BACKEND.driver_facts(f"{kind}:0").problem
+    assert "no longer finds a device of" in BACKEND.driver_facts(f"{kind}:0").problem
     part.is_available = lambda: True
     assert BACKEND.driver_facts(f"{kind}:0").problem is None
 
@@ -231,7 +231,7 @@ def test_torch_for_amd_says_so_of_an_nvidia_gpu_and_takes_none_of_its_own_for_it
 
     facts = BACKEND.driver_facts("cuda:0")
 
-    assert "torch 2.13.0 is built for ROCm 6.4, which computes on AMD's GPUs only" in facts.problem
+    assert "torch 2.13.0 is built for ROCm 6.4, which runs only on AMD GPUs" in facts.problem
     assert facts.uuid is None
 
 
@@ -277,7 +277,7 @@ def test_a_case_is_measured_there_from_arrays_to_flags(monkeypatch, kind):
     assert (result.status, result.reason) == (Status.OK, None)
     assert result.environment.device.notes == device.notes
     told = {flag.name: flag.evidence for flag in result.flags}
-    assert told["cold"].startswith("256 MiB overwritten before each call, and as many others read: assumed")
+    assert told["cold"].startswith("256 MiB overwritten before each call, and as many other bytes read: assumed")
     assert "emulated" not in told  # nothing states its units
     assert told.keys() & {"contention_unknown", "contended"}
     assert flush_bytes(device) == 2**28

@@ -149,9 +149,9 @@ def test_figures_that_once_were_called_printed_are_derived(key, field):
     ("key", "dtype", "words"),
     [
         ("l40s", "bf16", "ada-pro rate x multiprocessors x clock, from https://www.nvidia.com"),
-        ("l4", "bf16", "half of what the vendor prints with sparsity, https://www.nvidia.com"),
-        ("mi250", "bf16", "what the vendor prints for the whole board, per device, https://www.amd.com"),
-        ("h20", "bf16", "as others report it, the vendor prints none: https://www.tomshardware.com"),
+        ("l4", "bf16", "half of the vendor's rate with sparsity, https://www.nvidia.com"),
+        ("mi250", "bf16", "the vendor's rate for the whole board, per device, https://www.amd.com"),
+        ("h20", "bf16", "reported by others; the vendor publishes none: https://www.tomshardware.com"),
     ],
 )
 def test_a_derived_peak_says_how(key, dtype, words):

@@ -126,7 +126,7 @@ def test_memory_that_a_cpu_shares_is_not_judged_by_its_clock():
 
 
 def test_a_slice_of_a_known_card_gets_no_row():
-    assert choose(GpuFacts("NVIDIA H200", sliced=True)) == (None, "the GPU is cut into MIG instances")
+    assert choose(GpuFacts("NVIDIA H200", sliced=True)) == (None, "the GPU is split into MIG instances")
 
 
 GIB = 2**30

@@ -136,10 +136,10 @@ def test_waits_count_as_far_as_others_had_the_cores():
     [
         (None, START, UNREADABLE),
         (START, None, UNREADABLE),
-        (START, at(0.01, 0.0), "10.0 ms are too short to tell who used the CPU"),
-        (START, START, "0 s are too short to tell who used the CPU"),
-        (START, at(1.0, 0.0, counted_s=0.0), "the accounts in /proc/stat stand still"),
-        (START, at(1.0, 1.0, cpus=3), "CPUs came or went meanwhile"),
+        (START, at(0.01, 0.0), "10.0 ms are too short to see what used the CPU"),
+        (START, START, "0 s are too short to see what used the CPU"),
+        (START, at(1.0, 0.0, counted_s=0.0), "the counters in /proc/stat do not advance"),
+        (START, at(1.0, 1.0, cpus=3), "CPUs were added or removed during the measurement"),
     ],
 )
 def test_what_cannot_be_known_has_a_reason(before, after, reason):

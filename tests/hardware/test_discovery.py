@@ -112,5 +112,5 @@ def test_without_nvml_the_drivers_command_is_asked():
 
 def test_a_device_is_found_by_its_id_and_an_unknown_id_names_the_known_ones():
     assert device_named("cpu", [CPU]) is CPU
-    with pytest.raises(InvalidInput, match="device 'cuda:3': accepted are cpu"):
+    with pytest.raises(InvalidInput, match="device 'cuda:3': expected cpu"):
         device_named("cuda:3", [CPU])

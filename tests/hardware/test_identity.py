@@ -83,7 +83,7 @@ def test_old_recording_is_of_this_processor_where_caches_formats_and_ceilings_ag
     [
         ({"cache_bytes": 2**20}, "its last-level cache is of another size"),
         ({"native": ("fp64", "fp32")}, "its native formats are fp64, fp32, not fp64, fp32, bf16"),
-        ({"peaks": ()}, "it does not say which, and no ceiling was measured that would tell"),
+        ({"peaks": ()}, "the model is not stated, and no measured ceiling identifies it"),
         ({"peaks": ceilings(236e9 * 0.86)}, None),
         ({"peaks": ceilings(236e9 * 0.84)}, "its fp64 ceiling is 99.1 GFLOP/s, not 118 GFLOP/s"),
         ({"cores": 4}, "it has 4 cores, not 2"),

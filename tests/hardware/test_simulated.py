@@ -25,5 +25,5 @@ def test_there_are_as_many_as_asked_for_and_each_says_what_it_is(monkeypatch):
 
 @pytest.mark.parametrize("asked", ["-1", "many", str(MOST + 1), "1.5"])
 def test_other_numbers_are_refused_with_the_accepted_ones(asked):
-    with pytest.raises(InvalidInput, match=f"{VARIABLE} '{asked}': accepted are whole numbers from 0 to {MOST}"):
+    with pytest.raises(InvalidInput, match=f"{VARIABLE} '{asked}': expected whole numbers from 0 to {MOST}"):
         simulated_devices({VARIABLE: asked})

@@ -24,7 +24,7 @@ def home(tmp_path, monkeypatch):
 
 
 def never(*_):
-    raise AssertionError("torch was asked")
+    raise AssertionError("torch did not list")
 
 
 @pytest.mark.parametrize("host", [("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "x86_64"), ("win32", "AMD64")])
@@ -51,9 +51,9 @@ def test_each_device_is_found_as_torch_describes_it_and_says_first_that_nobody_t
     assert (device.id, device.kind, device.name) == (f"{kind}:0", kind, said["name"])
     assert (device.cores, device.memory_bytes) == (said["multiprocessors"], said["memory_bytes"])
     assert (device.driver, device.uuid) == (said.get("driver"), said.get("uuid"))
-    assert device.notes[0].startswith(f"Nothing of gpuexplore was tried on {TORCH_KINDS[kind].title};")
+    assert device.notes[0].startswith(f"gpuexplore has never been tested on {TORCH_KINDS[kind].title};")
     assert ("gpuexplore.run(...)" if kind == "mps" else f"selftest --device {kind}:0") in device.notes[0]
-    assert "inside" in device.notes[1]
+    assert "include" in device.notes[1]
 
 
 def test_peaks_are_those_of_the_row_that_nothing_contradicts(tmp_path):
@@ -251,5 +251,5 @@ def test_nvml_is_not_asked_about_the_state_of_such_a_device(tmp_path, monkeypatc
 def test_what_is_not_done_on_such_a_device_says_what_is():
     for device in ("cpu", "cuda:0", "lab/cuda:1", "simulated:0"):
         check_measured_on(device, "a training")
-    with pytest.raises(Unsupported, match="a training needs a CPU or an NVIDIA GPU, and lab/mps:0 is Apple MPS: there"):
+    with pytest.raises(Unsupported, match="a training needs a CPU or an NVIDIA GPU, but lab/mps:0 is Apple MPS, where"):
         check_measured_on("lab/mps:0", "a training")

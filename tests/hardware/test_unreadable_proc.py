@@ -3,7 +3,7 @@
 import psutil
 import pytest
 
-from gpuexplore.hardware.cpu import UNWATCHED, cpu_device
+from gpuexplore.hardware.cpu import ACCOUNTING_UNREADABLE, cpu_device
 from gpuexplore.hardware.cpu_ceiling.cache import with_ceiling
 from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.hardware.cpu_times import read_cpu_times
@@ -25,10 +25,10 @@ def test_device_says_that_nobody_watches_over_its_measurements_also_once_it_has_
     device = cpu_device(tmp_path)
     ceiling = Ceiling("a CPU", 1, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00")
 
-    assert device.notes == (UNWATCHED,)
+    assert device.notes == (ACCOUNTING_UNREADABLE,)
     assert device.identity is None
     assert read_cpu_times(tmp_path) is None
-    assert with_ceiling(with_ceiling(device, ceiling), ceiling).notes.count(UNWATCHED) == 1
+    assert with_ceiling(with_ceiling(device, ceiling), ceiling).notes.count(ACCOUNTING_UNREADABLE) == 1
 
 
 def test_device_of_a_readable_system_says_nothing_of_the_kind():

@@ -25,10 +25,10 @@ def raised(
     *, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, losses=QUIET, **about
 ):
     """Return each flag of a measurement."""
-    options, core_speeds, is_restless = (
+    options, core_speeds, has_busy_idle_threads = (
         about.pop("options", {}),
         about.pop("core_speeds", ()),
-        about.pop("is_restless", False),
+        about.pop("has_busy_idle_threads", False),
     )
     one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
     measured = MeasuredCase(
@@ -40,7 +40,7 @@ def raised(
         overhead_s,
         losses,
         core_speeds=core_speeds,
-        is_restless=is_restless,
+        has_busy_idle_threads=has_busy_idle_threads,
     )
     return find_flags(measured)
 
@@ -52,7 +52,7 @@ def raised(
         ({"losses": (CpuLoss(1.0, 0.25), CpuLoss(1.0, 0.5))}, {"contended": 0.5}),
         ({"losses": (CpuLoss(1.0, 0.0, waited_share=0.3),)}, {"contended": 0.3}),
         ({"core_speeds": (0.5,) * 5 + (1.0,) * 5}, {"drifted": 0.5}),
-        ({"is_restless": True}, {"contended": None}),
+        ({"has_busy_idle_threads": True}, {"contended": None}),
         (
             {"before": Telemetry(probe_flop_per_s=1e9), "after": Telemetry(probe_flop_per_s=2e9)},
             {"drifted": 1.0},
@@ -73,9 +73,9 @@ def test_undisturbed_measurement_has_only_its_cache_mode():
 
 
 def test_cold_says_how_much_was_overwritten():
-    assert flags(device=GPU)["cold"] == "2.00 MiB overwritten before each call, and as many others read"
+    assert flags(device=GPU)["cold"] == "2.00 MiB overwritten before each call, and as many other bytes read"
     assert flags(device=replace(GPU, cache_bytes=None))["cold"] == (
-        "256 MiB overwritten before each call, and as many others read: assumed to be enough, the size of the "
+        "256 MiB overwritten before each call, and as many other bytes read: assumed to be enough, the size of the "
         "last-level cache is unknown"
     )
     assert "cold" in flags(options={"cache": "cold"})
@@ -102,7 +102,7 @@ def test_contended_by_work_on_the_cpu(share, contended):
 
 
 def test_where_nobody_looked_for_others_it_says_so():
-    assert flags(losses=())["contention_unknown"] == "nobody looked"
+    assert flags(losses=())["contention_unknown"] == "not checked"
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_drifted_when_the_same_loop_ran_at_another_rate(before, after, text):
 
 
 def test_contended_by_threads_of_its_own_that_never_rest():
-    found = flags(is_restless=True)
+    found = flags(has_busy_idle_threads=True)
 
-    assert found["contended"] == "threads of this process kept a core busy when nothing was asked of them"
+    assert found["contended"] == "threads of this process kept a core busy while idle"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,9 @@ def test_unknown_boost_clock_is_no_sign_of_throttling():
 
 
 def test_emulated_where_the_device_has_no_units():
-    assert flags(dtype="bf16")["emulated"] == "a made-up CPU has no bf16 units: another format does the arithmetic"
+    assert (
+        flags(dtype="bf16")["emulated"] == "a made-up CPU has no bf16 units: the arithmetic is done in another format"
+    )
     assert "emulated" not in flags(dtype="fp32")
 
 
@@ -204,7 +206,7 @@ def test_unknown_peak_cannot_be_passed():
 @pytest.mark.parametrize(
     ("peak", "kind", "likelier"),
     [
-        (1900.0, "datasheet", "the device runs past its printed clock"),
+        (1900.0, "datasheet", "the device runs above its rated clock"),
         (100.0, "datasheet", "the measurement is wrong"),
         (1900.0, "measured_ceiling", "the peak is too low"),
         (100.0, "measured_ceiling", "the measurement is wrong"),
@@ -215,7 +217,7 @@ def test_over_peak_says_which_is_likelier_wrong(peak, kind, likelier):
 
     assert evidence.startswith("2.00 kFLOP/s is above the peak of ")
     assert "(a leaflet)" in evidence
-    assert evidence.endswith(f"likelier {likelier}")
+    assert evidence.endswith(f"most likely {likelier}")
 
 
 @pytest.mark.parametrize(("ceiling", "above"), [(2000.0, False), (1601.0, False), (1599.0, True)])  # of 2000 FLOP/s
@@ -235,7 +237,7 @@ def test_no_bytes_come_faster_than_from_the_fastest_cache(bytes_per_s, above):
 
     assert ("over_physical_peak" in found) is above
     if above:
-        assert found["over_physical_peak"].startswith("1.20 kB/s, and the fastest cache gives 959 B/s")
+        assert found["over_physical_peak"].startswith("1.20 kB/s, but the fastest cache delivers 959 B/s")
 
 
 @pytest.mark.parametrize(("overhead_s", "bound"), [(None, False), (0.1, False), (0.34, True), (1.0, True)])

@@ -96,7 +96,7 @@ def test_wrong_answer_is_incorrect_and_never_timed(name):
 
 def test_reason_of_a_wrong_answer_says_how_wrong():
     assert result_of("wrong").reason.startswith("relative error 1")
-    assert result_of("partial").reason.startswith("the output holds NaN")
+    assert result_of("partial").reason.startswith("the output contains NaN")
 
 
 @pytest.mark.parametrize("name", ["once", "spoiled"])
@@ -111,8 +111,11 @@ def test_timed_calls_are_checked_too(name):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("alternating", ("the output holds NaN", "relative error")),  # whether an even or an odd call is checked first
-        ("seldom", "the output holds NaN"),
+        (
+            "alternating",
+            ("the output contains NaN", "relative error"),
+        ),  # whether an even or an odd call is checked first
+        ("seldom", "the output contains NaN"),
         ("keeping", "relative error 1"),
         ("changing", "it changed its inputs"),
         ("accumulating", "it changed its inputs"),
@@ -166,7 +169,7 @@ def test_what_looks_who_calls_it_or_computes_in_part_is_incorrect(name):
         ("median", "Measurement.median_s"),
         ("guard-off", "gpuexplore.measure."),
         ("swapped-names", "gpuexplore.measure.runner."),
-        ("raising-arithmetic", "what numpy raises at"),
+        ("raising-arithmetic", "numpy's error handling"),
         ("environment", "the environment"),
         ("collecting", "the garbage collector"),
         ("signals", "the handler of SIGINT"),
@@ -176,7 +179,7 @@ def test_what_changes_the_process_is_incorrect_and_spoils_no_neighbour(name, cha
     _, results = measured(cases(name, "fine"))
 
     assert results[name].status is Status.INCORRECT
-    assert results[name].reason.startswith("it changed the process it runs in: ")
+    assert results[name].reason.startswith("it changed the state of its process: ")
     assert changed in results[name].reason
     assert results["fine"].status is Status.OK
 

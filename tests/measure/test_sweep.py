@@ -59,5 +59,5 @@ def test_device_is_held_while_it_is_measured_on_and_no_longer(monkeypatch):
 
 
 def test_device_that_is_not_here_is_named():
-    with pytest.raises(InvalidInput, match="device 'cuda:0': accepted are cpu"):
+    with pytest.raises(InvalidInput, match="device 'cuda:0': expected cpu"):
         sweep(Experiment("vector_add", SHAPES, ("fp32",), ("torch",), ("cuda:0",)), [CPU], report=print)

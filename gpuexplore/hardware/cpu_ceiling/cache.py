@@ -13,7 +13,7 @@ from pathlib import Path
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
 from gpuexplore.core.serialization import decode, encode
-from gpuexplore.hardware.cpu import UNWATCHED
+from gpuexplore.hardware.cpu import ACCOUNTING_UNREADABLE
 from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.hardware.cpu_ceiling.loops import TILES_PER_FMA
 from gpuexplore.hardware.directories import cache_directory
@@ -21,8 +21,8 @@ from gpuexplore.hardware.identity import device_key
 
 CEILING_VERSION = 4  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # on a machine that is never quiet, and on later occasions
-OCCASION = timedelta(minutes=10)  # neighbours that shared the memory then may be gone
-SOON = timedelta(minutes=1)  # and what used the CPU, an app that starts for one; a run does not wait for it twice
+REMEASURE_AFTER = timedelta(minutes=10)  # other programs that used the memory then may have ended
+REMEASURE_CONTENDED_AFTER = timedelta(minutes=1)  # what used the CPU, like an app that starts, may have ended
 TRIAD = "STREAM triad with streaming stores"
 UNITS: tuple[Unit, ...] = ("matrix", "dot", "vector")
 DOT_PRODUCT = "bf16"  # its instruction sums pairs of products: of no use element by element
@@ -73,7 +73,7 @@ def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = 
         return with_ceiling(device, saved)
     from gpuexplore.hardware.cpu_ceiling.measure import measure_ceiling
 
-    passed_over = _passed_over(device, count)
+    passed_over = _stale_file_notes(device, count)
     measured = with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
     return replace(measured, notes=(*measured.notes, *passed_over))
 
@@ -82,25 +82,23 @@ def _is_due(saved: Ceiling, later: bool) -> bool:
     if saved.attempts >= ATTEMPTS:
         return False
     age = datetime.now(UTC) - _measured_at(saved)
-    return (saved.contended and age >= SOON) or (later and age >= OCCASION)
+    return (saved.contended and age >= REMEASURE_CONTENDED_AFTER) or (later and age >= REMEASURE_AFTER)
 
 
 def _measured_at(saved: Ceiling) -> datetime:
-    """Return when it was measured; long ago where the file does not tell."""
+    """Return when it was measured; long ago where the file does not state it."""
     with suppress(ValueError):
         found = datetime.fromisoformat(saved.measured_utc)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
     return datetime.min.replace(tzinfo=UTC)
 
 
-def _passed_over(cpu: Device, threads: int) -> tuple[str, ...]:
+def _stale_file_notes(cpu: Device, threads: int) -> tuple[str, ...]:
     """Return what to say of a saved file that is of another processor, or cannot be read; nothing without one."""
     with suppress(InvalidInput):  # a directory that cannot be used has a note of its own
         path = _path(cpu, threads)
         if path.exists() and load_ceiling(cpu, threads) is None:
-            return (
-                f"The saved ceilings in {path} are another processor's, or cannot be read: they were measured again.",
-            )
+            return (f"The saved ceilings in {path} are of another processor or unreadable: they were measured again.",)
     return ()
 
 
@@ -150,7 +148,7 @@ def with_ceiling(device: Device, ceiling: Ceiling) -> Device:
         caches=roofs.caches,
         one_thread=_roofs(alone) if alone else None,
         notes=(
-            *(note for note in device.notes if note == UNWATCHED),
+            *(note for note in device.notes if note == ACCOUNTING_UNREADABLE),
             f"Peaks were measured here: {_source('FMA loop', ceiling)}.",
             *_doubts(ceiling),
         ),

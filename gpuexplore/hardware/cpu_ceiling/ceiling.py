@@ -1,4 +1,4 @@
-"""The measured ceilings of a CPU, and the caches that they can tell apart."""
+"""The measured ceilings of a CPU, and the caches that they distinguish."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from gpuexplore.core.model import CacheRoof
 from gpuexplore.hardware.cpu import CacheLevel
 
 FILLED = 0.5  # of a thread's share: other data, the code and the stack fit next to the arrays
-PASSES_BY = 2  # cyclic reading of twice a cache leaves next to nothing in it, so the level behind it delivers
+OVERFLOW_FACTOR = 2  # cyclic reading of twice a cache leaves next to nothing in it, so the level behind it delivers
 MOST_FILLED = 0.8
 CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of them
 ASSUMED_CACHE_BYTES = 64 * 2**20  # where nothing states it: more than most have
@@ -17,7 +17,7 @@ ASSUMED_CACHE_BYTES = 64 * 2**20  # where nothing states it: more than most have
 
 @dataclass(frozen=True, slots=True)
 class CachePlan:
-    """How one level is measured.
+    """The plan for measuring one level.
 
     Attributes:
         size_bytes: what all threads have of it together.
@@ -43,7 +43,7 @@ def plan_caches(
     below_bytes = 0
     for level in levels:
         share_bytes = level.size_bytes // max(1, min(threads, cores_of(level.cpus)))
-        wanted = max(int(FILLED * share_bytes), PASSES_BY * below_bytes)
+        wanted = max(int(FILLED * share_bytes), OVERFLOW_FACTOR * below_bytes)
         if wanted <= MOST_FILLED * share_bytes:
             plans.append(CachePlan(level.level, share_bytes * threads, wanted))
         below_bytes = max(below_bytes, share_bytes)

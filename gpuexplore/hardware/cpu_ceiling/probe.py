@@ -92,7 +92,7 @@ if hasattr(os, "register_at_fork"):  # a copy of this process has none of its th
 
 @cache
 def _calibrated() -> Callable[[], float] | None:
-    """Return what runs the loop for `TRIAL_S` and tells its FLOP/s."""
+    """Return a function that runs the loop for `TRIAL_S` and returns its FLOP/s."""
     # RuntimeError: LLVM's word for what it cannot compile; OSError: it cannot be loaded, as where memory is short
     with suppress(ImportError, RuntimeError, OSError):
         return _compiled()

@@ -60,12 +60,12 @@ class DeviceFloat64(NDArrayOperatorsMixin):
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return self.tensor.ndim
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The number of elements."""
         return self.tensor.numel()
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class DeviceFloat64(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Refuse: large arrays stay on their device."""
-        raise TypeError("numbers on a device do not become an array of the host by themselves")
+        raise TypeError("arrays on a device are not converted to host arrays implicitly")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **named: Any) -> "DeviceFloat64":
         """Compute by torch what `ufunc` is asked for; overwrites `out`."""
@@ -131,7 +131,7 @@ class DeviceFloat64(NDArrayOperatorsMixin):
     def _by_torch(self, function: Any, given: Any, named: Any) -> Tensor:
         if function not in BY_TORCH:
             raise TypeError(
-                f"{function.__name__} of NumPy is not computed on a device: add it to the table of `DeviceFloat64`"
+                f"{function.__name__} of NumPy is not supported on a device: add it to the table of `DeviceFloat64`"
             )
         arguments = [self._operand(each) if isinstance(function, np.ufunc) else _tensor(each) for each in given]
         made: Tensor = BY_TORCH[function](*arguments, **named)

@@ -46,7 +46,7 @@ class DrawnInput:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The number of elements."""
         return prod(self.shape)
 
     def at(self, indices: npt.NDArray[np.int64]) -> Stored:
@@ -144,7 +144,7 @@ class BlockLayout:
 def layout(operation: Operation, shape: Shape) -> BlockLayout:
     """Return how a large case of an operation that can be cut is cut."""
     if operation.cut is None:
-        raise ValueError(f"{operation.name} is not cut")
+        raise ValueError(f"{operation.name} cannot be split into blocks")
     cut = operation.cut(shape)
     output = operation.output(shape)
     inputs = operation.inputs(shape)

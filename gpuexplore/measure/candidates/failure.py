@@ -128,12 +128,12 @@ def lost_reason(device: Device) -> str | None:
     if device.kind != "cuda" or not device.uuid or not is_lost(device.uuid):
         return None
     return (
-        f"the driver has lost {device.id} ({device.name}): it fell off the bus or hangs, and answers nobody before "
-        "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
+        f"the driver has lost {device.id} ({device.name}): it fell off the bus or hangs, and does not respond "
+        "until the machine is rebooted; see `nvidia-smi` and `dmesg` (Xid) for the cause"
     )
 
 
 def _broken_earlier(device: Device) -> Cancelled | None:
     if not is_broken(device):
         return None
-    return Cancelled(f"not measured: {_broken[device.id]}, and no call on {device.id} succeeds afterwards")
+    return Cancelled(f"not measured: {_broken[device.id]}, so no later call on {device.id} can succeed")

@@ -84,7 +84,7 @@ def check(
 def describe(accuracy: Accuracy) -> str:
     """Return why an output is incorrect."""
     if accuracy.relative_error is None:
-        return "the output holds NaN or infinity: elements were never written, or overflowed"
+        return "the output contains NaN or infinity: elements were never written, or overflowed"
     worst = accuracy.worst
     if accuracy.relative_error <= accuracy.tolerance and worst and worst.share > 1:
         difference = abs(worst.value - worst.expected)

@@ -31,7 +31,7 @@ UNSEEN = 2  # after the seed of the data that are timed and of the others
 
 @dataclass(frozen=True)
 class Group:
-    """What the cases of a group share while they are measured.
+    """The state that the cases of a group share while they are measured.
 
     Attributes:
         clock: in nanoseconds.

@@ -115,9 +115,9 @@ def check_device(reference: Any, found: Array, right: Array, scale: Any) -> None
     allowed = PROVED_TO * np.sqrt(length) * (np.abs(right) + scale * TOGETHER)
     if not np.all(np.abs(found - right) <= allowed):
         raise GpuExploreError(
-            f"torch's float64 {reference.operation.name} on {reference.torch_device} is not what the host computes "
-            f"from the same inputs: off by {float(np.nanmax(np.abs(found - right))):.2g}; "
-            "nothing can be checked with it"
+            f"torch's float64 {reference.operation.name} on {reference.torch_device} differs from the host's result "
+            f"for the same inputs: off by {float(np.nanmax(np.abs(found - right))):.2g}; "
+            "it cannot be used as a reference"
         )
 
 

@@ -121,7 +121,7 @@ def check_size(operation: Operation, shape: Shape, dtype: str) -> None:
     lengths = (*operation.inputs(shape), operation.output(shape))
     size_bytes = sum(map(prod, lengths)) * DTYPES[dtype].storage.itemsize
     if size_bytes > MOST_BYTES:
-        raise TooLarge(f"arrays of {size_bytes:,} bytes are more than the {MOST_BYTES:,} that are run here")
+        raise TooLarge(f"arrays of {size_bytes:,} bytes are more than the interpreter's limit of {MOST_BYTES:,}")
 
 
 def interpreted(request: KernelLaunch) -> BlockRun:
@@ -172,4 +172,6 @@ def _as_passed(arrays: tuple[npt.NDArray[Any], ...], parameters: int) -> list[np
     if parameters == (_OF_EACH + _OF_AXIS) * len(arrays):
         return [array.reshape(-1) for array in arrays]
     dimensions = ", ".join(str(array.ndim) for array in arrays)
-    raise InvalidInput(f"arrays of {dimensions} axes: the kernel was compiled for others ({parameters} parameters)")
+    raise InvalidInput(
+        f"arrays of {dimensions} axes: the kernel was compiled for other arrays ({parameters} parameters)"
+    )

@@ -169,7 +169,7 @@ class ProcessSnapshot:
             before = self._counts.setdefault(name, count)
             if count not in {before, pinned}:
                 write(pinned or before)
-                yield f"the threads of {name}, {count} in place of {pinned or before}"
+                yield f"the threads of {name}, {count} instead of {pinned or before}"
 
     def _restored_flags(self) -> Iterator[str]:
         for name, read, write in torch_flags():
@@ -192,7 +192,7 @@ def _raise_of(restored: Callable[[], list[str]]) -> None:
     """
     if changed := restored():
         more = f" and {len(changed) - MAX_REPORTED_CHANGES} more" if len(changed) > MAX_REPORTED_CHANGES else ""
-        raise ChangedProcess(f"it changed the process it runs in: {', '.join(changed[:MAX_REPORTED_CHANGES])}{more}")
+        raise ChangedProcess(f"it changed the state of its process: {', '.join(changed[:MAX_REPORTED_CHANGES])}{more}")
 
 
 @contextmanager
@@ -228,10 +228,10 @@ def _is_ours(name: str, module: Any) -> bool:
 
 def _settings() -> Iterator[Reading]:
     """Yield settings that libraries share, with functions that read and restore them; unknown is None."""
-    yield "what numpy raises at", np.geterr, lambda kinds: np.seterr(**kinds)
+    yield "numpy's error handling", np.geterr, lambda kinds: np.seterr(**kinds)
     yield "the floating-point mode", floating_point, reset_floating_point
     yield "the garbage collector", gc.isenabled, lambda on: gc.enable() if on else gc.disable()
-    yield "how threads take turns", sys.getswitchinterval, sys.setswitchinterval
+    yield "the thread switch interval", sys.getswitchinterval, sys.setswitchinterval
     yield "the working directory", _working_directory, os.chdir
     yield "the environment", _environment, _set_environment
     for name in ("stdout", "stderr"):
@@ -239,12 +239,12 @@ def _settings() -> Iterator[Reading]:
     for number in SIGNALS:
         yield f"the handler of {number.name}", partial(signal.getsignal, number), partial(signal.signal, number)
     if CHECKS_BY_TORCH in sys.modules:
-        yield "what intercepts torch's functions", _interceptors, _take_off
-        yield "methods of torch.Tensor", _methods, _set_methods
+        yield "the overrides of torch's functions", _interceptors, _take_off
+        yield "the methods of torch.Tensor", _methods, _set_methods
     if hasattr(signal, "getitimer"):
-        yield "the alarm clock", _alarm, _set_alarm
+        yield "the alarm timer", _alarm, _set_alarm
     if hasattr(os, "sched_getaffinity"):
-        yield "the cores it may use", lambda: os.sched_getaffinity(0), lambda to: os.sched_setaffinity(0, to)
+        yield "the CPU affinity", lambda: os.sched_getaffinity(0), lambda to: os.sched_setaffinity(0, to)
 
 
 def _alarm() -> _Alarm:

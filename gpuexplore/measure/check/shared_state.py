@@ -17,16 +17,16 @@ HALF_STEP = 2.0**-53  # added to 1 it is rounded away to nearest, and up where e
 CONTRADICTED = "contradicted"
 DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)  # FE_DFL_ENV of glibc
 TORCH_FLAGS: Mapping[str, tuple[str, str]] = {  # by what they are called: what reads and what sets them
-    "whether torch uses oneDNN": ("_C._get_mkldnn_enabled", "_C._set_mkldnn_enabled"),
+    "torch's use of oneDNN": ("_C._get_mkldnn_enabled", "_C._set_mkldnn_enabled"),
     "torch's precision of fp32 products": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
     "torch's default dtype": ("get_default_dtype", "set_default_dtype"),
-    "whether torch records gradients": ("is_grad_enabled", "_C._set_grad_enabled"),
-    "whether torch's algorithms are deterministic": (
+    "torch's gradient recording": ("is_grad_enabled", "_C._set_grad_enabled"),
+    "torch's use of deterministic algorithms": (
         "are_deterministic_algorithms_enabled",
         "use_deterministic_algorithms",
     ),
-    "whether torch uses cuDNN": ("_C._get_cudnn_enabled", "_C._set_cudnn_enabled"),
-    "whether torch's products may use TF32": ("_C._get_cublas_allow_tf32", "_C._set_cublas_allow_tf32"),
+    "torch's use of cuDNN": ("_C._get_cudnn_enabled", "_C._set_cudnn_enabled"),
+    "torch's use of TF32 in products": ("_C._get_cublas_allow_tf32", "_C._set_cublas_allow_tf32"),
 }
 
 Reading = tuple[str, Callable[[], Any], Callable[[Any], object]]
@@ -62,7 +62,7 @@ def _precisions(torch: Any) -> Iterator[Reading]:
         for library in ("generic", "cuda"):
             name = f"torch's precision in fp32, {library}"
             yield name, partial(_read, partial(read, library, "all")), partial(write, library, "all")
-        yield "whether cuDNN may use TF32", partial(_read, partial(read, "cuda", "conv")), _allow_cudnn
+        yield "cuDNN's use of TF32", partial(_read, partial(read, "cuda", "conv")), _allow_cudnn
 
 
 def _allow_cudnn(precision: str) -> None:

@@ -28,9 +28,7 @@ from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.conditions.isolation import ProgressHooks, longest_wait_s
 
-NOT_NEW = (
-    "it returned an array that this call has not written: the result of an earlier call, or memory that is not filled"
-)
+NOT_NEW = "it returned an array that this call did not write: the result of an earlier call, or uninitialized memory"
 KEPT_BYTES = 2**26  # of an output that was right: comparing bits takes a tenth of the time of judging elements
 
 LATEST_S = 0.05  # for a thread that still works after its call
@@ -151,8 +149,8 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
             candidate.load(group.timed_reference.inputs)
             return
     raise IncorrectOutput(
-        f"a call takes {format_seconds(fresh_s)} on values it has not seen and {format_seconds(repeated_s)} where it "
-        f"repeats the one before: the timed calls reuse earlier work"
+        f"a call takes {format_seconds(fresh_s)} on new values and {format_seconds(repeated_s)} on repeated "
+        f"ones: the timed calls reuse earlier work"
     )
 
 
@@ -242,7 +240,7 @@ def check_inputs(candidate: Candidate, values: Inputs) -> None:
         IncorrectOutput: they do not.
     """
     if not candidate.holds(values):
-        raise IncorrectOutput("it changed its inputs: the next call computes something else")
+        raise IncorrectOutput("it changed its inputs, so the next call computes something else")
 
 
 # Whether an output is right: judged element by element, or the same bits as one that was.

@@ -87,7 +87,7 @@ def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function:
         yield Stress(f"the shape {each}", each)
     some = min((shape, *shapes), key=lambda found: abs(operation.largest_array(found) - 2**14))
     if of_a_function:
-        yield Stress("arrays that begin at an odd element", some, memory="odd")
+        yield Stress("arrays that start at an odd element", some, memory="odd")
         yield Stress("strided views", some, memory="strided")
     if operation.phases:  # whose weights are scaled to their layers
         return
@@ -143,15 +143,15 @@ def _difference(stress: Stress, case: Case, group: Group, reference: Reference) 
     candidate.run()
     candidate.backend.synchronize(case.device)
     if stress.planted is not None:
-        return _hidden(candidate.output(), reference)
+        return _nonfinite_difference(candidate.output(), reference)
     accuracy = judge(candidate.output(), reference, stress.shape, group.growth(case.implementation, stress.shape))
     return None if accuracy.within else describe(accuracy)
 
 
-def _hidden(out: Any, reference: Reference) -> str | None:
+def _nonfinite_difference(out: Any, reference: Reference) -> str | None:
     """Return at how many indices an output is finite where the reference is not, or the reverse; None at none."""
     differing = sum(int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts)
-    return f"finite where the reference is not, or the reverse, in {differing:,} places" if differing else None
+    return f"finite where the reference is not, or the reverse, in {differing:,} elements" if differing else None
 
 
 def _reference(stress: Stress, group: Group) -> Reference:
@@ -175,7 +175,7 @@ def _can_be_expected(reference: Reference, stress: Stress) -> bool:
     if any(length < 1 for length in lengths) or not reference.parts:
         return False
     if stress.change is UNCHANGED:
-        return stress.planted is None or _shows(reference, stress.planted)
+        return stress.planted is None or _contains(reference, stress.planted)
     most = (dtype.largest or float(np.finfo(np.float32).max)) / 4
     with np.errstate(all="ignore"):
         inputs = [dtype.widen(array) for array in reference.inputs]
@@ -186,7 +186,7 @@ def _can_be_expected(reference: Reference, stress: Stress) -> bool:
         return judge(narrow.astype(np.float64), reference, shape).within
 
 
-def _shows(reference: Reference, planted: float) -> bool:
+def _contains(reference: Reference, planted: float) -> bool:
     """Return whether a number that is not finite shows in the output; not where infinity less infinity makes it NaN."""
     outputs = [expected for _, expected in reference.parts]
     undefined = planted > 0 and any(np.isnan(expected).any() for expected in outputs)

@@ -109,10 +109,10 @@ def contention(environment: Environment, losses: Sequence[CpuLoss], waited_share
     lost = [found for loss in known if (found := _lost(loss))]
     if lost:
         worst = max(lost, key=lambda flag: flag.size or 0.0)
-        return worst if waited_share is None else _felt(worst, waited_share)
-    reasons = [] if known else [loss.reason or "nobody looked" for loss in losses[:1]] or ["nobody looked"]
+        return worst if waited_share is None else _with_effect_size(worst, waited_share)
+    reasons = [] if known else [loss.reason or "not checked" for loss in losses[:1]] or ["not checked"]
     if environment.device.kind != "cpu" and others is None:
-        reasons.append(f"the driver does not tell which other processes use {environment.device.id}")
+        reasons.append(f"the driver does not list the other processes on {environment.device.id}")
     return Flag("contention_unknown", "; ".join(reasons)) if reasons else None
 
 
@@ -129,15 +129,15 @@ def is_contended(share: float | None, step: float = 0.0) -> bool:
 def _lost(loss: CpuLoss) -> Flag | None:
     """Return the flag of others that disturbed; None where they did not."""
     if is_contended(loss.share, loss.step):
-        taken = f"other work took {format_percent(loss.share)} of the CPU meanwhile"
+        taken = f"other work took {format_percent(loss.share)} of the CPU during the measurement"
         return Flag("contended", f"{taken}{_preemptions(loss)}", loss.share)
     if loss.waited_share > WAITED_ABOVE:
-        waited = f"threads waited {format_percent(loss.waited_share)} of the time for cores that other work had"
+        waited = f"threads waited {format_percent(loss.waited_share)} of the time for cores used by other work"
         return Flag("contended", f"{waited}{_preemptions(loss)}", min(loss.waited_share, 1.0))
     return None
 
 
-def _felt(flag: Flag, waited_share: float) -> Flag:
+def _with_effect_size(flag: Flag, waited_share: float) -> Flag:
     """Return the flag with the size of the effect on the rounds of a case: shared caches and clocks, waits for cores.
 
     A median hardly depends on how long threads waited, as fewer than half of the samples do; only on whether they did.

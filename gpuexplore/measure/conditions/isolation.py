@@ -101,7 +101,7 @@ def longest_wait_s(before_s: Mapping[int, float], after_s: Mapping[int, float]) 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What keeps other threads and processes away from a measurement, or shows what they took; tests pass their own.
+    """Isolation of a measurement from other threads and processes, or the time that they took; tests pass their own.
 
     Attributes:
         wait_for_idle_threads: returns when other libraries' pool threads sleep.

@@ -99,20 +99,20 @@ def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[S
         seen = largest.get(key, row)
         of_ratios = max((each.of_ratios for each in (seen, row) if each.of_ratios is not None), default=None)
         largest[key] = replace(row, deviation=max(seen.deviation, row.deviation), of_ratios=of_ratios)
-    return tuple(_with_others(spread, largest.values()) for spread in largest.values())
+    return tuple(_shrunk_to_class(spread, largest.values()) for spread in largest.values())
 
 
-def _with_others(spread: Spread, spreads: Iterable[Spread]) -> Spread:
+def _shrunk_to_class(spread: Spread, spreads: Iterable[Spread]) -> Spread:
     alike = [each for each in spreads if each.threads == spread.threads]
     of_ratios = [each.of_ratios for each in alike if each.of_ratios is not None]
     return replace(
         spread,
-        deviation=_half_and_half(spread.deviation, [each.deviation for each in alike]),
-        of_ratios=None if spread.of_ratios is None else _half_and_half(spread.of_ratios, of_ratios),
+        deviation=_mean_with_class(spread.deviation, [each.deviation for each in alike]),
+        of_ratios=None if spread.of_ratios is None else _mean_with_class(spread.of_ratios, of_ratios),
     )
 
 
-def _half_and_half(own: float, every: Sequence[float]) -> float:
+def _mean_with_class(own: float, every: Sequence[float]) -> float:
     return sqrt((own**2 + mean(each**2 for each in every)) / 2)
 
 

@@ -34,7 +34,7 @@ NORMAL_95 = 1.96
 PRIOR_WEIGHT = 8.0  # medians
 CLASS_WEIGHT = 4.0  # of a class, against those of one case
 MOST_OF_ONE_PROCESS = 4.0  # medians of a class: what slows a process slows many cases of it alike
-FURTHEST = 1.25  # expected half widths: the deviation of a median that a neighbour disturbed more is clipped to it
+MAX_DEVIATION = 1.25  # expected half widths: the deviation of a median that a neighbour disturbed more is clipped to it
 
 Class = tuple[Length, Threads]
 
@@ -55,13 +55,13 @@ class _Scatter:
 
     def joined(self, expected: float, weight: float) -> float:
         """Return the half width that these and an expected one give, which counts as so many medians."""
-        squares = sum(min(abs(each), FURTHEST * expected) ** 2 for each in self.away)
+        squares = sum(min(abs(each), MAX_DEVIATION * expected) ** 2 for each in self.away)
         variance = weight * (expected / NORMAL_95) ** 2 + self.share * squares
         return NORMAL_95 * sqrt(variance / (weight + self.share * self.freedom))
 
 
 Scatters = tuple[_Scatter, _Scatter]  # of medians, and of the residuals without what slows all of a group
-NOTHING_SEEN: Scatters = (_Scatter(), _Scatter())
+NO_OBSERVATIONS: Scatters = (_Scatter(), _Scatter())
 
 
 def _joined(seen: Scatters, expected: Deviation, weight: float) -> Deviation:
@@ -79,7 +79,7 @@ def with_spread(result: Result) -> Result:
         return result
     device = result.environment.device
     expected = _of_calls(result.measurement.median_s, threads_of(result.case, device), device)
-    seen = _learned(load_log(device))[1].get(case_key(result), NOTHING_SEEN)
+    seen = _learned(load_log(device))[1].get(case_key(result), NO_OBSERVATIONS)
     found = _by_table(result.case, device, _joined(seen, expected, CLASS_WEIGHT))
     return replace(
         result,
@@ -100,7 +100,7 @@ def _with(measurement: Measurement, found: Deviation) -> Measurement:
 def _of_calls(median_s: float, threads: Threads, device: Device) -> Deviation:
     kind_of_call = length_of(median_s), threads
     of_class, _ = _learned(load_log(device))
-    return _joined(of_class.get(kind_of_call, NOTHING_SEEN), prior(_kind(device), *kind_of_call), PRIOR_WEIGHT)
+    return _joined(of_class.get(kind_of_call, NO_OBSERVATIONS), prior(_kind(device), *kind_of_call), PRIOR_WEIGHT)
 
 
 def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:

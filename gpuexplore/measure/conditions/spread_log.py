@@ -89,7 +89,7 @@ MOST_PROBES = 256
 
 @dataclass(frozen=True, slots=True)
 class CaseHistory:
-    """What processes found of one case.
+    """The measurements of one case by several processes.
 
     Attributes:
         key: of the case and the versions of its libraries.

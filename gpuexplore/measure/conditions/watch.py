@@ -29,7 +29,7 @@ class Watch:
         sampled: the accounts before the samples.
         probe_flop_per_s: of the clock probe before the samples; None is unknown, and on GPUs, whose driver has clocks.
         busy: telemetry of the GPU while it was busy with samples; its clock is the last one.
-        is_restless: whether threads of this process kept a core busy after the samples, without work.
+        has_busy_idle_threads: whether threads of this process kept a core busy after the samples, without work.
     """
 
     device: Device
@@ -38,7 +38,7 @@ class Watch:
     sampled: CpuTimes | None = None
     probe_flop_per_s: float | None = None
     busy: list[Telemetry] = field(default_factory=list)
-    is_restless: bool = False
+    has_busy_idle_threads: bool = False
     _looked_s: float = field(default=-LOOK_EVERY_S, init=False)
 
     def __post_init__(self) -> None:
@@ -80,5 +80,5 @@ class Watch:
     def _probe(self) -> float | None:
         if self.device.kind != "cpu":
             return None
-        self.is_restless = self.wait() is False
+        self.has_busy_idle_threads = self.wait() is False
         return clock_probe()

@@ -165,9 +165,7 @@ def test_a_file_that_is_passed_over_is_named(home, monkeypatch, text):
     if text is not None:
         found.write_text(text)
 
-    assert (
-        f"The saved ceilings in {found} are another processor's, or cannot be read" in ensure_ceiling(ZEN_5).notes[-1]
-    )
+    assert f"The saved ceilings in {found} are of another processor or unreadable" in ensure_ceiling(ZEN_5).notes[-1]
     assert all("another processor" not in note for note in ensure_ceiling(ZEN_5).notes)  # it was written anew
 
 

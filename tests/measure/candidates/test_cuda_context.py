@@ -90,7 +90,7 @@ def test_in_one_process_nothing_is_measured_afterwards_and_every_case_says_why(g
     for result in (first["fine"], first["numpy"], second["fine"], second[guilty]):
         assert result.status is Status.CANCELLED
         assert result.reason == (
-            f"not measured: {guilty} broke the CUDA context of this process, and no call on cuda:0 succeeds afterwards"
+            f"not measured: {guilty} broke the CUDA context of this process, so no later call on cuda:0 can succeed"
         )
     assert measured(CPU, "fine")["fine"].status is Status.OK
 
@@ -102,8 +102,8 @@ def test_error_that_leaves_the_context_stops_nothing(gpu):
 
 
 LOST = (
-    "the driver has lost cuda:0 (a made-up GPU): it fell off the bus or hangs, and answers nobody before "
-    "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
+    "the driver has lost cuda:0 (a made-up GPU): it fell off the bus or hangs, and does not respond "
+    "until the machine is rebooted; see `nvidia-smi` and `dmesg` (Xid) for the cause"
 )
 
 

@@ -39,7 +39,7 @@ def test_output_that_is_not_finite_has_no_error_and_is_refused(bad):
 
     assert accuracy.relative_error is None
     assert not accuracy.within
-    assert describe(accuracy) == "the output holds NaN or infinity: elements were never written, or overflowed"
+    assert describe(accuracy) == "the output contains NaN or infinity: elements were never written, or overflowed"
 
 
 def test_nan_outside_the_checked_parts_is_refused_too():

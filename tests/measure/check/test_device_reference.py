@@ -188,7 +188,7 @@ def test_device_that_computes_wrongly_is_not_believed(monkeypatch, what):
     honest = torch.matmul
     monkeypatch.setattr(device_arrays, "matmul", lambda a, b: honest(a, b) * (1 + 1e-9))
 
-    with pytest.raises(GpuExploreError, match="is not what the host computes from the same inputs"):
+    with pytest.raises(GpuExploreError, match="differs from the host's result for the same inputs"):
         reference.parts if what == "rows" else reference.sums  # noqa: B018
 
 
@@ -196,7 +196,7 @@ def test_inputs_that_the_device_draws_wrongly_are_not_believed(monkeypatch):
     reference, _ = made(DTYPES["fp32"])
     monkeypatch.setattr(device_arrays, "quantile_at", lambda places, keys: places % 65536)
 
-    with pytest.raises(GpuExploreError, match="is not what the host computes from the same inputs"):
+    with pytest.raises(GpuExploreError, match="differs from the host's result for the same inputs"):
         _ = reference.parts
 
 
@@ -279,11 +279,11 @@ def test_kernel_that_changes_torch_where_it_checks_is_found_out_and_it_is_put_ba
 
     mode = torch.overrides.TorchFunctionMode()
     mode.__enter__()
-    with pytest.raises(ChangedProcess, match="what intercepts torch's functions"):
+    with pytest.raises(ChangedProcess, match="the overrides of torch's functions"):
         process.check()
 
     torch.utils._python_dispatch.TorchDispatchMode().__enter__()
-    with pytest.raises(ChangedProcess, match="what intercepts torch's functions"):
+    with pytest.raises(ChangedProcess, match="the overrides of torch's functions"):
         process.check()
     process.check()
 

@@ -68,7 +68,7 @@ def test_convolutions_that_somebody_leaves_in_tf32_are_told_and_put_back():
     group = opened("fp32")
     torch.backends.cudnn.allow_tf32 = True
 
-    with pytest.raises(IncorrectOutput, match="whether cuDNN may use TF32"):
+    with pytest.raises(IncorrectOutput, match="cuDNN's use of TF32"):
         group.process.check()
     assert not torch.backends.cudnn.allow_tf32
 

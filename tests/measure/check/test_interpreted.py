@@ -69,12 +69,12 @@ def test_arrays_are_passed_flat_where_the_kernel_takes_them_so():
 def test_kernel_for_arrays_of_other_dimensions_is_refused():
     ptx = adding().replace(".param .u64 p20", ".param .u64 p20, .param .u64 p21")
 
-    with pytest.raises(InvalidInput, match=r"2, 2, 2 axes: the kernel was compiled for others \(22 parameters\)"):
+    with pytest.raises(InvalidInput, match=r"2, 2, 2 axes: the kernel was compiled for other arrays \(22 parameters\)"):
         interpreted(request(ptx, operation="matmul", shape=Shape.of(m=8, k=8, n=8)))
 
 
 def test_arrays_that_are_too_large_are_refused_with_both_figures():
-    with pytest.raises(TooLarge, match=r"12,000,000 bytes are more than the 4,194,304"):
+    with pytest.raises(TooLarge, match=r"12,000,000 bytes are more than the interpreter's limit of 4,194,304"):
         interpreted(request(adding(), n=1_000_000))
 
 

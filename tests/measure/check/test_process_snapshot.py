@@ -44,7 +44,7 @@ def test_replaced_name_is_told_and_put_back(process, owner, name):
     real = vars(owner)[name]
     setattr(owner, name, lambda *_: 0.0)
 
-    with pytest.raises(IncorrectOutput, match=f"it changed the process it runs in: {owner.__name__}.{name}$"):
+    with pytest.raises(IncorrectOutput, match=f"it changed the state of its process: {owner.__name__}.{name}$"):
         process.check()
 
     assert vars(owner)[name] is real
@@ -68,9 +68,9 @@ def test_name_that_a_library_adds_is_no_change(process, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "read", "told"),
     [
-        (lambda: np.seterr(all="raise"), np.geterr, "what numpy raises at"),
+        (lambda: np.seterr(all="raise"), np.geterr, "numpy's error handling"),
         (gc.disable, gc.isenabled, "the garbage collector"),
-        (lambda: sys.setswitchinterval(1), sys.getswitchinterval, "how threads take turns"),
+        (lambda: sys.setswitchinterval(1), sys.getswitchinterval, "the thread switch interval"),
         (lambda: os.environ.update(OMP_NUM_THREADS="7"), lambda: os.environ.get("OMP_NUM_THREADS"), "the environment"),
         (lambda: setattr(sys, "stdout", None), lambda: sys.stdout, "sys.stdout"),
     ],
@@ -122,7 +122,7 @@ def test_alarm_that_rings_again_and_again_runs_on(alarm):
     assert process.restored() == []
 
     signal.setitimer(signal.ITIMER_REAL, 600)
-    assert process.restored() == ["the alarm clock"]
+    assert process.restored() == ["the alarm timer"]
     assert signal.getitimer(signal.ITIMER_REAL)[1] == pytest.approx(0.05)
 
 
@@ -132,7 +132,7 @@ def test_alarm_that_an_implementation_sets_is_told_and_put_back(alarm, before, a
     process = ProcessSnapshot(threads=2)
     alarm(after)
 
-    assert process.restored() == ["the alarm clock"]
+    assert process.restored() == ["the alarm timer"]
     assert signal.getitimer(signal.ITIMER_REAL)[0] == pytest.approx(before, abs=5)
 
 
@@ -150,7 +150,7 @@ def test_threads_of_a_library_are_those_from_before_or_those_it_is_pinned_to(mon
         count[:] = [now]
         found.append(process.restored())
 
-    assert found == [[], [], ["the threads of a library, 5 in place of 2"]]
+    assert found == [[], [], ["the threads of a library, 5 instead of 2"]]
     assert count[0] == 2
 
 

@@ -215,7 +215,7 @@ def test_a_wait_that_began_before_a_call_blames_nobody(candidate, group, clock, 
     if wait_counts_in == "fresh" and waited_s < 2.2e-3:
         check_reuse(replace(candidate, run=run), beside_others, 1e-3)  # it may have waited as long
         return
-    with pytest.raises(IncorrectOutput, match=r"takes 2\.20 ms .* and 1\.00 ms where it repeats"):
+    with pytest.raises(IncorrectOutput, match=r"takes 2\.20 ms .* and 1\.00 ms on repeated"):
         check_reuse(replace(candidate, run=run), beside_others, 1e-3)
 
 
@@ -280,7 +280,7 @@ def test_honest_call_is_settled_with_one_set_of_new_values(gpu, clock, device_ki
 
 
 def test_call_that_computes_nothing_on_values_it_has_not_seen_is_not_taken_for_a_fast_one(candidate, group, clock):
-    with pytest.raises(IncorrectOutput, match="the output holds NaN"):
+    with pytest.raises(IncorrectOutput, match="the output contains NaN"):
         check_reuse(replace(candidate, run=lambda: clock.spend(1e-9)), group, 1e-3)
 
 

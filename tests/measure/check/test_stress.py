@@ -78,11 +78,11 @@ def clipped_sum(a, b):
 FRAGILE = [
     ("vector_add", sum_without_nan, "wrong on inputs with NaN: finite where the reference is not"),
     ("vector_add", clipped_sum, "wrong on inputs with infinity: finite where the reference is not"),
-    ("softmax", softmax_without_maximum, "wrong on inputs 1,000 times as large: the output holds NaN"),
+    ("softmax", softmax_without_maximum, "wrong on inputs 1,000 times as large: the output contains NaN"),
     ("softmax", clamped_softmax, "wrong on inputs 1,000 times as large: relative error"),
     ("layer_norm", variance_in_one_pass, "wrong on inputs around 1,000: relative error"),
     ("matmul", square_product, "wrong on the shape m=1,k=257,n=255: it returned the shape (1, 1)"),
-    ("vector_add", aligned_sum, "wrong on arrays that begin at an odd element"),
+    ("vector_add", aligned_sum, "wrong on arrays that start at an odd element"),
     ("vector_add", contiguous_sum, "wrong on strided views"),
 ]
 ROBUST = [("softmax", stable_softmax), ("layer_norm", layer_norm), ("matmul", np.matmul), ("vector_add", np.add)]
@@ -196,7 +196,7 @@ def test_large_values_are_smaller_in_narrow_dtypes():
     names = [each.name for each in stresses(operation, Shape.of(n=100), dtype, of_a_function=True)]
 
     assert names[-6:] == [
-        "arrays that begin at an odd element",
+        "arrays that start at an odd element",
         "strided views",
         "inputs 30 times as large",
         "inputs around 30",

@@ -26,13 +26,13 @@ def test_a_gpu_whose_processes_are_unknown_is_not_called_quiet():
     assert found(QUIET, device=GPU, others=0) is None
     assert found(QUIET, device=GPU) == (
         "contention_unknown",
-        "the driver does not tell which other processes use cuda:0",
+        "the driver does not list the other processes on cuda:0",
     )
 
 
 @pytest.mark.parametrize("losses", [(BUSY, QUIET), (QUIET, BUSY), (BLIND, BUSY)])
 def test_one_window_with_other_work_is_enough(losses):
-    assert found(*losses) == ("contended", "other work took 25.0 % of the CPU meanwhile")
+    assert found(*losses) == ("contended", "other work took 25.0 % of the CPU during the measurement")
 
 
 @pytest.mark.parametrize("losses", [(QUIET, QUIET), (BLIND, QUIET)])
@@ -42,7 +42,7 @@ def test_one_window_that_could_be_judged_is_enough_to_be_quiet(losses):
 
 def test_without_a_window_that_can_be_judged_the_reason_is_told():
     assert found(BLIND, BLIND) == ("contention_unknown", "10 ms are too short")
-    assert found() == ("contention_unknown", "nobody looked")
+    assert found() == ("contention_unknown", "not checked")
 
 
 def test_what_rounding_makes_of_nothing_is_not_other_work():
@@ -71,13 +71,13 @@ def test_the_size_of_contention_is_what_the_rounds_of_a_case_felt_of_it(waited_s
     flag = contention(environment(CPU), [CpuLoss(1.0, 0.5)], waited_share)
 
     assert flag.size == pytest.approx(size)
-    assert flag.evidence.startswith("other work took 50.0 % of the CPU meanwhile")
+    assert flag.evidence.startswith("other work took 50.0 % of the CPU during the measurement")
     assert ("its own rounds waited" in flag.evidence) == (waited_share is not None)
 
 
 def test_on_many_cores_the_wait_of_a_thread_tells_what_the_share_does_not():
     assert found(CpuLoss(1.0, share=0.01, waited_share=0.5, preempted=12)) == (
         "contended",
-        "threads waited 50.0 % of the time for cores that other work had, and interrupted this process 12 times",
+        "threads waited 50.0 % of the time for cores used by other work, and interrupted this process 12 times",
     )
     assert found(CpuLoss(1.0, share=0.01, waited_share=0.04)) is None

@@ -49,7 +49,7 @@ def test_threads_that_never_rest_are_noticed(waited):
     restless.state()
     quiet.state()
 
-    assert (restless.is_restless, quiet.is_restless) == (True, False)
+    assert (restless.has_busy_idle_threads, quiet.has_busy_idle_threads) == (True, False)
 
 
 def test_a_gpu_is_not_probed_on_its_host(waited):

@@ -70,7 +70,7 @@ def test_exception_that_ends_a_process_is_named(measured, name, error):
     result = measured(name)[name]
 
     assert result.status is Status.ERROR
-    assert result.reason == f"{error}: it ends the process that it is raised in"
+    assert result.reason == f"{error}: it ends the process that raises it"
 
 
 def test_copy_of_the_worker_reports_nothing_twice(measured):
@@ -83,7 +83,7 @@ def test_thread_that_is_left_behind_ends_with_its_worker(measured, caplog):
     results = measured("dozing-thread", "fine")
 
     assert {result.status for result in results.values()} == {Status.OK}
-    assert [told for told in caplog.messages if told.endswith("left behind on cpu: they are ended with their worker")]
+    assert [told for told in caplog.messages if told.endswith("left running on cpu: they are ended with their worker")]
 
 
 def test_one_that_holds_the_interpreter_ends_as_timeout(measured):
