@@ -58,7 +58,7 @@ class SupervisorKeeper:
         if sign != self._sign:
             self._sign, self._seen_s = sign, self._clock()
         elif self._clock() - self._seen_s > FROZEN_S:
-            LOG.warning("%s has shown no sign of life for %g s: it is killed and replaced", holder, FROZEN_S)
+            LOG.warning("%s has not responded for %g s: it is killed and replaced", holder, FROZEN_S)
             self._end(holder, patience_s=0)
 
     def start(self) -> None:
@@ -151,9 +151,9 @@ def watch(stop: Event, url: str | None = None) -> None:
             keeper.look()
         except InvalidInput as error:  # a home that cannot be used: it may be there later
             if said != (said := str(error)):
-                LOG.error("The supervisor cannot be looked after: %s", error)
+                LOG.error("The supervisor cannot be monitored: %s", error)
         except (OSError, psutil.Error):
-            LOG.exception("The supervisor could not be looked after; the next look is due in %g s", LOOK_S)
+            LOG.exception("The supervisor could not be monitored; the next check is in %g s", LOOK_S)
         if stop.wait(LOOK_S):
             break
     if keeper is not None:

@@ -73,7 +73,7 @@ class Heartbeat:
 
     @property
     def state(self) -> SupervisorState:
-        """What the supervisor does."""
+        """The supervisor's current state."""
         if self._measuring:
             return "measuring"
         return "warming" if self.warming else "ready"
@@ -133,7 +133,7 @@ class Heartbeat:
         try:
             self._store.end_lease(self.instance)
         except StoreUnavailable as error:
-            LOG.warning("The lease was not ended, it runs out: %s", error)
+            LOG.warning("The lease was not ended and will expire: %s", error)
 
     def _repeat(self, act: Callable[[], None]) -> None:
         while not self._stop.wait(BEAT_S):
@@ -177,10 +177,10 @@ class Housekeeping:
         ahead_s, before_s = self._store.epoch_s() - now_s, self._ahead_s
         self._ahead_s = ahead_s
         if before_s is not None and abs(ahead_s - before_s) > JUMP_S:
-            LOG.warning("The clock was set by %+.0f s: no owner counts as gone for a while", ahead_s - before_s)
+            LOG.warning("The clock was set by %+.0f s: no owner is treated as gone for a while", ahead_s - before_s)
             self._absence_counts_s = now_s + SEEN_AGAIN_S
         if now_s >= self._absence_counts_s and (dropped := self._store.drop_abandoned()):
-            LOG.info("%d runs waited for owners who have gone: they are cancelled", dropped)
+            LOG.info("%d queued runs have owners who are gone: they are cancelled", dropped)
 
     def _take_over(self) -> None:
         silent = self._store.silent_supervisors()
@@ -225,7 +225,7 @@ def _boot() -> str:
 
 
 def _lock_scope() -> str:
-    """Return what tells two containers of one kernel apart: they share no directory of locks."""
+    """Return an identifier of the container: two containers of one kernel share no directory of locks."""
     found = lock_directory().stat()
     return f"{found.st_dev}:{found.st_ino}"
 

@@ -31,7 +31,7 @@ LEAVE = "leave"  # it stops so, and finishes nothing that has a provisional resu
 
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
-    """What a worker is asked for: to measure cases of its device, an activity, or else to load what measuring takes.
+    """A worker's task: to measure cases of its device, an activity, or else to load what measuring takes.
 
     Attributes:
         runner: module with `measure_cases` and `warm_up`; of an activity the one with `perform`.

@@ -28,8 +28,8 @@ from gpuexplore.core.model import Device
 
 DIRECTORY_VARIABLE = "GPUEXPLORE_LOCKS"
 SHARED_MEMORY = Path("/dev/shm")
-EVERYBODY = 0o1777  # each may remove what is theirs
-FOR_ALL, FOR_OWNER = 0o666, 0o644  # whose locks all take; who holds one says so alone
+STICKY_WORLD_WRITABLE = 0o1777  # each may remove what is theirs
+WORLD_WRITABLE, OWNER_WRITABLE = 0o666, 0o644  # whose locks all take; who holds one says so alone
 LONGEST_HOLDER = 4096  # bytes
 LOOK_S = 0.05  # between two looks at a lock that is held
 _ASKING = "asks-cpu-"
@@ -41,7 +41,7 @@ class LockHolder:
     """The process that holds a lock.
 
     Attributes:
-        started: when it started, as `start_of` tells: with `pid` it names this process and no later one.
+        started: when it started, by `start_of`: with `pid` it names this process and no later one.
     """
 
     pid: int
@@ -117,7 +117,7 @@ class HostLock:
             self._file = None
 
     def _write(self, text: str) -> None:
-        file = open_shared(self._own, os.O_RDWR | os.O_CREAT, FOR_OWNER)
+        file = open_shared(self._own, os.O_RDWR | os.O_CREAT, OWNER_WRITABLE)
         try:
             if os.fstat(file).st_uid == os.geteuid():
                 os.ftruncate(file, 0)
@@ -149,7 +149,7 @@ class HostLock:
     def holder(self) -> LockHolder | None:
         """Return who holds it now; None when it is free, or its holder is not known.
 
-        A file tells of processes of its owner alone, and of none that has not opened the lock.
+        A file names processes of its owner alone, and none that has not opened the lock.
         """
         files = (*self._directory.glob(f"{self._name}.*.holder"), self._directory / f"{self._name}.holder")
         found = next(filter(None, map(self._holder_in, files)), None)
@@ -171,7 +171,7 @@ class HostLock:
         return None
 
     def _is_open_in(self, process: psutil.Process) -> bool:
-        """Return whether a process has the file of the lock open; of other users' only root can tell."""
+        """Return whether a process has the file of the lock open; only root sees those of other users."""
         try:
             return any(self._is_lock(opened.path) for opened in process.open_files())
         except psutil.AccessDenied:
@@ -264,18 +264,18 @@ def lock_directory() -> Path:
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode):
             raise NotADirectoryError("it is a link")
-        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != EVERYBODY:
-            directory.chmod(EVERYBODY)
+        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != STICKY_WORLD_WRITABLE:
+            directory.chmod(STICKY_WORLD_WRITABLE)
     except OSError as error:
         raise InvalidInput.of(DIRECTORY_VARIABLE, directory, f"directories that can be written ({error})") from error
     return directory
 
 
-def open_shared(path: Path, flags: int, mode: int = FOR_ALL) -> int:
+def open_shared(path: Path, flags: int, mode: int = WORLD_WRITABLE) -> int:
     """Return the descriptor of a file in a directory that other users write to: never what a link of theirs names.
 
     Raises:
-        OSError: it is a link, has a second name, or is no plain file.
+        OSError: it is a link, has a second name, or is not a regular file.
     """
     create = flags & os.O_CREAT
     flags = (flags & ~os.O_CREAT) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -291,7 +291,7 @@ def open_shared(path: Path, flags: int, mode: int = FOR_ALL) -> int:
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
         return file
     os.close(file)
-    raise PermissionError(f"{path} is no plain file")
+    raise PermissionError(f"{path} is not a regular file")
 
 
 def start_of(pid: int) -> float:

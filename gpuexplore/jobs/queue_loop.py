@@ -20,7 +20,7 @@ from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.core.errors import CANCELLED_BY_OWNER, DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.core.model import Case, Result, RunState, Status
 from gpuexplore.hardware.identity import why_other_device
-from gpuexplore.jobs.engines import LEAVE_OFF, Engine, batches_of
+from gpuexplore.jobs.engines import PREEMPT, Engine, batches_of
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.sample import slow_cases
@@ -106,7 +106,7 @@ def _measure(engine: Engine, run: "ClaimedRun") -> None:
             else:
                 _measure_cases(engine, run)
         except DeviceLost as error:
-            LOG.warning("Run %s waits again: %s", run_id, error)
+            LOG.warning("Run %s is queued again: %s", run_id, error)
             run.book()
             run.give_back()
         except Exception as error:
@@ -141,10 +141,10 @@ def _measure_cases(engine: Engine, run: "ClaimedRun") -> None:
             _measure_batch(engine, run, batch, take)
             run.book()
         if run.lost:
-            LOG.warning("Run %s belongs to another attempt now", claim.run_id)
+            LOG.warning("Run %s now belongs to another attempt", claim.run_id)
             return
         if run.is_cut_short:
-            LOG.info("Run %s waits again after %.1f s", claim.run_id, run.used_s)
+            LOG.info("Run %s is queued again after %.1f s", claim.run_id, run.used_s)
             run.release()
             return
     run.finish(RunState.DONE)
@@ -158,8 +158,8 @@ def _begun_elsewhere(run: "ClaimedRun") -> str | None:
         why = None if now is None else why_other_device(before, now)
         if now and why and (before.title != now.title or (before.identity and now.identity)):  # else it is not known
             return (
-                f"it was begun on another processor than the {now.title} that {now.id} is now ({why}), and the results "
-                "of a run are of one machine: start it again"
+                f"{now.id} is now another processor, {now.title} ({why}), but the results of a run must come from one "
+                "machine: start it again"
             )
     return None
 
@@ -280,7 +280,7 @@ class ClaimedRun:
         self.cancelled = self.cancelled or self._ask()
         if self.lost or self.stop.is_set() or self.cancelled:
             return True
-        return LEAVE_OFF if self.yields or self._look() else False
+        return PREEMPT if self.yields or self._look() else False
 
     def book(self) -> None:
         """Note the seconds a device has worked since the last time."""
@@ -352,7 +352,7 @@ class ClaimedRun:
             self._retry_s = 0.0
             self._flush()
             if self._writes and not self.lost and self.stop.wait(wait_s):
-                LOG.error("Run %s: %d writes were given up", self.claim.run_id, len(self._writes))
+                LOG.error("Run %s: %d writes were abandoned", self.claim.run_id, len(self._writes))
                 return
             wait_s = min(2 * wait_s, MOST_RETRY_S)
 
@@ -379,7 +379,7 @@ class ClaimedRun:
         try:
             return self.store.cancel_requested(self.claim.run_id)
         except StoreUnavailable:
-            return False  # the next write tells of it in the log
+            return False  # the next write logs it
 
 
 def throttled(
@@ -415,7 +415,7 @@ def crash_limit(on_event: Callable[[Case | Result], None]) -> Callable[[Case | R
         if isinstance(event, Result) and event.status is Status.CRASHED:
             crashed.append(event.case)
         elif isinstance(event, Result) and not (event.provisional and event.case in passed):
-            crashed.clear()  # what is measured again after a crash tells nothing new
+            crashed.clear()  # what is measured again after a crash is no evidence
             passed.add(event.case)
         if len(crashed) == MAX_CRASHES:
             raise GpuExploreError(f"{MAX_CRASHES} crashes in a row: {'; '.join(map(_name, crashed))}")

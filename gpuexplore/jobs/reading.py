@@ -22,9 +22,9 @@ from gpuexplore.core.units import format_gigabytes
 LOG = logging.getLogger(__name__)
 NAME = "gpuexplore.jobs.reading"
 MEMORY_BYTES, CPU_S, WALL_S = 3 * 2**30, 60, 180.0
-ASIDE = 5  # pages go first
+NICE = 5  # pages go first
 _AT_ONCE = BoundedSemaphore(2)
-_TOO_MUCH = f"reading this file takes more than {format_gigabytes(MEMORY_BYTES)} of memory, or too many seconds"
+_TOO_MUCH = f"reading this file takes more than {format_gigabytes(MEMORY_BYTES)} of memory, or too long"
 
 
 def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
@@ -56,7 +56,7 @@ def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
         raise InvalidInput(_TOO_MUCH)
     if done.returncode:
         LOG.error("Reading a file failed: %s", done.stderr.decode(errors="replace"))
-        raise InvalidInput("this file cannot be read; the log of the server says why")
+        raise InvalidInput("this file cannot be read; the server's log has the cause")
     found = pickle.loads(done.stdout)
     if isinstance(found, GpuExploreError):
         raise found
@@ -77,7 +77,7 @@ def main() -> None:
     found: object
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-    os.nice(ASIDE)
+    os.nice(NICE)
     try:
         found = resolve_name(function)(*arguments)
     except GpuExploreError as error:

@@ -73,11 +73,11 @@ def side_named(store: Store, name: str) -> Side:
                 read_runs(path.name, path.read_bytes())  # says what it is
             if path.suffix:
                 raise InvalidInput.of(
-                    "file", name, f"those that end in {', '.join(SUFFIXES)}, and ids of runs"
+                    "file", name, f"files that end in {', '.join(SUFFIXES)}, and ids of runs"
                 ) from error
-            raise NotFound(f"{error}; accepted are ids of runs, and files that end in {', '.join(SUFFIXES)}") from error
+            raise NotFound(f"{error}; expected ids of runs, and files that end in {', '.join(SUFFIXES)}") from error
     if not path.is_file():
-        raise InvalidInput.of("file", name, "files that exist")
+        raise InvalidInput.of("file", name, "an existing file")
     if path.suffix == ".json":
         runs = read_runs(path.name, path.read_bytes())
         return Side(runs[0].title, tuple(result for run in runs for result in run.results), path.name, None)

@@ -86,7 +86,7 @@ def _check_secret(variable: str, others: str) -> None:
     length = len(os.environ.get(variable, "").strip())
     if 0 < length < SHORTEST_TOKEN:
         what = f"a value of {length} character{'s' if length > 1 else ''}"
-        raise InvalidInput(f"{variable}: {what}; accepted are {others}tokens of at least {SHORTEST_TOKEN} characters")
+        raise InvalidInput(f"{variable}: {what}; expected {others}tokens of at least {SHORTEST_TOKEN} characters")
 
 
 def _is_network(name: str) -> bool:

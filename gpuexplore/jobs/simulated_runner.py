@@ -18,7 +18,7 @@ LEAST_S = 1e-6
 SAMPLES, FIRST_SAMPLES = 10, 3
 FIRST_SHARE = 0.1  # of the budget, for the first pass
 POLL_S = 0.01
-FLAG = Flag("simulated", "nothing was computed: its time is what its FLOPs take at 1 TFLOP/s")
+FLAG = Flag("simulated", "simulated: nothing was computed; the time is that of its FLOPs at 1 TFLOP/s")
 
 
 def warm_up(device: Device, hurried: Callable[[], bool]) -> None:

@@ -44,7 +44,7 @@ EXIT_UNUSABLE = 2
 LOCK_S = 1.0  # testing whether the lock is free takes it for a moment
 OPEN_RETRY_S = 1.0
 LOG_BYTES, LOG_FILES = 5_000_000, 3
-ABOUT = "Starts the supervisor, unless this host has one."
+ABOUT = "Start the supervisor, unless this host already runs one."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +66,7 @@ def _alone(options: argparse.Namespace) -> None:
     try:
         lock.acquire(timeout=LOCK_S)
     except Timeout:
-        LOG.info("%s serves this database already: there is nothing to do", lock.holder() or "Another supervisor")
+        LOG.info("%s already serves this database: there is nothing to do", lock.holder() or "Another supervisor")
         return
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -106,7 +106,7 @@ def _cluster(scheduler: str, heartbeat: Heartbeat) -> Engine:
     """Return the engine of a cluster, whose nodes come and go, and warm up by themselves."""
     modules = [feature.cluster_engine for feature in features() if feature.cluster_engine]
     if not modules:
-        raise InvalidInput.of("scheduler", scheduler, "none: no feature measures on other machines")
+        raise InvalidInput.of("scheduler", scheduler, "none: no installed feature measures on other machines")
     LOG.info("Measuring on the nodes of %s", scheduler)
     engine: Engine = import_module(modules[0]).open_engine(scheduler, heartbeat.replace_devices)
     return engine
@@ -148,8 +148,8 @@ def warm_all(engine: Engine, heartbeat: Heartbeat, devices: Sequence[Device]) ->
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gpuexplore.jobs.supervisor", description=ABOUT)
     parser.add_argument("--database", metavar="URL", help="default: GPUEXPLORE_DATABASE_URL, then the data directory")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="where to log; the default is standard error")
-    parser.add_argument("--once", action="store_true", help="end when nothing waits")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="log file (default: standard error)")
+    parser.add_argument("--once", action="store_true", help="exit when the queue is empty")
     return parser
 
 

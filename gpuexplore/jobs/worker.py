@@ -34,7 +34,7 @@ from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Case, Result, Status
-from gpuexplore.core.pools import PRIORITY, go_first
+from gpuexplore.core.pools import PRIORITY, raise_priority
 from gpuexplore.hardware import ensure_ceiling
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.jobs.journal import (
@@ -60,10 +60,10 @@ from gpuexplore.measure.sample.compile_ahead import compile_ahead
 LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")
 AUTOGROUP_TRIES, AUTOGROUP_WAIT_S = 4, 0.05
-ASIDE = 5  # while libraries are loaded: a page has three times its share of a core
+LOADING_NICE = 5  # while libraries are loaded: a page has three times its share of a core
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
-UNREPORTED = "the runner reported nothing on this case"
-LEFT_OFF = "others went first: it is finished later"
+NO_RESULT_REPORTED = "the runner reported no result for this case"
+PREEMPTED = "preempted by other runs: it is finished later"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # https://man7.org/linux/man-pages/man2/prctl.2.html
 
 
@@ -79,14 +79,14 @@ def main() -> None:
 
 def _preload(runner: str, kind: str) -> None:
     """Load what a task will need, while the engine still writes the task."""
-    with suppress(ImportError):  # the task tells what is missing
+    with suppress(ImportError):  # the task reports what is missing
         resolve_name(runner)
     if kind == "cpu":
         SPEEDS.prepare()
 
 
 def perform(directory: Path) -> None:
-    """Carry out the task in `directory`; its journal tells how it goes."""
+    """Carry out the task in `directory`; progress goes to its journal."""
     task = read_task(directory)
     with (directory / JOURNAL).open("a", encoding="utf-8") as journal:
         write_event(journal, Begun(os.getpid()))
@@ -94,7 +94,7 @@ def perform(directory: Path) -> None:
 
 
 def _carry_out(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
-    _go_first()
+    _raise_priority()
     if task.activity:
         return _perform_activity(task, directory, journal)
     return _measure(task, directory, journal) if task.cases else _warm_up(task, directory)
@@ -111,13 +111,13 @@ def _take_pipes() -> tuple[IO[str], IO[str]]:
 
 def _prepare_process() -> None:
     """End with the engine, become the parent of every descendant that loses its own, and step aside for now."""
-    _step_aside()
+    _lower_priority()
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def _go_first() -> None:
+def _raise_priority() -> None:
     """Take priority over other processes, and as a session over other sessions, where the privilege of root allows it.
 
     Linux shares cores between sessions by their autogroups, https://man7.org/linux/man-pages/man7/sched.7.html. A
@@ -127,15 +127,15 @@ def _go_first() -> None:
         _take_priority(PRIORITY)
 
 
-def _step_aside() -> None:
+def _lower_priority() -> None:
     """Let pages go first while nothing is measured yet, where priority can be taken again."""
     with suppress(OSError):
-        go_first()
-        _take_priority(ASIDE)
+        raise_priority()
+        _take_priority(LOADING_NICE)
 
 
 def _take_priority(priority: int) -> None:
-    go_first(priority)
+    raise_priority(priority)
     if os.getsid(0) != os.getppid():
         return
     for _ in range(AUTOGROUP_TRIES):
@@ -167,7 +167,7 @@ def _warm_up(task: WorkerTask, directory: Path) -> Ended:
     """Load the libraries the runner uses, until it has to hurry; what they start is part of a warm worker."""
     try:
         ready = ensure_ceiling(task.device, later=True)
-        _step_aside()
+        _lower_priority()
         resolve_name(task.runner).warm_up(ready, (directory / CANCEL).exists)
     except Exception as error:
         _log(error, f"Warming up {task.device.id} failed")
@@ -213,7 +213,7 @@ def _limits_put_back() -> Iterator[None]:
 def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """Measure cases: every one ends with a result, also what the runner leaves out, or loses in an exception.
 
-    Where a case breaks the CUDA context, and with it this process, it is the last one the journal tells of, and has
+    Where a case breaks the CUDA context, and with it this process, it is the last one in the journal, and has
     no result.
     """
     if task.device.kind == "cpu":
@@ -223,8 +223,8 @@ def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
         with _limits_put_back():
             error = _measure_cases(task, reporter, directory)
     except BaseException as end:  # SystemExit and its like, of the case at work: this process ends
-        return Ended(f"{type(end).__name__}: it ends the process that it is raised in")
-    lost = (Status.CANCELLED, LEFT_OFF) if (directory / LEAVE).exists() else (Status.ERROR, UNREPORTED)
+        return Ended(f"{type(end).__name__}: it ends the process that raises it")
+    lost = (Status.CANCELLED, PREEMPTED) if (directory / LEAVE).exists() else (Status.ERROR, NO_RESULT_REPORTED)
     for case in tuple(reporter.left):
         reporter.report(failed(case, error) if error else Result(case, *lost))
     return Ended(reporter.context_error, left_behind=len(_running() - before))

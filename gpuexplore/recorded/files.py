@@ -77,12 +77,12 @@ def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
+        raise InvalidInput(f"{name}: not UTF-8 text: byte {error.start}") from error
     return _of_recording(name, text) if suffix == ".jsonl" else _of_json(name, text)
 
 
 def _unpacked(name: str, content: bytes) -> tuple[str, bytes]:
-    """Return a file as it was before gzip, which its first bytes tell (RFC 1952, 2.3.1): pyperf's `.json.gz`."""
+    """Return a file decompressed if its first bytes are gzip's (RFC 1952, 2.3.1): pyperf's `.json.gz`."""
     if not content.startswith(GZIP):
         return name, content
     inside = name[: -len(GZIPPED)] if name.lower().endswith(GZIPPED) else name
@@ -90,7 +90,7 @@ def _unpacked(name: str, content: bytes) -> tuple[str, bytes]:
         with GzipFile(fileobj=BytesIO(content)) as packed:
             unpacked = packed.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(f"{name[:LONGEST_NAME]}: this is no complete gzip file") from error
+        raise InvalidInput(f"{name[:LONGEST_NAME]}: not a complete gzip file") from error
     if len(unpacked) > MOST_BYTES:
         raise InvalidInput.of("file", f"over {MOST_BYTES:,} bytes when unpacked", f"at most {MOST_BYTES:,}")
     return inside, unpacked
@@ -119,7 +119,7 @@ def _of_json(name: str, text: str) -> tuple[ReadRun, ...]:
     if kind := kind_of(data):
         raise InvalidInput(f"{name} is {kind}")
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"{name}: this is no JSON object")
+        raise InvalidInput(f"{name}: not a JSON object")
     if "schema_version" not in data:
         keys = ", ".join(map(str, [*data][:MOST_NAMED])) or "none"
         raise InvalidInput(
@@ -151,7 +151,7 @@ def _run_of(name: str, harness: str, operation: str, results: Sequence[Result]) 
     )
     _check_size({axis: getattr(experiment, axis) for axis in CASES_BY})
     unknown = [
-        *(["correctness was not checked by us"] if any(result.accuracy is None for result in results) else []),
+        *(["correctness was not checked by gpuexplore"] if any(result.accuracy is None for result in results) else []),
         *(["one value of each benchmark, no samples"] if all(map(_is_one_value, results)) else []),
     ]
     origin = "; ".join((origin_of(f"{_short(name)} of {harness}", results), *unknown))
@@ -181,7 +181,7 @@ def _of_report(name: str, data: Mapping[str, Any]) -> ReadRun:
         raise InvalidInput.of("file", f"{len(rows):,} rows", f"at most {MOST_ROWS:,}")
     results, refused = _results(rows, experiment, shared, devices)
     if refused:
-        more = f"\n{len(refused) - MOST_NAMED} more rows are refused" if len(refused) > MOST_NAMED else ""
+        more = f"\n{len(refused) - MOST_NAMED} more rows were rejected" if len(refused) > MOST_NAMED else ""
         raise InvalidInput("\n".join(f"{name}: {reason}" for reason in refused[:MOST_NAMED]) + more)
     if not results:
         raise InvalidInput(f"{name} holds no results")
@@ -206,9 +206,9 @@ def _results(
         try:
             result = _result(row, shared, devices)
             if result.case not in asked:
-                raise InvalidInput("its case is not in the experiment of the file")
+                raise InvalidInput("its case is not in the file's experiment")
             if result.case in found:
-                raise InvalidInput("its case stands there twice")
+                raise InvalidInput("its case appears twice")
             left -= check_result(result, left)
             found[result.case] = result
         except KeyError as error:
@@ -273,7 +273,7 @@ def _title(data: Mapping[str, Any], experiment: Experiment) -> str:
 
 
 def origin_of(whence: str, results: Sequence[Result]) -> str:
-    """Return what is told of imported results: `whence` they came, and the devices they were measured on."""
+    """Return the origin of imported results in words: `whence` they came, and the devices they were measured on."""
     devices = dict.fromkeys(result.environment.device.title for result in results if result.environment)
     return f"{whence}, measured on {', '.join(devices)}" if devices else whence
 
@@ -286,7 +286,7 @@ def _parsed(name: str, text: str) -> Any:
     try:
         return json.loads(text, parse_constant=finite, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"{name}: no JSON from line {error.lineno} on: {error.msg}") from error
+        raise InvalidInput(f"{name}: invalid JSON at line {error.lineno}: {error.msg}") from error
     except RecursionError as error:
         raise InvalidInput(f"{name}: brackets are nested too deep to be a report") from error
     except InvalidInput as error:

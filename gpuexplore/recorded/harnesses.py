@@ -59,10 +59,10 @@ def results_of(name: str, data: Object) -> tuple[str, Sequence[Result]] | None:
     with named(name):
         found = list(read(data))
         if not found:
-            raise InvalidInput("benchmarks '0 of them': accepted are files with one at least")
+            raise InvalidInput("benchmarks: the file has none")
         twice = [case for case, count in Counter(result.case for result in found).items() if count > 1]
         if twice:
-            raise InvalidInput(f"benchmark {twice[0].implementation!r} stands there twice")
+            raise InvalidInput(f"benchmark {twice[0].implementation!r} appears twice")
     return harness, found
 
 
@@ -142,7 +142,7 @@ def _nvbench(data: Object) -> Iterator[Result]:
 def _of_state(title: str, state: Object, devices: Mapping[Any, Device], version: str) -> Result:
     number = state.get("device")
     if number is not None and number not in [*devices]:
-        raise InvalidInput.of("device", number, devices or "none, for the file describes none")
+        raise InvalidInput.of("device", number, devices or "none: the file describes none")
     device = devices.get(number)
     values = {
         summary["tag"]: entry.get("value")
@@ -182,12 +182,12 @@ def _gpu(about: Object) -> Device:
 
 def _result(title: str, measurement: Measurement, about: Object, ours: Any) -> Result:
     """Return a result of a CPU's process, or of the case that gpuexplore exported under this title."""
-    told = _object(CASE, json.loads(ours) if isinstance(ours, str) else ours or {})
-    case = decode_strictly(Case, told["case"]) if told else _titled(title)
-    accuracy = decode_strictly(Accuracy, told["accuracy"]) if told.get("accuracy") is not None else None
-    if processes := told.get("processes"):
+    exported = _object(CASE, json.loads(ours) if isinstance(ours, str) else ours or {})
+    case = decode_strictly(Case, exported["case"]) if exported else _titled(title)
+    accuracy = decode_strictly(Accuracy, exported["accuracy"]) if exported.get("accuracy") is not None else None
+    if processes := exported.get("processes"):
         measurement = replace(measurement, processes=tuple(_count("processes", count) for count in processes))
-    if per_round := told.get("per_round"):
+    if per_round := exported.get("per_round"):
         measurement = replace(measurement, per_round=_count("per_round", per_round))
     if case is None or not _is_known(case):
         case, accuracy = Case(BENCHMARK.name, Shape(()), UNKNOWN_DTYPE.name, title, "cpu"), None
@@ -272,7 +272,7 @@ def _name(name: Any, number: int) -> str:
 
 def _samples(what: str, values: Any) -> tuple[float, ...]:
     if not isinstance(values, list) or not values:
-        raise InvalidInput.of(what, values, "lists of one positive number of seconds at least")
+        raise InvalidInput.of(what, values, "lists of at least one positive number of seconds")
     return tuple(_seconds({what: value}, what) for value in values)
 
 
@@ -320,7 +320,7 @@ KINDS_OF_JSON: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 KINDS_OF_TEXT: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
-        "CSV that gpuexplore exported; its JSON is read, and holds the samples": re.compile("operation,.*median_s"),
+        "CSV exported by gpuexplore; import its JSON, which has the samples": re.compile("operation,.*median_s"),
         f"CSV of nvbench; its --json is read ({READ})": re.compile("Benchmark,Device.*GPU Time|GPU Time \\(sec\\)"),
         "CSV of pytest-benchmark; its --benchmark-json is read": re.compile("^name,.*min,max,mean"),
         f"CSV of hyperfine; {READ}": re.compile("^command,mean,stddev"),
@@ -328,7 +328,7 @@ KINDS_OF_TEXT: Mapping[str, re.Pattern[str]] = MappingProxyType(
         f"CSV of JMH; {READ}": re.compile('^"?Benchmark"?,"?Mode"?,"?Threads'),
         f"CSV of Nsight Compute, counters of kernels; {READ}": re.compile('"ID","Process ID"'),
         f"CSV of nsys stats; {READ}": re.compile("Time \\(%\\),"),
-        f"a Triton perf_report CSV; it holds rates without samples, one a size; {READ}": re.compile(
+        f"a Triton perf_report CSV; it has one rate per size, without samples; {READ}": re.compile(
             r"^[^,()]+(,[^,()]+ \([^,()]+\))+\s*$|^[^,]+,(.*,)?triton\b", re.IGNORECASE
         ),
         f"the output of `go test -bench`; {READ}": re.compile("^goos: "),

@@ -16,7 +16,7 @@ class Provenance:
 
     Attributes:
         recorded_utc: when the recording began, ISO 8601.
-        recorded_by: who answers for it, for whoever has a question.
+        recorded_by: who answers for it and can be asked.
         method: the program that measured, with its version.
         commit: of the code that measured.
         command: what repeats it.
@@ -43,7 +43,7 @@ def header(provenance: Provenance, experiments: Sequence[Experiment]) -> dict[st
 
 
 def missing_provenance(line: Mapping[str, Any]) -> list[str]:
-    """Return what a header does not tell: fields that are absent or empty, and drivers of devices that need one."""
+    """Return what a header lacks: fields that are absent or empty, and drivers of devices that need one."""
     found = [field.name for field in fields(Provenance) if _is_empty(line.get(field.name))]
     return found + [
         f"driver of {device.get('id')}"
@@ -64,7 +64,7 @@ INTERRUPTED = "the recording was interrupted"
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What one file holds.
+    """The content of one file.
 
     Attributes:
         name: the file's, without its suffix.

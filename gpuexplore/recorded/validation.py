@@ -1,4 +1,4 @@
-"""Reads a recording, or says in which file and line it tells too little to be shown beside other numbers."""
+"""Validation of recordings: errors name the file and the line that states too little or something impossible."""
 
 import json
 import re
@@ -94,9 +94,9 @@ def _parsed(line: str) -> Mapping[str, Any]:
     try:
         value = json.loads(line, parse_constant=finite, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"{line.strip()[:40]!r} is no JSON object that ends on this line: {error.msg}") from error
+        raise InvalidInput(f"{line.strip()[:40]!r} is not a JSON object on one line: {error.msg}") from error
     if not isinstance(value, Mapping):
-        raise InvalidInput("this is no JSON object")
+        raise InvalidInput("not a JSON object")
     return value
 
 
@@ -119,7 +119,7 @@ def finite(text: str) -> float:
     """
     number = float(text)
     if not isfinite(number):
-        raise InvalidInput.of("number", text, "finite ones")
+        raise InvalidInput.of("number", text, "finite numbers")
     return number
 
 
@@ -137,7 +137,7 @@ def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[E
     for device in provenance.devices:
         check_device(device)
     if _moment(provenance.recorded_utc) > now:
-        raise InvalidInput.of("recorded_utc", provenance.recorded_utc, "moments that have passed")
+        raise InvalidInput.of("recorded_utc", provenance.recorded_utc, "a time in the past")
     return provenance, _experiments(line, {device.id for device in provenance.devices})
 
 
@@ -150,7 +150,7 @@ def check_commit(commit: str) -> None:
 def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[Experiment, ...]:
     found = decode_strictly(tuple[Experiment, ...], line.get("experiments") or ())
     if not found:
-        raise InvalidInput("no experiments: without them the results cannot be told from a selection")
+        raise InvalidInput("no experiments: without them, a selection of the results would not be noticed")
     names = [experiment.operation for experiment in found]
     if len(set(names)) != len(names):
         raise InvalidInput.repeated("operations", names)
@@ -172,7 +172,7 @@ def _check_case(case: Case, asked: Collection[Case], known: Collection[Case]) ->
     if case not in asked:
         raise InvalidInput(f"{words} is in no experiment of the header, with its options")
     if case in known:
-        raise InvalidInput(f"{words} stands there twice")
+        raise InvalidInput(f"{words} appears twice")
 
 
 def _check_environment(result: Result, provenance: Provenance, now: datetime) -> None:
@@ -276,7 +276,7 @@ def check_result(result: Result, most_work: int = MOST_WORK) -> int:
     """Raise when a result contradicts itself: called OK with an error beyond its tolerance, or with a negative time.
 
     Args:
-        result: of a file that anybody wrote.
+        result: of an untrusted file.
         most_work: FLOPs and elements that may be computed again for its tolerance.
 
     Returns:
@@ -290,12 +290,12 @@ def check_result(result: Result, most_work: int = MOST_WORK) -> int:
     if measurement is None or result.case.operation == BENCHMARK.name:
         return 0
     if accuracy is None:
-        raise InvalidInput("ok without its accuracy: a wrong kernel is never timed")
+        raise InvalidInput("ok without an accuracy: results must be checked before they are timed")
     if not accuracy.within:
         raise InvalidInput(f"ok with an error of {accuracy.relative_error}, beyond its tolerance {accuracy.tolerance}")
     most, spent = _most_tolerance(result, accuracy.tolerance, most_work)
     if accuracy.tolerance > most * (1 + ROUNDING):
-        raise InvalidInput.of("tolerance", accuracy.tolerance, f"up to {most}, which rounding explains")
+        raise InvalidInput.of("tolerance", accuracy.tolerance, f"up to {most}, the limit of rounding")
     if (measurement.first_call_s is not None and measurement.first_call_s <= 0) or measurement.batch < 1:
         values = f"{measurement.first_call_s}, {measurement.batch}"
         raise InvalidInput.of("first call and batch", values, "seconds above 0, and whole numbers from 1")

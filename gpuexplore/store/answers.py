@@ -1,4 +1,4 @@
-"""What learners answered: one row a try, of which the last of a step counts."""
+"""Answers of learners: one row per try, of which the last of a step counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ def add_answer(
     mine = ANSWERS.c.owner == owner, ANSWERS.c.lesson == lesson, ANSWERS.c.step == step
     with database.writing(durable=True) as connection:
         if (connection.scalar(select(func.count()).select_from(ANSWERS).where(*mine)) or 0) >= MOST_TRIES:
-            raise InvalidInput(f"{MOST_TRIES} tries at one step are the most")
+            raise InvalidInput(f"at most {MOST_TRIES} tries are allowed per step")
         made = connection.execute(insert(ANSWERS).values(**row, guesses=dict(guesses), runs=list(runs)))
         return int(made.inserted_primary_key[0]) if made.inserted_primary_key else 0
 
@@ -83,7 +83,7 @@ def answers_of(database: Database, owner: str, lesson: str | None = None) -> tup
 
 
 def answers_since(database: Database, lesson: str, digest: str, since_utc: str) -> tuple[Answer, ...]:
-    """Return what everybody answered of one version of a lesson since then, the newest first."""
+    """Return all answers to one version of a lesson since then, the newest first."""
     wanted = select(ANSWERS).where(ANSWERS.c.lesson == lesson, ANSWERS.c.digest == digest)
     wanted = wanted.where(ANSWERS.c.created_utc >= since_utc).order_by(ANSWERS.c.number.desc()).limit(MOST_ANSWERS)
     with database.reading() as connection:

@@ -1,4 +1,4 @@
-"""Who asks for which run, besides its owner: who inherits it, and when each was last seen.
+"""Users who share a run with its owner: who inherits it, and when each was last seen.
 
 One of a run's askers inherits it where its owner cancels it. A run of which everyone who asked for it has gone gives
 way to others.

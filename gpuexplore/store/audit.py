@@ -1,4 +1,4 @@
-"""Who ran, cancelled and deleted what, and when: written in the transaction of what was done.
+"""The audit log: who ran, cancelled and deleted what, and when, written in the transaction of the action.
 
 An account is named as it signed in; a browser by a digest of its cookie, which tells browsers apart and is no
 credential.
@@ -20,7 +20,7 @@ MOST_LISTED = 100_000
 
 
 class Action(StrEnum):
-    """What is written down."""
+    """Audited actions."""
 
     SUBMITTED = "run submitted"
     SAVED = "run saved"

@@ -23,14 +23,14 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 READ_ONLY = "mode=ro&immutable=1"  # not even a lock is written
 ALONE_S = 1.0
 IN_USE = (
-    "The database is in use: another program has it open. Stop the web server and the supervisor, and close what else "
-    "uses it."
+    "The database is in use: another program has it open. Stop the web server and the supervisor, and close all "
+    "other programs that use it."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a copy.
+    """The content of a copy.
 
     Attributes:
         revision: its schema.
@@ -58,16 +58,16 @@ def back_up(database: Path, target: Path, files: Mapping[str, bytes]) -> Content
         StoreUnavailable: there is no database, its disk is full, or the copy is damaged.
     """
     if not database.is_file():
-        raise because("there is none yet")
+        raise because("it does not exist yet")
     if target.exists():
-        raise InvalidInput.of("file", target, "names of files that do not exist yet")
+        raise InvalidInput.of("file", target, "a file that does not exist yet")
     _check_space(target.parent, size_of(database) + sum(map(len, files.values())))
     part = target.with_name(f"{target.name}.part")
     try:
         part.unlink(missing_ok=True)
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
     except OSError as error:
-        raise InvalidInput.of("file", target, f"those that can be written ({error.strerror})") from error
+        raise InvalidInput.of("file", target, f"a writable file ({error.strerror})") from error
     try:
         with _translated(), closing(_opened(database)) as source, closing(sqlite3.connect(part)) as copy:
             source.backup(copy)
@@ -90,11 +90,11 @@ def contents_of(backup: Path) -> Contents:
     Raises:
         InvalidInput: it is no copy of a database of gpuexplore, damaged, or of a newer version; says which.
     """
-    accepted = "files that gpuexplore backup wrote"
+    accepted = "a file written by gpuexplore backup"
     if not backup.is_file():
         raise InvalidInput.of("file", backup, accepted)
     if size_of(backup) > backup.stat().st_size:
-        raise InvalidInput.of("file", backup, f"{accepted}; beside this one is a write-ahead log: it is in use")
+        raise InvalidInput.of("file", backup, f"{accepted}; this one has a write-ahead log, so it is in use")
     try:
         with closing(_opened(backup, READ_ONLY)) as connection:
             return _contents(connection, backup)
@@ -169,7 +169,7 @@ def alone(database: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _alone_if_readable(database: Path) -> Iterator[tuple[str, ...]]:
-    """Be alone with a database, unless it is so damaged that SQLite cannot tell: that one is to be replaced.
+    """Be alone with a database, unless it is so damaged that SQLite fails: that one is to be replaced.
 
     Yields:
         The files next to it that belong to it: none once one is alone, but a journal that goes with the connection.
@@ -206,14 +206,14 @@ def _kept(database: Path, moment: str, sides: Iterable[str]) -> Path:
 
 
 def _contents(connection: sqlite3.Connection, backup: Path) -> Contents:
-    accepted = "copies that are whole"
+    accepted = "an intact copy"
     ((said,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if said != "ok":
         raise InvalidInput.of("file", backup, f"{accepted}; this one is damaged: {said}")
     if broken := connection.execute("PRAGMA foreign_key_check").fetchone():
-        raise InvalidInput.of("file", backup, f"{accepted}; here rows of {broken[0]} belong to nothing")
+        raise InvalidInput.of("file", backup, f"{accepted}; this one has orphaned rows in {broken[0]}")
     if not _has(connection, "alembic_version"):
-        raise InvalidInput.of("file", backup, "databases of gpuexplore; this one has no schema of it")
+        raise InvalidInput.of("file", backup, "a database of gpuexplore; this one has another schema")
     (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     if revision not in revisions():
         raise InvalidInput.of("schema", revision, revisions())
@@ -239,11 +239,11 @@ def _check_space(folder: Path, needed_bytes: int) -> None:
     try:
         free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
-        raise InvalidInput.of("folder", folder, f"those that exist ({error.strerror})") from error
+        raise InvalidInput.of("folder", folder, f"an existing one ({error.strerror})") from error
     if free_bytes < needed_bytes:
         raise StoreUnavailable(
-            f"The copy needs {format_bytes(needed_bytes)} in {folder}, and {format_bytes(free_bytes)} are free: "
-            "make room, or name another disk."
+            f"The copy needs {format_bytes(needed_bytes)} in {folder}, but {format_bytes(free_bytes)} are free: "
+            "free some space, or choose another disk."
         )
 
 

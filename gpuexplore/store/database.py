@@ -28,19 +28,19 @@ from gpuexplore.store.sqlite_connection import PATIENCE_S, check_whole, listen
 from gpuexplore.store.tables import REPLACEMENT, storable
 
 LOG = logging.getLogger(__name__)
-KEPT = "Nothing that was stored is lost"
+KEPT = "No stored data is lost"
 CAUSES = (  # of SQLite's texts (https://www.sqlite.org/rescode.html) and of PostgreSQL's
     (("database is locked", "lock timeout"), f"another program keeps it locked. {KEPT}: try again"),
-    (("disk is full", "no space left", "disk full"), f"its disk is full. {KEPT}: make room"),
+    (("disk is full", "no space left", "disk full"), f"its disk is full. {KEPT}: free some space"),
     (("readonly", "read-only"), f"it is read-only. {KEPT}: make the file and its directory writable"),
     (("malformed", "not a database", "corrupt"),
-     "its file is damaged. Who runs this server restores a backup, or moves the file away"),
+     "its file is damaged. The administrator has to restore a backup, or move the file away"),
     (("unable to open", "no such table", "no such column", "undefinedtable", "does not exist", "deleted or replaced"),
-     "its file was deleted or replaced. Who runs this server restores a backup, or starts it again with an empty one"),
-    (("disk i/o error",), "its disk does not answer"),
+     "its file was deleted or replaced. The administrator has to restore a backup, or restart with an empty one"),
+    (("disk i/o error",), "its disk does not respond"),
 )  # fmt: skip
 LOCKED, FULL = CAUSES[0][1], CAUSES[1][1]
-UNREACHABLE = f"the database server does not answer. {KEPT}: it is tried again"
+UNREACHABLE = f"the database server does not respond. {KEPT}: it is retried"
 
 URL_VARIABLE = "GPUEXPLORE_DATABASE_URL"
 SOON_S = 1.0  # as long as a page, or a program that asks, can wait for another writer
@@ -84,7 +84,7 @@ def _postgresql_epoch_s(_: epoch_s, __: SQLCompiler, **___: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where the runs live, and the clock that dates them."""
+    """The database of the runs, and the clock that dates them."""
 
     engine: Engine
     clock: Callable[[], datetime] = utc_now
@@ -219,13 +219,13 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 def unavailable(error: BaseException) -> StoreUnavailable:
-    """Return what to tell a user; the driver's own words go to the log."""
+    """Return the error shown to a user; the driver's own words go to the log."""
     LOG.warning("The database cannot be used: %s", _said(error))
     return because(_cause(error) or UNREACHABLE)
 
 
 def because(cause: str) -> StoreUnavailable:
-    """Return the error that tells `cause`."""
+    """Return the error that states `cause`."""
     return StoreUnavailable(f"The database cannot be used now: {cause}.")
 
 

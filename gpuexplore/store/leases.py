@@ -31,7 +31,7 @@ FRESH_S = 5.0  # five beats: who reported itself since is alive
 LEASE_S = 30.0  # a run of who is silent for longer may be taken over
 FORGOTTEN_S = 3600.0
 MOST_LOST = 3
-GAVE_UP = f"the measuring process ended {MOST_LOST} times while it worked on this run"
+LOST_TOO_OFTEN = f"the measuring process ended {MOST_LOST} times during this run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def ready(database: Database) -> None:
     is_alive = any(supervisor.alive for supervisor in supervisors(database))
     database.check(writing=not is_alive)  # a supervisor that cannot write is silent, too
     if not is_alive:
-        raise StoreUnavailable(f"No supervisor has reported itself in the last {FRESH_S:g} seconds")
+        raise StoreUnavailable(f"No supervisor has reported in the last {FRESH_S:g} seconds")
 
 
 def silent_supervisors(database: Database) -> frozenset[str]:
@@ -147,12 +147,12 @@ def take_over(database: Database, instance: Supervisor, silent: Collection[str] 
         | and_(RUNS.c.supervisor.in_(silent), RUNS.c.supervisor.not_in(leased))
     )
     with database.writing() as connection:
-        count = connection.execute(_again(database, dead & (RUNS.c.supervisor != instance.name))).rowcount
+        count = connection.execute(_requeue(database, dead & (RUNS.c.supervisor != instance.name))).rowcount
         settle(connection)
         return count
 
 
-def _again(database: Database, dead: ColumnElement[bool]) -> Update:
+def _requeue(database: Database, dead: ColumnElement[bool]) -> Update:
     """Return the statement that queues the running runs of the dead again, with one more supervisor lost."""
     give_up = RUNS.c.lost + 1 >= MOST_LOST
     ends = RUNS.c.cancel_requested | give_up
@@ -164,7 +164,7 @@ def _again(database: Database, dead: ColumnElement[bool]) -> Update:
                 (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
             ),
             reason=choose(
-                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)), (give_up, GAVE_UP)
+                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)), (give_up, LOST_TOO_OFTEN)
             ),
             finished_utc=choose((ends, database.now())),
             lost=RUNS.c.lost + 1,
@@ -201,13 +201,13 @@ def names_of(host: str, device_ids: Iterable[str]) -> frozenset[str]:
 
 def is_leased() -> ColumnElement[bool]:
     """Return the condition that a supervisor was heard of within a lease, on whichever side of now."""
-    return _heard_of_within(LEASE_S)
+    return _reported_within(LEASE_S)
 
 
 def is_alive() -> ColumnElement[bool]:
     """Return the condition that a supervisor was heard of in the last seconds, on whichever side of now."""
-    return _heard_of_within(FRESH_S)
+    return _reported_within(FRESH_S)
 
 
-def _heard_of_within(seconds: float) -> ColumnElement[bool]:
+def _reported_within(seconds: float) -> ColumnElement[bool]:
     return epoch_s().between(SUPERVISORS.c.beat_epoch_s - seconds, SUPERVISORS.c.beat_epoch_s + seconds)

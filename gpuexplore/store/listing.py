@@ -23,7 +23,7 @@ MOST_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which runs a list shows; None and empty are all.
+    """The filter of a list of runs; None and empty match all.
 
     Attributes:
         owner: whose: what they submitted, or asked for while another's was measured.
@@ -74,7 +74,7 @@ class ListedRun:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an owner writes on a run; None leaves what is there.
+    """An owner's title, note and tags of a run; None leaves them unchanged.
 
     Attributes:
         title: empty for the default one.
@@ -208,9 +208,9 @@ def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = Fal
         row = run_row(connection, run_id)
         _check_own(row, owner, "delete", admin=admin)
         if not admin and (others := len(askers_in(connection, run_id))):
-            raise InvalidInput(f"run {run_id} was measured for {others} more: only an administrator can delete it")
+            raise InvalidInput(f"run {run_id} is shared with {others} other users: only an administrator can delete it")
         if row.state in ACTIVE:
-            raise InvalidInput(f"run {run_id} has not ended: cancel it before it is deleted")
+            raise InvalidInput(f"run {run_id} has not ended: cancel it before you delete it")
         connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=database.now()))
         note(connection, database.now(), (Action.DELETED, owner, run_id), address)
 
@@ -293,9 +293,9 @@ def _listed(row: Row[Any], tags: tuple[str, ...]) -> ListedRun:
 
 def _check_own(row: Row[Any], owner: str, verb: str, *, admin: bool) -> None:
     if row.owner != owner and not admin:
-        raise InvalidInput(f"run {row.id} belongs to somebody else: only its owner can {verb} it")
+        raise InvalidInput(f"run {row.id} belongs to another user: only its owner can {verb} it")
     if row.kind != EXPERIMENT:
-        raise NotFound(f"{row.id!r} is an activity and no run: it has no title")
+        raise NotFound(f"{row.id!r} is an activity, not a run: it has no title")
 
 
 def _renew_words(connection: Connection, number: int) -> None:

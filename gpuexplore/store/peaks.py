@@ -21,7 +21,7 @@ from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, warn
 
 P = TypeVar("P", Peak, Bandwidth)
-BY_NAME = "entered earlier, for any processor of this name"
+BY_NAME = "entered for any processor of this name, by an earlier version"
 
 
 def own_peaks(database: Database, owner: str, device: Device) -> tuple[Peak, ...]:

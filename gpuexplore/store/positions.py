@@ -103,7 +103,7 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
 
 
 def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
-    """Return the runs that wait, the next first, each as `position` tells."""
+    """Return the queued runs, the next first, each as `position` returns it."""
     with database.reading() as connection:
         rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
         servers = connection.execute(ALIVE).all()

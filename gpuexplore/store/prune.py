@@ -36,12 +36,14 @@ ENVIRONMENTS_OF_NOTHING = (
     "DELETE FROM environments WHERE digest NOT IN (SELECT environment FROM results WHERE environment IS NOT NULL)"
 )
 Paced = Callable[[Callable[[Connection, int], Any]], Any]  # calls a function with how many rows it may change
-SERVER_KEEPS = "PostgreSQL fills the space again by itself; VACUUM FULL gives it back, and keeps everybody waiting"
+SERVER_KEEPS = (
+    "PostgreSQL reuses the space by itself; VACUUM FULL returns it to the disk, but locks the tables meanwhile"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What goes, or went.
+    """Counts of what is or was erased.
 
     Attributes:
         kept: runs that are as old, and stay for their tag or note.
@@ -125,7 +127,7 @@ def purge_deleted(
 
 
 def _erased(database: Database, old: ColumnElement[bool], do: Paced) -> Iterator[tuple[Table, int]]:
-    """Erase runs with what they contain, and tell after each transaction of which table how many rows it erased."""
+    """Erase runs with what they contain, and yield after each transaction the table and its number of erased rows."""
     with database.reading() as connection:
         left = list(connection.scalars(select(RUNS.c.id).where(old).order_by(RUNS.c.number)))
     while left:
@@ -237,7 +239,7 @@ def _rewrite(file: Path) -> None:
     free_bytes = shutil.disk_usage(file.parent).free
     if free_bytes < 2 * size_of(file):  # the new file, and a journal of the old one
         raise StoreUnavailable(
-            f"To rewrite the database takes {format_bytes(2 * size_of(file))} of its disk for a while, and "
+            f"Rewriting the database temporarily takes {format_bytes(2 * size_of(file))} of its disk, but only "
             f"{format_bytes(free_bytes)} are free."
         )
     with alone(file) as connection:

@@ -16,7 +16,7 @@ from gpuexplore.store.tables import DEVICE_HOLDS
 
 
 class RestrictionKind(StrEnum):
-    """How a device is restricted."""
+    """Kinds of restriction of a device."""
 
     PAUSED = "paused"
     DRAINED = "drained"

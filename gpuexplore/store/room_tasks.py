@@ -1,4 +1,4 @@
-"""What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in.
+"""Tasks of rooms and their outcomes: guesses, answers to lessons, and results of the participants.
 
 Results are measured by runs of this server, or elsewhere, and sent to the room by a user with a secret.
 """
@@ -73,7 +73,7 @@ def add_task(database: Database, owner: str, room: Room, *, kind: str, settings:
         check_open(connection, room, database.now())
         count = select(func.count()).select_from(ROOM_TASKS).where(ROOM_TASKS.c.room == room.number)
         if (connection.scalar(count) or 0) >= MOST_TASKS:
-            raise InvalidInput(f"this room has had {MOST_TASKS} tasks: open a new one")
+            raise InvalidInput(f"this room has had the maximum of {MOST_TASKS} tasks: open a new room")
         row = {"room": room.number, "kind": kind, "settings": dict(settings), "created_utc": database.now()}
         made = connection.execute(insert(ROOM_TASKS).values(**row).returning(ROOM_TASKS.c.number))
         return int(made.scalar_one())
@@ -144,13 +144,13 @@ def give_guess(database: Database, owner: str, room: Room, number: int, *, guess
         check_open(connection, room, database.now())
         me = theirs(connection, owner, room)
         if me is None or me.removed_utc is not None:
-            raise InvalidInput("only who is in this room can guess: join it first")
+            raise InvalidInput("only participants of this room can guess: join it first")
         mine = ROOM_TASKS.c.number == number, ROOM_TASKS.c.room == room.number
         row = connection.execute(select(ROOM_TASKS).where(*mine)).one_or_none()
         if row is None:
-            raise NotFound("this task is not there any more")
+            raise NotFound("this task no longer exists")
         if not _task_from(row, seconds_since_1970(connection)).takes_answers:
-            raise InvalidInput("this task takes no answers any more")
+            raise InvalidInput("this task no longer takes answers")
         given = {"guess": guess, "created_utc": database.now()}
         add = insertion(connection, ROOM_GUESSES).values(task=number, participant=me.number, **given)
         connection.execute(add.on_conflict_do_update(index_elements=("task", "participant"), set_=given))

@@ -38,7 +38,7 @@ def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[R
     with database.writing(durable=True) as connection:
         mine = select(func.count()).select_from(ROOMS.join(ROOM_LEADERS)).where(ROOM_LEADERS.c.owner == owner)
         if (connection.scalar(mine.where(*_is_open(now))) or 0) >= MOST_OPEN:
-            raise InvalidInput(f"{MOST_OPEN} rooms of yours are open: close one first")
+            raise InvalidInput(f"you have {MOST_OPEN} open rooms: close one first")
         number = _inserted(connection, row)
         connection.execute(insert(ROOM_LEADERS).values(owner=owner, room=number))
         room = room_from(connection.execute(select(ROOMS).where(ROOMS.c.number == number)).one(), now)
@@ -114,7 +114,7 @@ def close_room(database: Database, owner: str, room: Room) -> None:
 
 
 def announce(database: Database, owner: str, room: Room, *, message: str, link: str) -> None:
-    """Put a message and a page of ours on the page of everybody in a room, as its leader; empty ones take it off.
+    """Put a message and a page of ours on the pages of all participants of a room, as its leader; empty ones remove it.
 
     Args:
         database: where to.
@@ -171,7 +171,7 @@ def join_room(database: Database, owner: str, room: Room, name: str) -> Particip
         check_open(connection, room, database.now())
         here = theirs(connection, owner, room)
         if here is not None and here.removed_utc is not None:
-            raise InvalidInput("the leader of this room has removed you")
+            raise InvalidInput("the leader removed you from this room")
         _check_name(connection, room, name, but=here.number if here else None)
         if here is not None:
             _rename(connection, room, here.number, name)
@@ -275,7 +275,7 @@ def check_open(connection: Connection, room: Room, now: str) -> None:
     """
     row = connection.execute(select(ROOMS).where(ROOMS.c.number == room.number)).one_or_none()
     if row is None or (state := _state(row, now)) is not RoomState.OPEN:
-        raise InvalidInput(f"room {spoken(room.code)} is {state if row else 'deleted'}: it cannot be joined any more")
+        raise InvalidInput(f"room {spoken(room.code)} is {state if row else 'deleted'}: it can no longer be joined")
 
 
 def _check_space(connection: Connection, room: Room) -> None:
@@ -292,7 +292,7 @@ def _check_name(connection: Connection, room: Room, name: str, *, but: int | Non
         PARTICIPANTS.c.room == room.number, PARTICIPANTS.c.name_key == name_key(name)
     )
     if connection.scalar(taken) not in (None, but):
-        raise InvalidInput.of("name", name, "names that nobody in this room has")
+        raise InvalidInput.of("name", name, "a name that is not taken in this room")
 
 
 def _rename(connection: Connection, room: Room, number: int, name: str) -> bool:

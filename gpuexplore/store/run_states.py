@@ -49,7 +49,9 @@ CHANGES: Mapping[tuple[Who, RunState | None], frozenset[RunState | None]] = {
 }
 FINAL = tuple(state for who, state in CHANGES if who == "prune" and state is not None)
 ABANDONED_AFTER_S = 600.0
-ABANDONED = f"it waited, and its owner was away for {format_seconds(ABANDONED_AFTER_S)}: press Run to queue it again"
+ABANDONED = (
+    f"it was still queued and its owner was away for {format_seconds(ABANDONED_AFTER_S)}: press Run to queue it again"
+)
 
 
 def changeable(who: Who, state: RunState, *into: RunState) -> ColumnElement[bool]:
@@ -84,7 +86,7 @@ def request_cancel(
     with database.writing(durable=True) as connection:
         run = run_row(connection, run_id)
         if run.owner != owner and not admin:
-            raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
+            raise InvalidInput(f"run {run_id} belongs to another user: only its owner can cancel it")
         if run.owner == owner and run.state in ACTIVE and hand_over(connection, run_id, owner):
             return False
         stopped = connection.execute(

@@ -31,9 +31,9 @@ from gpuexplore.store.tolerant_decode import (
 Found = TypeVar("Found", Run, ActivityRun)
 
 ACTIVITY = RUNS.c.kind != EXPERIMENT
-LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
-LOOKED_AT = 40  # runs that are searched for results on a device
-LOOKED_THROUGH = 2000  # results, one after the other
+MAX_SIMILAR_RUNS = 400  # runs among which one of the same experiment is looked for
+MAX_SEARCHED_RUNS = 40  # runs that are searched for results on a device
+MAX_SCANNED_RESULTS = 2000  # results, one after the other
 MEASURED_HERE = (*LISTED, RUNS.c.origin.is_(None))  # what is imported counts for no device of this server
 
 
@@ -111,13 +111,13 @@ def measured_results(
     Which devices count as this one is decided by `gpuexplore.hardware.identity`; a simulated one measured nothing.
 
     Args:
-        owner: whose runs; None is everybody's.
+        owner: whose runs; None is all users'.
         numbers: only results of these numbers, which grow as results come (see `newest_result`).
-        limit: of results; only the newest LOOKED_AT runs are looked at, whatever they measured.
+        limit: of results; only the newest MAX_SEARCHED_RUNS runs are looked at, whatever they measured.
     """
     if device.is_simulated:
         return ()
-    newest = select(RUNS.c.id).where(*MEASURED_HERE).order_by(RUNS.c.number.desc()).limit(LOOKED_AT)
+    newest = select(RUNS.c.id).where(*MEASURED_HERE).order_by(RUNS.c.number.desc()).limit(MAX_SEARCHED_RUNS)
     if owner is not None:
         newest = newest.where(RUNS.c.owner == owner)
     named = ENVIRONMENTS.c.device_name == device.name
@@ -131,7 +131,7 @@ def measured_results(
     wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment).select_from(looked_in)
     if numbers is not None:
         # Many are not looked through one by one: those of the newest runs are, which an index finds.
-        number = RESULTS.c.number if len(numbers) <= LOOKED_THROUGH else RESULTS.c.number + 0
+        number = RESULTS.c.number if len(numbers) <= MAX_SCANNED_RESULTS else RESULTS.c.number + 0
         of_numbers = number >= numbers.start, number < numbers.stop
         digests, wanted = digests.where(*of_numbers), wanted.where(*of_numbers)
     with database.reading() as connection:
@@ -153,7 +153,7 @@ def newest_alike(database: Database, experiment: Experiment, since_utc: str) -> 
     done = RUNS.c.operation == experiment.operation, RUNS.c.state == RunState.DONE, RUNS.c.finished_utc >= since_utc
     wanted = _runs_with_counts().where(*done, *MEASURED_HERE)
     with database.reading() as connection:
-        found = _decodable(_to_run, connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(LOOKED_AT_ALIKE)))
+        found = _decodable(_to_run, connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(MAX_SIMILAR_RUNS)))
         alike = next((run for run in found if run.experiment == experiment), None)
     return load(database, alike.id) if alike else None
 

@@ -1,4 +1,4 @@
-"""How SQLite's connections behave: when transactions begin, how safely they end, and that the file is still there."""
+"""Settings of SQLite's connections: when transactions begin, how safely they end, and that the file still exists."""
 
 import sqlite3
 import stat

@@ -124,7 +124,7 @@ def record(
     indexes = {case: index for index, case in enumerate(experiment.cases())}
     cases = [result.case for result in results]
     if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
-        raise InvalidInput("results and experiment differ: each result must be of a case of its own")
+        raise InvalidInput("results and experiment do not match: there must be one result per case")
     now = database.now()
     row = _new_row(database, experiment, owner)
     row |= {"state": RunState.DONE, "started_utc": now, "finished_utc": now, "origin": origin}
@@ -247,7 +247,7 @@ def _waiting(connection: Connection, *conditions: object) -> int:
 def _check_count(count: int, most: int, whose: str, *, times: int = 1) -> None:
     if count >= most * times:
         raise InvalidInput(
-            f"{count:,} runs {whose} wait, and {most:,} may: nothing was queued. Try again when one has ended"
+            f"{count:,} runs {whose} are queued, the limit is {most:,}: nothing was added. Try again when one has ended"
         )
 
 
@@ -256,8 +256,8 @@ def _check_seconds(connection: Connection, owner: str, row: Mapping[str, object]
     asked_s = float(str(row["estimated_s"]))
     if used_s + asked_s > most_s:
         raise InvalidInput(
-            f"this run may take {format_seconds(asked_s)}, and {format_seconds(used_s)} of the devices are yours in "
-            f"this hour already: one visitor may use {format_seconds(most_s)}. Nothing was queued. "
+            f"this run may take {format_seconds(asked_s)}, and you have used {format_seconds(used_s)} of device time "
+            f"in this hour: the limit per visitor is {format_seconds(most_s)}. Nothing was queued. "
             "Ask for less, or try again later"
         )
 

@@ -117,7 +117,7 @@ def decodable(rows: Iterable[tuple[str, Any, str]], shared: Mapping[str, Any]) -
 
 
 def may_be_of(device: Device, environment: Any) -> bool:
-    """Return whether results of this environment count as those of `device`, as far as can be told."""
+    """Return whether results of this environment count as those of `device`, as far as is known."""
     try:
         return same_device(decode(Device, environment["device"]), device)
     except DECODE_ERRORS:
@@ -159,7 +159,9 @@ def _named(run_id: str) -> Iterator[None]:
         yield
     except DECODE_ERRORS as error:
         reason = f"{type(error).__name__}: {error}"
-        raise NotFound(f"run {run_id} holds what this version of gpuexplore does not know ({reason})") from error
+        raise NotFound(
+            f"run {run_id} contains data that this version of gpuexplore does not know ({reason})"
+        ) from error
 
 
 def take_out(payload: Any) -> tuple[Any, dict[str, Any] | None]:

@@ -117,7 +117,7 @@ def check_known(revision: str) -> None:
     if revision < newest_revision():
         raise because(f"a version between releases made it (schema {revision}): those that can be upgraded are {known}")
     raise because(
-        f"a newer version of gpuexplore made it (schema {revision}, and this version knows {newest_revision()}): "
+        f"a newer version of gpuexplore made it (schema {revision}, this version knows {newest_revision()}): "
         "install that version again, or restore a copy made before its upgrade"
     )
 
@@ -125,7 +125,7 @@ def check_known(revision: str) -> None:
 def _copy(engine: Engine, revision: str) -> list[Path]:
     """Copy the database's file to its own directory; return the copy, and none of a database without a file."""
     if engine.dialect.name != "sqlite":
-        LOG.info("The schema is upgraded from %s: pg_dump would have kept a copy", revision)
+        LOG.info("The schema is upgraded from %s: no copy is made (use pg_dump for one)", revision)
         return []
     file = Path(str(engine.url.database))
     check_room(file)
@@ -188,14 +188,14 @@ def check_room(file: Path) -> None:
     needed, free = needed_bytes(file), free_bytes(file)
     if free < needed:
         raise because(
-            f"its upgrade takes {format_bytes(needed)} of its disk for a copy and for the new schema, and "
-            f"{format_bytes(free)} are free. Nothing has changed: make room, or let the version before serve it"
+            f"its upgrade takes {format_bytes(needed)} of its disk for a copy and for the new schema, but "
+            f"{format_bytes(free)} are free. Nothing has changed: free some space, or use the previous version"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an upgrade would do.
+    """The plan of an upgrade.
 
     Attributes:
         found: the schema there is; None where there is no database yet.

@@ -74,10 +74,10 @@ def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of
     [
         ("leave", Status.CRASHED, "the worker ended with exit code 7"),
         ("leave-with-0", Status.CRASHED, "the worker ended with exit code 0"),
-        ("kill", Status.CRASHED, "the worker was ended by SIGKILL, and not for want of memory"),
+        ("kill", Status.CRASHED, "the worker was ended by SIGKILL, but not because memory ran out"),
         ("touch-nothing", Status.CRASHED, "the worker was ended by SIGSEGV"),
-        ("leave-politely", Status.ERROR, "SystemExit: it ends the process that it is raised in"),
-        ("interrupt", Status.ERROR, "KeyboardInterrupt: it ends the process that it is raised in"),
+        ("leave-politely", Status.ERROR, "SystemExit: it ends the process that raises it"),
+        ("interrupt", Status.ERROR, "KeyboardInterrupt: it ends the process that raises it"),
     ],
 )
 def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, status, reason):
@@ -259,7 +259,7 @@ def test_group_that_is_cancelled_before_it_starts_starts_no_worker(engine_with, 
 
 @pytest.mark.parametrize(
     ("implementation", "reason"),
-    [("raising", "ValueError: broken runner"), ("silent", "the runner reported nothing on this case")],
+    [("raising", "ValueError: broken runner"), ("silent", "the runner reported no result for this case")],
 )
 def test_runner_that_breaks_its_promise_is_an_error(engine_with, cases_of, implementation, reason):
     with engine_with() as engine:
@@ -311,7 +311,7 @@ def test_worker_that_dies_between_two_groups_is_replaced(engine_with, cases_of):
 def test_worker_that_never_takes_up_a_case_breaks_the_engine(engine_with, cases_of):
     with (
         engine_with(start_s=0) as engine,
-        pytest.raises(GpuExploreError, match="did not start within 0 s, 3 times before it took up a case"),
+        pytest.raises(GpuExploreError, match="did not start within 0 s, 3 times before it started a case"),
     ):
         engine.measure(cases_of("fine", "fine-too"), lambda event: None, lambda: False)
 

@@ -163,7 +163,7 @@ def test_external_supervisor_is_left_to_others(monkeypatch):
     watch(threading.Event())
 
     monkeypatch.setenv("GPUEXPLORE_SUPERVISOR", "mine")
-    with pytest.raises(InvalidInput, match="GPUEXPLORE_SUPERVISOR 'mine': accepted are own, external"):
+    with pytest.raises(InvalidInput, match="GPUEXPLORE_SUPERVISOR 'mine': expected own, external"):
         watch(threading.Event())
 
 
@@ -197,7 +197,7 @@ def test_second_supervisor_says_so_and_ends_well(caplog):
     with supervisor_lock(database_url()):
         assert main([]) == 0
 
-    assert "serves this database already" in caplog.text
+    assert "already serves this database" in caplog.text
 
 
 @pytest.mark.long

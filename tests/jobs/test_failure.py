@@ -25,4 +25,4 @@ def test_worker_that_linux_ended_for_want_of_memory_is_out_of_memory(killed_by_l
 
 def test_without_the_count_either_may_be_the_cause(killed_by_linux):
     assert oom_kills() is None
-    assert failure_of_exit(-9, None).reason == "the worker was ended by SIGKILL: out of memory, or killed by hand"
+    assert failure_of_exit(-9, None).reason == "the worker was ended by SIGKILL: out of memory, or killed by a user"

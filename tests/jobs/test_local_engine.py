@@ -14,7 +14,7 @@ import pytest
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Options, Result, Shape, Status
 from gpuexplore.hardware.discovery import VARIABLE, simulated_devices
-from gpuexplore.jobs.engines import LEAVE_OFF, local
+from gpuexplore.jobs.engines import PREEMPT, local
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
 from tests.jobs.conftest import DEVICE
@@ -53,7 +53,7 @@ def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
     engine, events = LocalEngine(simulated_devices({VARIABLE: "1"})), []
 
     def told():
-        return any(isinstance(event, Result) for event in events) and LEAVE_OFF
+        return any(isinstance(event, Result) for event in events) and PREEMPT
 
     engine.measure([case], events.append, told)
     worker = engine._workers[case.device]
@@ -63,7 +63,7 @@ def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
 
     results = [event for event in events if isinstance(event, Result)]
     assert [(result.status, result.provisional) for result in results] == [(Status.OK, True), (Status.CANCELLED, False)]
-    assert results[1].reason == "others went first: it is finished later"
+    assert results[1].reason == "preempted by other runs: it is finished later"
     assert (after.status, same) == (Status.OK, True)
 
 
@@ -91,7 +91,7 @@ def test_unknown_device_is_unsupported_and_never_another(engine_with, cases_of):
         result = measured(engine, cases_of("fine", device="cuda:7"))["fine"]
 
     assert result.status is Status.UNSUPPORTED
-    assert result.reason == "device 'cuda:7': accepted are fake"
+    assert result.reason == "device 'cuda:7': expected fake"
 
 
 def test_warm_returns_the_device_and_its_worker_measures(engine_with, cases_of):
@@ -119,7 +119,7 @@ def test_warm_says_why_a_device_cannot_be_used(engine_with):
     with engine_with() as engine:
         with pytest.raises(GpuExploreError, match="RuntimeError: no driver"):
             engine.warm(NAMED)
-        with pytest.raises(InvalidInput, match="device 'cuda:7': accepted are fake"):
+        with pytest.raises(InvalidInput, match="device 'cuda:7': expected fake"):
             engine.warm(Device("cuda:7", "cuda", "absent"))
     with pytest.raises(GpuExploreError, match="the engine is closing"):
         engine.warm(NAMED)

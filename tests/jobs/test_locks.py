@@ -148,7 +148,7 @@ def test_directory_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path / "file" / "locks"))
 
-    with pytest.raises(InvalidInput, match=r"GPUEXPLORE_LOCKS .*: accepted are directories that can be written"):
+    with pytest.raises(InvalidInput, match=r"GPUEXPLORE_LOCKS .*: expected directories that can be written"):
         lock_directory()
 
 

@@ -12,7 +12,7 @@ def test_a_worker_needs_linux_and_says_what_measures_elsewhere(monkeypatch):
     monkeypatch.setattr(worker_process.sys, "platform", "darwin")
     engine = LocalEngine([CPU])
     try:
-        with pytest.raises(GpuExploreError, match=r"needs Linux, and this is .*: in Python, gpuexplore\.run"):
+        with pytest.raises(GpuExploreError, match=r"needs Linux, but this is .*: in Python, gpuexplore\.run"):
             engine.start(CPU)
     finally:
         engine.close()

@@ -18,7 +18,7 @@ from gpuexplore.core.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.core.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.jobs import heartbeat as module
 from gpuexplore.jobs import queue_loop
-from gpuexplore.jobs.engines import LEAVE_OFF
+from gpuexplore.jobs.engines import PREEMPT
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
 from gpuexplore.jobs.queue_loop import serve, throttled
 from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, warm_all
@@ -130,7 +130,7 @@ def test_run_that_another_processor_began_as_in_a_copied_home_is_not_finished_he
 
     run = store.load(run_id)
     assert run.state is RunState.FAILED
-    assert run.reason.startswith("it was begun on another processor than the AMD EPYC")
+    assert run.reason.startswith("fake is now another processor, AMD EPYC")
     assert "it is Zen 4, not Zen 5" in run.reason
     assert [result.case for result in run.results] == [first.case]
     assert engine.batches == []
@@ -244,9 +244,9 @@ class Once(Event):
 @pytest.mark.parametrize(
     ("settings", "words", "said"),
     [
-        ({"GPUEXPLORE_HOME": "/proc/nowhere"}, (), "GPUEXPLORE_HOME '/proc/nowhere': accepted are directories"),
-        ({}, ("--log", "/proc/nowhere/x.log"), "log '/proc/nowhere/x.log': accepted are files that can be written"),
-        ({"GPUEXPLORE_DATABASE_URL": "nonsense://"}, (), "database 'GPUEXPLORE_DATABASE_URL': accepted are"),
+        ({"GPUEXPLORE_HOME": "/proc/nowhere"}, (), "GPUEXPLORE_HOME '/proc/nowhere': expected directories"),
+        ({}, ("--log", "/proc/nowhere/x.log"), "log '/proc/nowhere/x.log': expected files that can be written"),
+        ({"GPUEXPLORE_DATABASE_URL": "nonsense://"}, (), "database 'GPUEXPLORE_DATABASE_URL': expected"),
     ],
 )
 def test_what_cannot_be_used_is_a_sentence_and_no_traceback(tmp_path, settings, words, said):
@@ -456,7 +456,7 @@ class LeavesOff(FakeEngine):
         for case in self._passed(cases):
             self._tell("first", case, on_event, provisional=True)
         for case in cases:
-            if cancelled() == LEAVE_OFF:
+            if cancelled() == PREEMPT:
                 on_event(Result(case, Status.CANCELLED, "left off"))
             else:
                 self._tell("final", case, on_event, provisional=False)

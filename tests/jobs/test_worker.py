@@ -18,7 +18,7 @@ from gpuexplore.jobs.worker import perform
 @pytest.fixture(autouse=True)
 def no_priority_here(monkeypatch):
     """Leave the priority of the process that runs the tests as it is."""
-    monkeypatch.setattr(worker, "_go_first", lambda: None)
+    monkeypatch.setattr(worker, "_raise_priority", lambda: None)
 
 
 def test_every_case_ends_with_a_result_even_when_the_runner_raises(tmp_path, cases_of):
@@ -60,7 +60,7 @@ def test_worker_of_a_device_that_torch_numbers_sees_what_was_seen_when_it_was_fo
 @pytest.mark.parametrize("led_by", ["the parent", "another"])
 def test_the_session_of_a_supervisor_goes_first_and_that_of_a_shell_stays_as_it_is(led_by):
     told = (
-        "import os; from gpuexplore.jobs import worker; worker._go_first();"
+        "import os; from gpuexplore.jobs import worker; worker._raise_priority();"
         "print(os.getpriority(os.PRIO_PROCESS, 0), worker.AUTOGROUP.read_text())"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {told!r}], check=True)"
@@ -75,21 +75,21 @@ def test_the_session_of_a_supervisor_goes_first_and_that_of_a_shell_stays_as_it_
 def test_worker_lets_pages_go_first_until_it_measures_and_goes_first_then():
     told = (
         "import os; from gpuexplore.jobs import worker; priority = lambda: os.getpriority(os.PRIO_PROCESS, 0);"
-        "worker._step_aside(); aside = priority(), worker.AUTOGROUP.read_text().split()[-1]; worker._go_first();"
-        "print(*aside, priority(), worker.AUTOGROUP.read_text().split()[-1])"
+        "worker._lower_priority(); a = priority(), worker.AUTOGROUP.read_text().split()[-1]; worker._raise_priority();"
+        "print(*a, priority(), worker.AUTOGROUP.read_text().split()[-1])"
     )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {told!r}], check=True)"
     words = subprocess.check_output([sys.executable, "-c", parent], start_new_session=True, text=True).split()
     may = os.getuid() == 0
 
-    assert words == ([*2 * [str(worker.ASIDE)], *2 * [str(pools.PRIORITY)]] if may else ["0", "0", "0", "0"])
+    assert words == ([*2 * [str(worker.LOADING_NICE)], *2 * [str(pools.PRIORITY)]] if may else ["0", "0", "0", "0"])
 
 
 @pytest.mark.skipif(not pools.THREADS.is_dir(), reason="this system has no priority for each thread")
 def test_threads_that_a_pool_has_already_go_first_too():
     told = (
         "import os, numpy as np; a = np.ones((300, 300)); a @ a; threads = os.listdir('/proc/self/task');"
-        "from gpuexplore.jobs import worker; worker._go_first();"
+        "from gpuexplore.jobs import worker; worker._raise_priority();"
         "print(len(threads), *{os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in threads})"
     )
     count, *found = map(int, subprocess.check_output([sys.executable, "-c", told], text=True).split())

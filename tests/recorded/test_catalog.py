@@ -80,9 +80,9 @@ def test_an_unknown_run_is_not_found(run_id):
 @pytest.mark.usefixtures("two")
 def test_a_recording_is_found_by_name_or_refused_with_those_there_are():
     assert recorded.recording_named("gpu", "triad").name == "gpu"
-    with pytest.raises(InvalidInput, match="recording 'h100': accepted are those of matmul: cpu, gpu"):
+    with pytest.raises(InvalidInput, match="recording 'h100': expected those of matmul: cpu, gpu"):
         recorded.recording_named("h100", "matmul")
-    with pytest.raises(InvalidInput, match="recording 'cpu': accepted are those of softmax: none"):
+    with pytest.raises(InvalidInput, match="recording 'cpu': expected those of softmax: none"):
         recorded.recording_named("cpu", "softmax")
 
 
@@ -91,7 +91,7 @@ def test_a_bad_file_is_not_shown_and_the_reason_is_kept(folder):
     made.write(folder / "bad.jsonl", made.lines()[1:])
 
     assert [recording.name for recording in recorded.recordings()] == ["good"]
-    assert recorded.refusals() == ("bad.jsonl, line 1: schema_version 'None': accepted are 1",)
+    assert recorded.refusals() == ("bad.jsonl, line 1: schema_version 'None': expected 1",)
 
 
 def test_a_recording_is_named_by_its_devices_and_day(folder):

@@ -76,14 +76,14 @@ def test_every_row_that_cannot_be_is_named_and_nothing_is_taken(report):
     assert first.startswith("lab.json: result 1: ")
     assert "-1.0" in first
     assert second.startswith("lab.json: result 2: ok with an error of 1.0, beyond its tolerance")
-    assert third == "lab.json: result 3: its case is not in the experiment of the file"
+    assert third == "lab.json: result 3: its case is not in the file's experiment"
     assert fourth == "lab.json: result 4: no 'case'"
 
 
 def test_of_many_refused_rows_the_first_are_named(report):
     report["results"] = [{} for _ in range(12)]
 
-    with pytest.raises(InvalidInput, match="result 5: no 'case'\n7 more rows are refused"):
+    with pytest.raises(InvalidInput, match="result 5: no 'case'\n7 more rows were rejected"):
         read(report)
 
 
@@ -103,18 +103,18 @@ def changed(path, value):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (changed(["schema_version"], 2), "schema_version of lab.json '2': accepted are 1"),
+        (changed(["schema_version"], 2), "schema_version of lab.json '2': expected 1"),
         (changed(["schema_version"], True), "schema_version of lab.json 'True'"),
         (changed(["results"], []), "lab.json holds no results"),
-        (changed(["results"], {}), "results 'dict': accepted are lists"),
-        (changed(["results"], [{}] * 5001), "file '5,001 rows': accepted are at most 5,000"),
-        (changed(["experiment", "operation"], "gone"), "operation 'gone': accepted are"),
+        (changed(["results"], {}), "results 'dict': expected lists"),
+        (changed(["results"], [{}] * 5001), "file '5,001 rows': expected at most 5,000"),
+        (changed(["experiment", "operation"], "gone"), "operation 'gone': expected"),
         (changed(["experiment", "dtypes"], ["fp99"]), "fp99"),
-        (changed(["experiment"], 3), "experiment 'int': accepted are objects"),
-        (changed(["environment", "devices", 0, "cores"], -2), "cores of cpu '-2': accepted are numbers above 0"),
+        (changed(["experiment"], 3), "experiment 'int': expected objects"),
+        (changed(["environment", "devices", 0, "cores"], -2), "cores of cpu '-2': expected numbers above 0"),
         (changed(["environment", "devices", 0, "name"], "bell \x07"), "characters that can be shown"),
         (changed(["results", 0, "measurement", "samples_s", 0], "1e-3"), "samples_s"),
-        (changed(["results", 1, "case"], RESULTS[0].case.device), "result 2: case 'str': accepted are objects"),
+        (changed(["results", 1, "case"], RESULTS[0].case.device), "result 2: case 'str': expected objects"),
         (changed(["results", 0, "status"], "fine"), "result 1: "),
     ],
 )
@@ -130,24 +130,24 @@ def test_what_a_report_cannot_say_is_named(report, change, named):
 def test_a_case_that_stands_twice_is_named(report):
     report["results"][1] = report["results"][0]
 
-    with pytest.raises(InvalidInput, match="result 2: its case stands there twice"):
+    with pytest.raises(InvalidInput, match="result 2: its case appears twice"):
         read(report)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "named"),
     [
-        ("lab.json", b"", "lab.json: no JSON from line 1 on"),
-        ("lab.json", b'{"schema_version": 1,', "lab.json: no JSON from line 1 on"),
-        ("lab.json", b"[1]", "lab.json: this is no JSON object"),
-        ("lab.json", json.dumps({"schema_version": nan}).encode(), "lab.json: number 'NaN': accepted are finite ones"),
+        ("lab.json", b"", "lab.json: invalid JSON at line 1"),
+        ("lab.json", b'{"schema_version": 1,', "lab.json: invalid JSON at line 1"),
+        ("lab.json", b"[1]", "lab.json: not a JSON object"),
+        ("lab.json", json.dumps({"schema_version": nan}).encode(), "lab.json: number 'NaN': expected finite numbers"),
         ("lab.json", b'{"schema_version": 1}', "lab.json: no 'experiment'"),
-        ("lab.json", b"\xff\xfe", "lab.json: this is no text in UTF-8: byte 0"),
+        ("lab.json", b"\xff\xfe", "lab.json: not UTF-8 text: byte 0"),
         ("lab.json", b"[" * 100_000, "lab.json: brackets are nested too deep"),
-        ("lab.json", b" " * (MOST_BYTES + 1), "accepted are at most 20,000,000"),
-        ("lab.jsonl", b"\n" * 10**6, "file '1,000,000 rows': accepted are at most 5,000"),
+        ("lab.json", b" " * (MOST_BYTES + 1), "expected at most 20,000,000"),
+        ("lab.jsonl", b"\n" * 10**6, "file '1,000,000 rows': expected at most 5,000"),
         ("lab.jsonl", b"{}", "lab.jsonl, line 1: schema_version 'None'"),
-        ("lab.exe", b"", "file type '.exe': accepted are .json, .jsonl"),
+        ("lab.exe", b"", "file type '.exe': expected .json, .jsonl"),
         ("lab\x07.json", b"", "characters that can be shown"),
     ],
 )

@@ -66,8 +66,8 @@ def test_a_benchmark_of_another_harness_keeps_its_name_and_times_and_nothing_is_
     assert (measurement.batch, len(measurement.by_process())) == (batch, processes)
     assert (measurement.first_call_s, result.accuracy) == (None, None)
     assert (analyzed.flop_per_s, analyzed.bytes_per_s, analyzed.mfu, analyzed.speedup) == (None, None, None, None)
-    assert "correctness was not checked by us" in run.origin
-    assert "its work is unknown" in analyze(run.results).summary.headline
+    assert "correctness was not checked by gpuexplore" in run.origin
+    assert "timed by another harness, so FLOPs, bytes" in analyze(run.results).summary.headline
 
 
 def test_what_nvbench_says_of_its_gpu_and_of_caches_is_kept_and_its_means_are_no_samples():
@@ -109,14 +109,12 @@ def test_a_file_that_gzip_packed_is_read_as_what_it_holds_whatever_its_suffix(na
 
 @pytest.mark.parametrize("content", [gzip.compress(b"{}" * 100, mtime=0)[:-9], b"\x1f\x8bnothing"])
 def test_a_gzip_file_that_is_cut_off_is_refused(content):
-    with pytest.raises(InvalidInput, match=r"x\.json\.gz: this is no complete gzip file"):
+    with pytest.raises(InvalidInput, match=r"x\.json\.gz: not a complete gzip file"):
         read_runs("x.json.gz", content)
 
 
 def test_a_small_gzip_file_that_holds_more_than_is_read_is_refused():
-    with pytest.raises(
-        InvalidInput, match="file 'over 20,000,000 bytes when unpacked': accepted are at most 20,000,000"
-    ):
+    with pytest.raises(InvalidInput, match="file 'over 20,000,000 bytes when unpacked': expected at most 20,000,000"):
         read_runs("x.json.gz", gzip.compress(b" " * 30_000_000))
 
 
@@ -148,28 +146,28 @@ def test_what_was_exported_in_the_form_of_another_harness_comes_back_as_the_case
     assert [result.accuracy for result in run.results] == [Accuracy(1e-8, 1e-7)] * 4
     assert "not checked" not in run.origin
     assert [replace(result.case, options=options) for result in old.results] == [case for case, *_ in facts]
-    assert "correctness was not checked by us" in old.origin
+    assert "correctness was not checked by gpuexplore" in old.origin
 
 
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (PYPERF.read_bytes()[:400], "x.json: no JSON from line 1 on"),
-        (changed(PYPERF, "version", "2.0"), "version of pyperf's format '2.0': accepted are 1.0"),
-        (changed(PYPERF, "benchmarks", []), "benchmarks '0 of them'"),
+        (PYPERF.read_bytes()[:400], "x.json: invalid JSON at line 1"),
+        (changed(PYPERF, "version", "2.0"), "version of pyperf's format '2.0': expected 1.0"),
+        (changed(PYPERF, "benchmarks", []), "benchmarks: the file has none"),
         (changed(PYPERF, "benchmarks", 0, "runs", []), "matmul_256: samples '()'"),
-        (changed(PYPERF, "benchmarks", 0, "runs", 1, "values", 0, -2.0), "values '-2.0': accepted are positive"),
+        (changed(PYPERF, "benchmarks", 0, "runs", 1, "values", 0, -2.0), "values '-2.0': expected positive"),
         (changed(PYPERF, "benchmarks", 0, "runs", 1, "values", 0, float("nan")), "number 'NaN'"),
-        (changed(PYPERF, "benchmarks", 0, "metadata", "unit", "byte"), "unit 'byte': accepted are second"),
-        (changed(PYPERF, "metadata", "loops", 0), "loops '0': accepted are whole numbers from 1"),
+        (changed(PYPERF, "benchmarks", 0, "metadata", "unit", "byte"), "unit 'byte': expected second"),
+        (changed(PYPERF, "metadata", "loops", 0), "loops '0': expected whole numbers from 1"),
         (changed(PYTEST, "benchmarks", 0, "stats", "data", []), "test_matmul[256]: data '[]'"),
         (changed(PYTEST, "benchmarks", 0, "stats", "data", 3, "fast"), "data 'fast'"),
-        (changed(PYTEST, "benchmarks", 0, "name", 7), "name of benchmark 1 '7': accepted are texts"),
-        (changed(PYTEST, "machine_info", "node"), "machine_info 'node': accepted are objects"),
+        (changed(PYTEST, "benchmarks", 0, "name", 7), "name of benchmark 1 '7': expected texts"),
+        (changed(PYTEST, "machine_info", "node"), "machine_info 'node': expected objects"),
         (changed(NVBENCH, *GPU_TIME, "nan"), "gemm[N=4096]: nv/cold/time/gpu/mean 'nan'"),
         (changed(NVBENCH, *SAMPLES, "0"), "sample_size '0.0'"),
-        (changed(NVBENCH, *STATE, "device", 4), "device '4': accepted are 0"),
-        (changed(NVBENCH, *STATE, "summaries", []), "times 'none': accepted are nv/cold/time/gpu/mean"),
+        (changed(NVBENCH, *STATE, "device", 4), "device '4': expected 0"),
+        (changed(NVBENCH, *STATE, "summaries", []), "times 'none': expected nv/cold/time/gpu/mean"),
         (b'{"context": {}, "benchmarks": [{"name": "a", "real_time": 1}]}', "x.json is JSON of Google Benchmark"),
         (b'{"results": [{"command": "ls", "times": [1]}]}', "x.json is JSON of hyperfine"),
         (b'[{"benchmark": "a", "primaryMetric": {}}]', "x.json is JSON of JMH"),
@@ -188,11 +186,11 @@ def test_what_a_file_cannot_hold_or_is_instead_is_named(content, named):
 @pytest.mark.parametrize(
     ("first", "named"),
     [
-        ("N,Triton (GB/s),Torch (GB/s)", "is a Triton perf_report CSV; it holds rates without samples"),
+        ("N,Triton (GB/s),Torch (GB/s)", "is a Triton perf_report CSV; it has one rate per size, without samples"),
         ("M,N,K,cuBLAS (TFLOPS),Triton (TFLOPS)", "is a Triton perf_report CSV"),
-        ("operation,m,size,median_s", "is CSV that gpuexplore exported; its JSON is read"),
+        ("operation,m,size,median_s", "is CSV exported by gpuexplore; import its JSON"),
         ('"ID","Process ID","Process Name"', "is CSV of Nsight Compute"),
-        ("a,b", "file type '.csv': accepted are .json, .jsonl"),
+        ("a,b", "file type '.csv': expected .json, .jsonl"),
     ],
 )
 def test_a_table_is_called_by_its_kind(first, named):
@@ -205,7 +203,7 @@ def test_the_commands_take_such_files_keep_what_can_be_read_and_exit_with_2_for_
 
     assert main(["import", str(PYPERF), str(other), str(NVBENCH)]) == EXIT_UNUSABLE
     said = capsys.readouterr()
-    assert "pyperf: matmul_256  (pyperf_base.json of pyperf; correctness was not checked by us)" in said.out
+    assert "pyperf: matmul_256  (pyperf_base.json of pyperf; correctness was not checked by gpuexplore)" in said.out
     assert "nvbench: gemm[N=4096]" in said.out
     assert "triton_perf_report.csv is a Triton perf_report CSV" in said.err
     assert main(["compare", str(PYPERF), str(FILES / "pyperf_new.json")]) == EXIT_OK
@@ -224,8 +222,8 @@ def test_pages_and_files_show_such_a_run_with_what_is_unknown_of_it(page, store,
 
     assert "Imported: " in texts(app.success)
     assert not [each.value for each in (*shown.exception, *shown.error)]
-    assert "its work is unknown" in texts(shown.markdown)
-    assert "correctness was not checked by us" in texts(shown.caption)
+    assert "timed by another harness, so FLOPs, bytes" in texts(shown.markdown)
+    assert "correctness was not checked by gpuexplore" in texts(shown.caption)
     assert not page("compare", a=run_id, b=run_id).exception
     analysis = analyze(run.results)
     assert all(export(suffix, Exported(run.experiment, analysis, run)) for suffix in EXPORTS)

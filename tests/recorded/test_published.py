@@ -67,7 +67,7 @@ def test_a_row_is_read_as_it_stands():
         ("0.0001", "nan", "time_s 'nan'"),
         ("0.0001", "inf", "time_s 'inf'"),
         ("0.0001", "fast", "fast"),
-        ("0.0001,queued,", "0.0001,", "row '7 cells': accepted are gpu_key, operation"),
+        ("0.0001,queued,", "0.0001,", "row '7 cells': expected gpu_key, operation"),
         ("warm", "warm,cold", "row '9 cells'"),
         ("queued", "guessed", "timing 'guessed'"),
         ("https://", "http://", "source 'http://"),

@@ -59,7 +59,7 @@ def test_a_recording_by_nobody_is_refused(tmp_path, nobody):
 def test_an_unknown_schema_is_refused(tmp_path, version):
     text = refused(tmp_path, changed(1, schema_version=version))
 
-    assert text == f"bad.jsonl, line 1: schema_version '{version}': accepted are 1"
+    assert text == f"bad.jsonl, line 1: schema_version '{version}': expected 1"
 
 
 def test_a_gpu_without_its_driver_is_refused(tmp_path):
@@ -81,7 +81,7 @@ def test_a_moment_that_is_not_utc_is_refused(tmp_path, moment):
 def test_a_header_from_the_future_is_refused(tmp_path):
     text = refused(tmp_path, made.lines(), now=datetime(2026, 1, 1, tzinfo=UTC))
 
-    assert "line 1: recorded_utc '2026-01-02T03:04:05+00:00': accepted are moments that have passed" in text
+    assert "line 1: recorded_utc '2026-01-02T03:04:05+00:00': expected a time in the past" in text
 
 
 @pytest.mark.parametrize("moment", ["2026-01-02T03:04:04+00:00", "2999-01-01T00:00:00+00:00"])
@@ -107,7 +107,7 @@ def test_an_operation_stands_in_a_recording_once(tmp_path):
         ("operation", "gemm", "operation 'gemm'"),
         ("implementations", ["fastest"], "implementation of matmul 'fastest'"),
         ("dtypes", ["fp9"], "dtype 'fp9'"),
-        ("devices", ["cuda:7"], "device 'cuda:7': accepted are cuda:0"),
+        ("devices", ["cuda:7"], "device 'cuda:7': expected cuda:0"),
     ],
 )
 def test_names_that_this_version_or_the_header_does_not_know_are_refused(tmp_path, field, value, said):
@@ -131,7 +131,7 @@ def test_a_result_of_no_case_of_the_header_is_refused(tmp_path, field, value):
 def test_a_case_that_stands_there_twice_is_refused(tmp_path):
     written = made.lines()
 
-    assert "line 10: matmul m=64,k=64,n=64 fp32 numba-cuda on cuda:0 stands there twice" in refused(
+    assert "line 10: matmul m=64,k=64,n=64 fp32 numba-cuda on cuda:0 appears twice" in refused(
         tmp_path, [*written, written[1]]
     )
 
@@ -164,7 +164,7 @@ def test_a_number_that_is_not_finite_is_refused_wherever_it_stands(tmp_path, num
     path = made.write(tmp_path / "bad.jsonl")
     path.write_text(path.read_text().replace('"first_call_s": 1.0', f'"first_call_s": {number}', 1))
 
-    with pytest.raises(InvalidInput, match=f"line 2: number '{number}': accepted are finite ones"):
+    with pytest.raises(InvalidInput, match=f"line 2: number '{number}': expected finite numbers"):
         validate(path)
 
 
@@ -205,17 +205,17 @@ def test_a_line_that_was_cut_off_is_shown(tmp_path):
     path = made.write(tmp_path / "bad.jsonl")
     path.write_text(path.read_text()[:-20])
 
-    with pytest.raises(InvalidInput, match=r"line 9: '{.*' is no JSON object that ends on this line"):
+    with pytest.raises(InvalidInput, match=r"line 9: '{.*' is not a JSON object on one line"):
         validate(path)
 
 
 @pytest.mark.parametrize(
     ("axes", "said"),
     [
-        ([], "axes of matmul '': accepted are m, k, n"),
-        ([["m", 8]], "axes of matmul 'm=8': accepted are m, k, n"),
+        ([], "axes of matmul '': expected m, k, n"),
+        ([["m", 8]], "axes of matmul 'm=8': expected m, k, n"),
         ([["m", 8], ["k", 8], ["q", 8]], "axes of matmul 'm=8,k=8,q=8'"),
-        ([["m", 8], ["k", 8], ["n", 10**12]], "n of matmul '1000000000000': accepted are 1 to"),
+        ([["m", 8], ["k", 8], ["n", 10**12]], "n of matmul '1000000000000': expected 1 to"),
     ],
 )
 def test_a_shape_its_operation_does_not_have_is_refused(tmp_path, axes, said):
@@ -264,12 +264,12 @@ def test_a_measurement_with_a_negative_time_or_count_is_refused(tmp_path, told):
 
 
 def test_ok_without_its_accuracy_is_refused(tmp_path):
-    assert "line 2: ok without its accuracy" in refused(tmp_path, changed(2, accuracy=None))
+    assert "line 2: ok without an accuracy" in refused(tmp_path, changed(2, accuracy=None))
 
 
 def test_a_tolerance_wider_than_rounding_explains_is_refused(tmp_path):
     told = {"relative_error": 0.9, "tolerance": 10.0}
-    assert "line 2: tolerance '10.0': accepted are up to" in refused(tmp_path, changed(2, accuracy=told))
+    assert "line 2: tolerance '10.0': expected up to" in refused(tmp_path, changed(2, accuracy=told))
 
 
 def test_units_of_a_relu_near_zero_widen_a_tolerance_as_far_as_the_seed_tells():
@@ -338,14 +338,14 @@ def measured(**values):
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"samples_s": ["1e-6"] * 30}, "samples_s: text '1e-6': accepted are numbers"),
-        ({"samples_s": "111111"}, "samples_s: text '111111': accepted are lists"),
-        ({"samples_s": [True] * 30}, "samples_s: truth value 'True': accepted are numbers"),
-        ({"samples_s": [None]}, "samples_s: null 'None': accepted are numbers"),
+        ({"samples_s": ["1e-6"] * 30}, "samples_s: text '1e-6': expected numbers"),
+        ({"samples_s": "111111"}, "samples_s: text '111111': expected lists"),
+        ({"samples_s": [True] * 30}, "samples_s: truth value 'True': expected numbers"),
+        ({"samples_s": [None]}, "samples_s: null 'None': expected numbers"),
         ({"samples_s": [10**299 * 100]}, "number '1000"),
         ({"samples_s": [-1.0] * 30}, "each a positive number of seconds"),
-        ({"first_call_s": "1"}, "first_call_s: text '1': accepted are numbers"),
-        ({"batch": True}, "truth value 'True': accepted are whole numbers"),
+        ({"first_call_s": "1"}, "first_call_s: text '1': expected numbers"),
+        ({"batch": True}, "truth value 'True': expected whole numbers"),
     ],
 )
 def test_figures_of_a_wrong_type_are_refused(tmp_path, values, text):

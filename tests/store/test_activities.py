@@ -58,7 +58,7 @@ def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment):
 
 def test_only_its_owner_cancels_an_activity(store):
     run_id = store.submit(MISTAKE, "ada")
-    with pytest.raises(InvalidInput, match="somebody else"):
+    with pytest.raises(InvalidInput, match="another user"):
         store.request_cancel(run_id, "bob")
     store.request_cancel(run_id, "ada")
 
@@ -89,7 +89,7 @@ def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
 
 
 def test_unknown_kind_is_refused_by_name():
-    with pytest.raises(InvalidInput, match=f"activity 'nap': accepted are {', '.join(kinds())}"):
+    with pytest.raises(InvalidInput, match=f"activity 'nap': expected {', '.join(kinds())}"):
         of_kind("nap", {})
 
 

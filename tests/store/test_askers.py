@@ -89,7 +89,7 @@ def test_joining_counts_for_no_limit(store, experiment, monkeypatch):
     run_id = store.ask(experiment, "ada")
 
     assert store.ask(experiment, "bob") == run_id
-    with pytest.raises(InvalidInput, match="nothing was queued"):
+    with pytest.raises(InvalidInput, match="nothing was added"):
         store.ask(replace(experiment, dtypes=("fp64",)), "bob")
 
 
@@ -126,7 +126,7 @@ def test_who_asked_too_cannot_cancel_and_an_administrator_can(store, experiment)
     run_id = store.ask(experiment, "ada")
     store.ask(experiment, "bob")
 
-    with pytest.raises(InvalidInput, match="belongs to somebody else"):
+    with pytest.raises(InvalidInput, match="belongs to another user"):
         store.request_cancel(run_id, "bob")
     assert store.request_cancel(run_id, "root", admin=True)
     assert store.load(run_id).state is RunState.CANCELLED
@@ -161,7 +161,7 @@ def test_what_was_measured_for_others_is_not_deleted_by_one_of_them(store, exper
     store.ask(experiment, "bob")
     store.finish(claim(), RunState.DONE)
 
-    with pytest.raises(InvalidInput, match=f"run {run_id} was measured for 1 more"):
+    with pytest.raises(InvalidInput, match=f"run {run_id} is shared with 1 other users"):
         store.delete_run(run_id, "ada")
     store.delete_run(run_id, "root", admin=True)
     assert store.runs_asked_by("bob") == ()

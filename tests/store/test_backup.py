@@ -149,10 +149,10 @@ def executed(statement):
         (damaged, "damaged|malformed"),
         (lambda file: file.write_bytes(file.read_bytes()[:5000]), "damaged|malformed"),
         (lambda file: file.write_bytes(b"text"), "file is not a database"),
-        (lambda file: file.unlink(), "accepted are files that gpuexplore backup wrote"),
-        (executed("UPDATE results SET run_id = 'gone' WHERE number = 1"), "rows of results belong to nothing"),
-        (executed("UPDATE alembic_version SET version_num = '9999'"), "schema '9999': accepted are 0002"),
-        (executed("DROP TABLE alembic_version"), "this one has no schema of it"),
+        (lambda file: file.unlink(), "expected a file written by gpuexplore backup"),
+        (executed("UPDATE results SET run_id = 'gone' WHERE number = 1"), "orphaned rows in results"),
+        (executed("UPDATE alembic_version SET version_num = '9999'"), "schema '9999': expected 0002"),
+        (executed("DROP TABLE alembic_version"), "this one has another schema"),
     ],
 )
 def test_what_cannot_be_put_back_is_refused_and_leaves_everything(home, database, two_runs, spoil, said):
@@ -170,13 +170,13 @@ def test_what_cannot_be_put_back_is_refused_and_leaves_everything(home, database
 def test_a_database_in_use_is_no_copy(database, two_runs):
     with open_store() as store:
         store.see("ada")
-        with pytest.raises(InvalidInput, match="a write-ahead log: it is in use"):
+        with pytest.raises(InvalidInput, match="a write-ahead log, so it is in use"):
             contents_of(database)
 
 
 def test_no_file_is_overwritten_and_none_is_left_behind(home, database, two_runs, monkeypatch):
     (home / "copy").write_text("mine")
-    with pytest.raises(InvalidInput, match="names of files that do not exist yet"):
+    with pytest.raises(InvalidInput, match="a file that does not exist yet"):
         back_up(database, home / "copy", {})
     monkeypatch.setattr(backup, "_contents", lambda *_: (_ for _ in ()).throw(InvalidInput("damaged")))
     with pytest.raises(InvalidInput, match="damaged"):
@@ -189,12 +189,12 @@ def test_no_file_is_overwritten_and_none_is_left_behind(home, database, two_runs
 def test_too_small_a_disk_is_told_before_anything_is_written(home, database, two_runs, monkeypatch):
     monkeypatch.setattr(backup.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
 
-    with pytest.raises(StoreUnavailable, match=r"The copy needs .* and 10 B are free"):
+    with pytest.raises(StoreUnavailable, match=r"The copy needs .* but 10 B are free"):
         back_up(database, home / "copy", {})
     assert not (home / "copy").exists()
 
 
 def test_without_a_database_there_is_nothing_to_copy(home, database):
-    with pytest.raises(StoreUnavailable, match="there is none yet"):
+    with pytest.raises(StoreUnavailable, match="it does not exist yet"):
         back_up(database, home / "copy", {})
     assert not database.exists()

@@ -62,7 +62,7 @@ def test_supervisor_that_ends_well_is_forgotten_with_those_long_silent(store, in
 
 
 def test_server_is_ready_while_a_supervisor_is_alive(store, instance_of, silence):
-    with pytest.raises(StoreUnavailable, match="No supervisor has reported itself in the last 5 seconds"):
+    with pytest.raises(StoreUnavailable, match="No supervisor has reported in the last 5 seconds"):
         store.ready()
     store.heartbeat(instance_of("host"), state="ready", devices=[])
     store.ready()

@@ -9,9 +9,9 @@ from gpuexplore.store.submission import QueueLimits, limits
 @pytest.mark.parametrize(
     ("limit", "text"),
     [
-        ("WAITING_PER_OWNER", "2 runs of yours wait, and 2 may: nothing was queued"),
-        ("WAITING_PER_ADDRESS", "2 runs from your network address wait, and 2 may: nothing was queued"),
-        ("WAITING", "2 runs on this server wait, and 2 may: nothing was queued"),
+        ("WAITING_PER_OWNER", "2 runs of yours are queued, the limit is 2: nothing was added"),
+        ("WAITING_PER_ADDRESS", "2 runs from your network address are queued, the limit is 2: nothing was added"),
+        ("WAITING", "2 runs on this server are queued, the limit is 2: nothing was added"),
     ],
 )
 def test_waiting_runs_are_limited(store, experiment, monkeypatch, limit, text):
@@ -30,11 +30,11 @@ def test_others_cannot_fill_the_queue_for_an_address_of_which_hardly_any_run_wai
     for number in range(10):
         store.submit(experiment, f"cookie {number}", address="10.0.0.1")
 
-    with pytest.raises(InvalidInput, match="10 runs on this server wait, and 10 may"):
+    with pytest.raises(InvalidInput, match="10 runs on this server are queued, the limit is 10"):
         store.submit(experiment, "one more", address="10.0.0.1")
     for number in range(5):
         store.submit(experiment, f"honest {number}", address="10.0.0.2")
-    with pytest.raises(InvalidInput, match="15 runs on this server wait, and 10 may"):
+    with pytest.raises(InvalidInput, match="15 runs on this server are queued, the limit is 10"):
         store.submit(experiment, "the sixth", address="10.0.0.2")
 
 
@@ -54,7 +54,9 @@ def test_device_seconds_of_an_hour_are_limited(store, experiment, claim, monkeyp
     store.add_device_seconds(claim(), 60.0)
     store.submit(experiment, "ada", estimated_s=30.0)
 
-    with pytest.raises(InvalidInput, match=r"may take 20\.0 s, and 1 min 30 s of the devices are yours in this hour"):
+    with pytest.raises(
+        InvalidInput, match=r"may take 20\.0 s, and you have used 1 min 30 s of device time in this hour"
+    ):
         store.submit(experiment, "ada", estimated_s=20.0)
     store.submit(experiment, "bob", estimated_s=20.0)
 
@@ -62,7 +64,7 @@ def test_device_seconds_of_an_hour_are_limited(store, experiment, claim, monkeyp
 def test_of_several_runs_all_are_queued_or_none(store, experiment, experiment_on, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_LIMIT_WAITING_PER_OWNER", "1")
 
-    with pytest.raises(InvalidInput, match="1 runs of yours wait"):
+    with pytest.raises(InvalidInput, match="1 runs of yours are queued"):
         store.submit_all({experiment: 1.0, experiment_on("gpu"): 1.0}, "ada")
 
     assert store.queue_length() == 0
@@ -71,5 +73,5 @@ def test_of_several_runs_all_are_queued_or_none(store, experiment, experiment_on
 def test_limits_are_settings():
     assert limits({}) == QueueLimits()
     assert limits({"GPUEXPLORE_LIMIT_WAITING": "7"}).waiting == 7
-    with pytest.raises(InvalidInput, match="GPUEXPLORE_LIMIT_WAITING 'many': accepted are whole numbers from 1"):
+    with pytest.raises(InvalidInput, match="GPUEXPLORE_LIMIT_WAITING 'many': expected whole numbers from 1"):
         limits({"GPUEXPLORE_LIMIT_WAITING": "many"})

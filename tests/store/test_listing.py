@@ -60,7 +60,7 @@ def test_pages_follow_each_other_newest_first_and_miss_none_that_comes_meanwhile
     assert ids((*first, *second, *last)) == made[::-1]
     assert ids(store.listed(limit=1)) == [newer]
     for limit in (0, MOST_LISTED + 1):
-        with pytest.raises(InvalidInput, match=f"limit '?{limit}'?: accepted are 1 to {MOST_LISTED}"):
+        with pytest.raises(InvalidInput, match=f"limit '?{limit}'?: expected 1 to {MOST_LISTED}"):
             store.listed(limit=limit)
 
 
@@ -100,7 +100,7 @@ def test_what_an_owner_writes_is_seen_by_all_and_nobody_else_writes_it(store, re
     assert (written.title, written.note, written.tags) == ("The fan", "cleaned", ("a", "b"))
     assert store.load(run_id).tags == ("a", "b")
     for change in ({"title": "mine"}, {"note": "mine"}, {"tags": "mine"}):
-        with pytest.raises(InvalidInput, match=f"run {run_id} belongs to somebody else: only its owner can change it"):
+        with pytest.raises(InvalidInput, match=f"run {run_id} belongs to another user: only its owner can change it"):
             store.describe(run_id, "bob", Description(**change))
     assert store.listed_run(run_id) == written
     assert store.describe(run_id, "ada", Description(title="", tags=())).title == "matmul 8, fp32"
@@ -111,11 +111,11 @@ def test_what_an_owner_writes_is_seen_by_all_and_nobody_else_writes_it(store, re
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"title": "x" * 121}, "title '121 characters': accepted are at most 120"),
-        ({"note": "x" * 2001}, "note '2,001 characters': accepted are at most 2,000"),
-        ({"tags": "x" * 31}, "tag '31 characters': accepted are at most 30"),
-        ({"tags": [str(number) for number in range(11)]}, "tags '11 of them': accepted are at most 10"),
-        ({"tags": ["a,b"]}, "tag 'a,b': accepted are words without a comma"),
+        ({"title": "x" * 121}, "title '121 characters': expected at most 120"),
+        ({"note": "x" * 2001}, "note '2,001 characters': expected at most 2,000"),
+        ({"tags": "x" * 31}, "tag '31 characters': expected at most 30"),
+        ({"tags": [str(number) for number in range(11)]}, "tags '11 of them': expected at most 10"),
+        ({"tags": ["a,b"]}, "tag 'a,b': expected words without a comma"),
         ({"title": "bell \x07"}, "characters that can be shown"),
     ],
 )
@@ -152,7 +152,7 @@ def test_only_owners_and_administrators_delete_and_no_run_that_has_not_ended(sto
 
     with pytest.raises(InvalidInput, match="only its owner can delete it"):
         store.delete_run(run_id, "bob")
-    with pytest.raises(InvalidInput, match="has not ended: cancel it before it is deleted"):
+    with pytest.raises(InvalidInput, match="has not ended: cancel it before you delete it"):
         store.delete_run(waiting, "ada")
     with pytest.raises(NotFound, match="no run 'gone'"):
         store.delete_run("gone", "ada")

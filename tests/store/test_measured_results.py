@@ -93,7 +93,7 @@ def test_runs_and_results_are_bounded(store, record, monkeypatch):
 
     assert {one.case.shape["m"] for _, one in store.measured_results(HERE)} == {10, 11, 20, 21, 30, 31}
     assert [one.case.shape["m"] for _, one in store.measured_results(HERE, limit=3)] == [31, 30, 21]
-    monkeypatch.setattr(runs, "LOOKED_AT", 2)
+    monkeypatch.setattr(runs, "MAX_SEARCHED_RUNS", 2)
     assert {one.case.shape["m"] for _, one in store.measured_results(HERE)} == {20, 21, 30, 31}
 
 

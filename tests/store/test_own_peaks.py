@@ -47,9 +47,9 @@ def test_peak_can_be_forgotten(store):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"flop_per_s": 0.0}, "peak '0.0': accepted are positive numbers"),
+        ({"flop_per_s": 0.0}, "peak '0.0': expected positive numbers"),
         ({"flop_per_s": float("inf")}, "peak 'inf'"),
-        ({"kind": "datasheet"}, "kind of peak 'datasheet': accepted are own"),
+        ({"kind": "datasheet"}, "kind of peak 'datasheet': expected own"),
     ],
 )
 def test_peak_that_cannot_be_is_refused(store, change, message):
@@ -82,9 +82,9 @@ def test_own_bandwidth_can_be_forgotten(store):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"bytes_per_s": -1.0}, "bandwidth '-1.0': accepted are positive numbers of bytes/s"),
+        ({"bytes_per_s": -1.0}, "bandwidth '-1.0': expected positive numbers of bytes/s"),
         ({"bytes_per_s": float("nan")}, "bandwidth 'nan'"),
-        ({"kind": "formula"}, "kind of bandwidth 'formula': accepted are own"),
+        ({"kind": "formula"}, "kind of bandwidth 'formula': expected own"),
     ],
 )
 def test_bandwidth_that_cannot_be_is_refused(store, change, message):

@@ -93,7 +93,7 @@ def test_finished_run_takes_no_more_results(store, experiment, failed, claim):
 def test_run_cannot_be_finished_as_running(store, experiment, claim):
     store.submit(experiment, "ada")
 
-    with pytest.raises(InvalidInput, match="final state 'running': accepted are done, cancelled, failed"):
+    with pytest.raises(InvalidInput, match="final state 'running': expected done, cancelled, failed"):
         store.finish(claim(), RunState.RUNNING)
 
 
@@ -154,7 +154,7 @@ def test_run_that_ends_its_supervisor_again_and_again_fails(store, experiment, c
     run = store.load(run_id)
     assert (run.state, run.reason) == (
         RunState.FAILED,
-        "the measuring process ended 3 times while it worked on this run",
+        "the measuring process ended 3 times during this run",
     )
 
 

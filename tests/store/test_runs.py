@@ -108,7 +108,7 @@ def test_run_measured_elsewhere_is_stored_as_done(store, experiment, failed, cla
 def test_foreign_and_repeated_results_are_refused(store, experiment, failed):
     result = failed(experiment.cases()[0])
 
-    with pytest.raises(InvalidInput, match="a case of its own"):
+    with pytest.raises(InvalidInput, match="one result per case"):
         store.record(experiment, "ada", results=[result, result])
     assert store.history() == ()
 
@@ -147,7 +147,7 @@ def test_finished_run_cannot_be_cancelled(store, experiment, claim):
 def test_only_the_owner_can_cancel(store, experiment):
     run_id = store.submit(experiment, "ada")
 
-    with pytest.raises(InvalidInput, match=f"run {run_id} belongs to somebody else: only its owner can cancel it"):
+    with pytest.raises(InvalidInput, match=f"run {run_id} belongs to another user: only its owner can cancel it"):
         store.request_cancel(run_id, "bob")
 
     assert store.load(run_id).state is RunState.QUEUED

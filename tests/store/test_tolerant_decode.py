@@ -64,7 +64,7 @@ def test_a_result_this_version_does_not_know_is_left_out_of_what_everybody_sees(
 def test_a_run_with_a_result_nobody_can_read_is_named_where_it_is_asked_for(store, run, change):
     _spoil(store, CHANGES[change])
 
-    with pytest.raises(NotFound, match=f"run {run} holds what this version of gpuexplore does not know"):
+    with pytest.raises(NotFound, match=f"run {run} contains data that this version of gpuexplore does not know"):
         store.load(run)
     with pytest.raises(NotFound, match=run):
         store.results_after(run, 0)
@@ -76,7 +76,7 @@ def test_a_run_with_a_result_nobody_can_read_is_named_where_it_is_asked_for(stor
     ids=str,
 )
 def test_an_experiment_of_another_version_is_refused_by_name(experiment, changed):
-    with pytest.raises(NotFound, match="run abc holds what this version of gpuexplore does not know"):
+    with pytest.raises(NotFound, match="run abc contains data that this version of gpuexplore does not know"):
         check_known("abc", replace(experiment, **changed))
 
 

@@ -99,17 +99,17 @@ def _operation_of(
         facts: `reference`, `flops` and `bytes`, each None where nothing is.
 
     Raises:
-        InvalidInput: there is no such operation, or nothing tells what its right answer is.
+        InvalidInput: there is no such operation, or no reference for it.
     """
     if operation is not None:
         if given := [name for name, value in facts.items() if value is not None]:
-            raise InvalidInput(f"{given[0]}: {operation} has its own; leave out one of both")
+            raise InvalidInput(f"{given[0]}: {operation} defines its own; leave out one of the two")
         if not isinstance(operation, str | Operation):
             raise InvalidInput.of("operation", operation, "a name that `gpuexplore list` prints, or a declared one")
         return operation if isinstance(operation, Operation) else operation_named(operation)
     if not arrays or facts["reference"] is None:
         missing = "inputs" if not arrays else "reference"
-        raise InvalidInput(f"{missing}: none is given, nor an operation= that has them: a wrong kernel is never timed")
+        raise InvalidInput(f"{missing}: give them, or an operation= that has them: a wrong kernel is never timed")
     counts = {"flop_count": facts["flops"], "byte_count": facts["bytes"]}
     for what, count in counts.items():
         if count is not None:
@@ -128,7 +128,7 @@ def _limits_asked(about: dict[str, Any], isolated: bool) -> WorkerLimits:
     names = ("memory_limit", "time_limit")
     typed = {name: name_typed(name, about.pop(name)) for name in names if about.get(name) is not None}
     if typed and not isolated:
-        raise InvalidInput(f"{next(iter(typed))}: this process has none; leave out isolated=False")
+        raise InvalidInput(f"{next(iter(typed))}: it needs a separate process; leave out isolated=False")
     return limits_typed(*(typed.get(name, "") for name in names))
 
 
@@ -146,7 +146,7 @@ def dtype_of(arrays: Sequence[Any]) -> str:
     names = sorted({str(array.dtype).rpartition(".")[2] for array in arrays})
     known = {row.array_name: row.name for row in DTYPES.values() if not row.matrix_only}
     if len(names) > 1 or names[0] not in known:
-        accepted = f"arrays of one of {', '.join(known)}; let the function hold what has another dtype"
+        accepted = f"arrays of one of {', '.join(known)}; arrays of another dtype belong inside the function"
         raise InvalidInput.of("dtype of the inputs", ", ".join(names), accepted)
     return known[names[0]]
 
@@ -200,7 +200,7 @@ def _sent(values: Mapping[str, Any]) -> Iterator[None]:
                 try:
                     path.write_bytes(cloudpickle.dumps(value))
                 except Exception as error:
-                    reason = f"{name} cannot be sent to a process of its own ({error})"
+                    reason = f"{name} cannot be sent to a separate process ({error})"
                     raise InvalidInput(f"{reason}: isolated=False measures it in this one") from error
                 add_source(name, str(path))
             yield

@@ -16,12 +16,12 @@ from gpuexplore.core.model import Case, Device, Result
 from gpuexplore.core.units import read_bytes, read_seconds
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 
-LEAVE_OFF: Final = "leave off"  # other runs go first: what has a provisional result is finished another time
+PREEMPT: Final = "leave off"  # other runs go first: what has a provisional result is finished another time
 IsCancelled = Callable[[], bool | Literal["leave off"]]
 
 
 class Engine(Protocol):
-    """What measures cases.
+    """An engine: measures cases on devices.
 
     Attributes:
         side_by_side: whether devices share no host, so that each can be measured on at the same time; otherwise one
@@ -45,7 +45,7 @@ class Engine(Protocol):
             on_event: gets a case when work on it starts, provisional results as they come, and exactly one final
                 result for every case; what it raises ends the measurement (see `crash_limit`).
             cancelled: asked all the while; once true, what was measured is final, and what was not ends CANCELLED;
-                once LEAVE_OFF, what was measured may end CANCELLED too, where it has a provisional result.
+                once PREEMPT, what was measured may end CANCELLED too, where it has a provisional result.
 
         Raises:
             GpuExploreError: the engine itself is broken; a failing case only gets a failing result.
@@ -90,7 +90,7 @@ def _batches_of_device(cases: Sequence[Case]) -> list[tuple[Case, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """How long a worker may take, in seconds.
+    """Limits of a worker, in seconds.
 
     Attributes:
         start_s: until its process takes up a task, and then until it takes up a case.

@@ -258,7 +258,7 @@ class LocalEngine:
                 false_starts += 1
                 to_try.append(attempt.pending)
             if false_starts == MAX_FALSE_STARTS:
-                raise GpuExploreError(f"{failure.reason}, {false_starts} times before it took up a case")
+                raise GpuExploreError(f"{failure.reason}, {false_starts} times before it started a case")
             to_try = [cases for cases in to_try if cases]
 
     def _task(self, device: Device, cases: Sequence[Case] = ()) -> WorkerTask:
@@ -322,7 +322,7 @@ def _is_tainted(device: Device, attempt: Attempt) -> bool:
     left_behind = attempt.ended.left_behind if attempt.ended else 0
     if left_behind:
         LOG.warning(
-            "%d processes or threads were left behind on %s: they are ended with their worker", left_behind, device.id
+            "%d processes or threads were left running on %s: they are ended with their worker", left_behind, device.id
         )
     return left_behind > 0 or (device.kind in GPU_KINDS and bool(attempt.statuses & BREAKS_CUDA))
 

@@ -29,7 +29,7 @@ from gpuexplore.core.model import Case, Device, Flag, Result, Status
 from gpuexplore.core.typed_text import readable
 from gpuexplore.core.units import format_gigabytes, format_seconds
 from gpuexplore.hardware import TORCH_KINDS
-from gpuexplore.jobs.engines import LEAVE_OFF, IsCancelled, WorkerLimits
+from gpuexplore.jobs.engines import PREEMPT, IsCancelled, WorkerLimits
 from gpuexplore.jobs.journal import (
     CANCEL,
     LEAVE,
@@ -52,7 +52,7 @@ PIPE_BYTES = 4096  # a small pipe: so much at most of one case's output can be t
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
 MARK = "GPUEXPLORE_WORKER"
 NOT_LINUX = (  # its priority, its end with ours and what it may use are the business of Linux alone
-    f"measuring in a process of its own needs Linux, and this is {sys.platform}: in Python, gpuexplore.run(...) and "
+    f"measuring in a separate process needs Linux, but this is {sys.platform}: in Python, gpuexplore.run(...) and "
     "gpuexplore.measure(..., isolated=False) measure in the one that is there"
 )
 KILL_ROUNDS = 2  # what a descendant started while the first round went on is met by the second
@@ -110,7 +110,7 @@ class Worker:
 
     def begin(self, directory: Path) -> None:
         """Give it the task in `directory`."""
-        with suppress(BrokenPipeError):  # it has just ended, which `exit_code` tells
+        with suppress(BrokenPipeError):  # it has just ended, as `exit_code` shows
             self._tasks.write(f"{directory}\n".encode())
 
     def wait(self, timeout_s: float) -> None:
@@ -130,7 +130,7 @@ class Worker:
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
     def resident_bytes(self) -> int:
-        """Return the memory that the process uses; 0 once it has ended, or where the system does not tell."""
+        """Return the memory that the process uses; 0 once it has ended, or where the system does not state it."""
         with suppress(psutil.Error, OSError):
             return int(self._seen.memory_info().rss)
         return 0
@@ -196,7 +196,9 @@ def _process_ids() -> list[int]:
     try:
         return psutil.pids()
     except (OSError, IndexError):  # no directory; one without a process
-        LOG.warning("The system lists no processes: what a worker started outside its group is not ended with it")
+        LOG.warning(
+            "The system lists no processes: processes that a worker starts outside its group are not ended with it"
+        )
         return []
 
 
@@ -239,10 +241,10 @@ def failure_of_exit(exit_code: int, oom_kills_before: int | None) -> Failure:
         return Failure(Status.CRASHED, f"the worker was ended by {name}")
     now = oom_kills()
     if now is None or oom_kills_before is None:
-        return Failure(Status.CRASHED, "the worker was ended by SIGKILL: out of memory, or killed by hand")
+        return Failure(Status.CRASHED, "the worker was ended by SIGKILL: out of memory, or killed by a user")
     if now > oom_kills_before:
         return Failure(Status.OUT_OF_MEMORY, "Linux ended the worker: its memory was exhausted")
-    return Failure(Status.CRASHED, "the worker was ended by SIGKILL, and not for want of memory")
+    return Failure(Status.CRASHED, "the worker was ended by SIGKILL, but not because memory ran out")
 
 
 def oom_kills() -> int | None:
@@ -380,7 +382,7 @@ class Attempt:
     def _cancel(self, directory: Path, cancelled: IsCancelled) -> Failure | None:
         """Tell the worker of a cancellation; return it once the worker had its time to obey."""
         if self._cancelled_s is None and (stop := cancelled()):
-            (directory / (LEAVE if stop == LEAVE_OFF else CANCEL)).touch()
+            (directory / (LEAVE if stop == PREEMPT else CANCEL)).touch()
             self._cancelled_s = time.monotonic()
         if self._cancelled_s is None or time.monotonic() - self._cancelled_s < self._limits.grace_s:
             return None
@@ -416,7 +418,7 @@ def _with_output_flag(event: Case | Result, worker: Worker) -> Case | Result:
 
 
 def _stopwatch() -> Callable[[object], float]:
-    """Return what tells for how long a state has been the same, but for seconds in which this process stood still."""
+    """Return a function for how long a state has been the same, without time in which this process was stopped."""
     last: object = None
     seconds = 0.0
     looked_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""What others measured and published, with source, licence and kind of timing by row: none of it is gpuexplore's."""
+"""Published measurements of others, with source, licence and kind of timing by row: none of it is gpuexplore's."""
 
 import csv
 import tomllib
@@ -26,12 +26,12 @@ Timing = Literal["graph", "device", "queued", "do_bench", "event", "event_after_
 # How a time was taken, and what of a launch is in it.
 TIMINGS: Mapping[Timing, str] = MappingProxyType(
     {
-        "graph": "in a CUDA graph: about 1 to 3 µs of launch in it",
+        "graph": "in a CUDA graph, including about 1 to 3 µs of launch",
         "device": "the kernels' own time on the device",
-        "queued": "queued calls: launches overlap with the work of the call before",
+        "queued": "queued calls: launches overlap with the previous call",
         "do_bench": "queued calls with the L2 cache cleared between them",
-        "event": "one call between two events: 3 to 12 µs of launch in it",
-        "event_after_synchronize": "one call between two events on an idle device: 7 to 45 µs of launch in it",
+        "event": "one call between two events, including 3 to 12 µs of launch",
+        "event_after_synchronize": "one call between two events on an idle device, including 7 to 45 µs of launch",
         "best_of_many": "the best of many calls on large arrays",
     }
 )
@@ -58,7 +58,7 @@ class Source:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"https://{HOST}/{self.repository}"
 
 
