@@ -23,7 +23,7 @@ DEVICE = "device"  # among the versions of a report: the key of what it was obse
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a user asked for.
+    """An activity that a user requests.
 
     Attributes:
         kind: its name in `kinds()`.
@@ -49,7 +49,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class ActivityReport:
-    """What an activity reports.
+    """The report of an activity.
 
     Attributes:
         payload: JSON whose form its kind decides.

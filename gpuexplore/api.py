@@ -36,7 +36,7 @@ FILTERS = ("operation", "device", "tag")  # of runs
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
-    """What a run gave: the results, and the ways to look at them.
+    """The outcome of a run: its results, and the ways to look at them.
 
     Attributes:
         experiment: what was asked for.
@@ -170,7 +170,7 @@ def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filter
 
     for name in filters:
         if name not in FILTERS:
-            raise TypeError(f"runs() has no filter {name!r}: accepted are {', '.join(FILTERS)}")
+            raise TypeError(f"runs() has no filter {name!r}: expected {', '.join(FILTERS)}")
     texts = {name: name_typed(name, value) for name, value in filters.items()}
     if "operation" in texts:
         operation_named(texts["operation"])
@@ -260,5 +260,5 @@ def texts_of(function: str, accepted: Iterable[str], given: Mapping[str, Words |
     """Return the settings as the text a user would type."""
     for name in given:
         if name not in accepted:
-            raise TypeError(f"{function}() has no setting {name!r}: accepted are {', '.join(accepted)}")
+            raise TypeError(f"{function}() has no setting {name!r}: expected {', '.join(accepted)}")
     return {name: text_typed(name, value) for name, value in given.items()}

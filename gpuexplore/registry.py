@@ -108,7 +108,7 @@ class Feature:
             above or below the form.
         lesson_blocks: kinds of blocks of a lesson whose quantities `lesson_block.py` of its folder gives, and which its
             `ui` shows.
-        routes: module whose `ROUTES` the web server answers beside its pages; empty for none.
+        routes: module whose `ROUTES` the web server answers in addition to its pages; empty for none.
     """
 
     name: str

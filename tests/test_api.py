@@ -125,12 +125,12 @@ def test_what_cannot_run_has_its_reason():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"sizes": 0}, "size '0': accepted are whole numbers from 1"),
-        ({"sizes": 1.5}, "size '1.5': accepted are whole numbers from 1"),
-        ({"sizes": 8, "dtypes": "fp8"}, "dtype 'fp8': accepted are fp64"),
-        ({"sizes": 8, "threads": 0}, "threads '0': accepted are whole numbers from 1"),
-        ({"sizes": 8, "budget": float("nan")}, "budget 'nan': accepted are a number of seconds above 0"),
-        ({"sizes": 8, "devices": ["cuda:9"]}, "device 'cuda:9': accepted are cpu"),
+        ({"sizes": 0}, "size '0': expected whole numbers from 1"),
+        ({"sizes": 1.5}, "size '1.5': expected whole numbers from 1"),
+        ({"sizes": 8, "dtypes": "fp8"}, "dtype 'fp8': expected fp64"),
+        ({"sizes": 8, "threads": 0}, "threads '0': expected whole numbers from 1"),
+        ({"sizes": 8, "budget": float("nan")}, "budget 'nan': expected a number of seconds above 0"),
+        ({"sizes": 8, "devices": ["cuda:9"]}, "device 'cuda:9': expected cpu"),
         ({"sizes": 2**31, "dtypes": "fp64"}, "the largest case needs"),
     ],
 )
@@ -179,7 +179,7 @@ def test_kind_of_calls_is_asked_for_in_python_too():
     (found,) = gx.predict("matmul", "t4", sizes=64, dtypes="fp32", calls="single")
     assert found.calls == "single"
     assert gx.is_possible("matmul", "t4", "1s", sizes=64, calls="graph").prediction.calls == "graph"
-    with pytest.raises(InvalidInput, match="calls 'fast': accepted are graph, queued, single"):
+    with pytest.raises(InvalidInput, match="calls 'fast': expected graph, queued, single"):
         gx.predict("matmul", "t4", sizes=64, calls="fast")
 
 
@@ -192,35 +192,35 @@ UNUSABLE = [b"matmul", {"a": 1}, object(), [None], [[8]], [True], True, 2 + 1j, 
 def test_a_name_that_is_none_is_refused_by_its_own(value):
     ranked = partial(gx.which_gpu, sizes=8)
     for use in (gx.specs, gx.run, ranked, lambda name: gx.predict(name, "t4", sizes=8)):
-        with pytest.raises(InvalidInput, match=r"(name|operation) ['\"].*: accepted are"):
+        with pytest.raises(InvalidInput, match=r"(name|operation) ['\"].*: expected"):
             use(value)
 
 
 @pytest.mark.parametrize("setting", ["sizes", "shapes", *SETTINGS])
 def test_setting_of_a_wrong_type_is_named_with_the_accepted_ones(setting):
     for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
             gx.run("vector_add", **{setting: value})
 
 
 @pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes", "implementation", "calls"])
 def test_what_is_predicted_is_named_where_it_is_of_a_wrong_type(setting):
     for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
             gx.predict("matmul", **{"gpus": "t4", "sizes": 8} | {setting: value})
 
 
 @pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes"])
 def test_what_gpus_are_ranked_for_is_named_where_it_is_of_a_wrong_type(setting):
     for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
             gx.which_gpu("matmul", **{"gpus": "t4", "sizes": 8} | {setting: value})
 
 
 @pytest.mark.parametrize("setting", ["operation", "gpus", "dtypes", "source"])
 def test_what_is_asked_of_the_atlas_is_named_where_it_is_of_a_wrong_type(setting):
     for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
             gx.atlas(**{setting: value})
 
 
@@ -251,11 +251,11 @@ def test_gpus_are_ranked_for_a_call_with_prices_of_ones_own():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"by": "beauty"}, "order 'beauty': accepted are time, energy, memory, price"),
-        ({"prices": {"t5": 1}}, "price 't5=1': accepted are devices of the table by their key"),
-        ({"prices": {"t4": -1}}, "price 't4=-1': accepted are numbers from"),
+        ({"by": "beauty"}, "order 'beauty': expected time, energy, memory, price"),
+        ({"prices": {"t5": 1}}, "price 't5=1': expected devices of the table by their key"),
+        ({"prices": {"t4": -1}}, "price 't4=-1': expected numbers from"),
         ({"prices": {"t4": "free"}}, "price 't4=free'"),
-        ({"prices": [0.3]}, "prices '\\[0.3\\]': accepted are amounts by keys"),
+        ({"prices": [0.3]}, "prices '\\[0.3\\]': expected amounts by keys"),
         ({"sizes": [64, 128]}, "2 shapes: GPUs are ranked for one"),
         ({"gpus": "Abacus"}, "gpu 'Abacus'"),
         ({"dtypes": "fp7"}, "dtype 'fp7'"),
@@ -267,7 +267,7 @@ def test_what_cannot_be_ranked_is_named(asked, message):
 
 
 def test_setting_that_does_not_exist_is_named_with_those_that_do():
-    with pytest.raises(TypeError, match=r"run\(\) has no setting 'baseline': accepted are dtypes, implementations, "):
+    with pytest.raises(TypeError, match=r"run\(\) has no setting 'baseline': expected dtypes, implementations, "):
         gx.run("matmul", baseline="numpy")
 
 
@@ -284,7 +284,7 @@ def test_a_notebook_shows_the_table_where_no_chart_can_be_drawn(outcome, monkeyp
 
     cell = outcome._repr_html_()
 
-    assert "the picture was not drawn" in cell
+    assert "the image was not rendered" in cell
     assert (cell.count("<svg"), cell.count("<tr>")) == (0, 3)
 
 

@@ -20,14 +20,14 @@ from gpuexplore.registry import features
 
 CORE: Mapping[str, str] = {
     "run": "measure an operation and print what it means",
-    "runs": "what was measured before: list, show, name, tag, delete and export",
+    "runs": "earlier runs: list, show, name, tag, delete and export",
     "import": "runs from files of other machines, kept apart from what was measured here",
-    "compare": "two runs beside each other: what got faster or slower, and what cannot be told",
-    "repeatability": "how far the times of one process lie from those of the next, on this machine",
-    "devices": "what this machine has, and its peaks",
-    "list": "operations, implementations and dtypes, and which go together",
+    "compare": "two runs side by side: what got faster or slower, and what is inconclusive",
+    "repeatability": "how much times vary from process to process on this machine",
+    "devices": "the devices of this machine, and their peaks",
+    "list": "operations, implementations and dtypes, and which can be combined",
     "specs": "peaks of an accelerator by name, or of all of them",
-    "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
+    "predict": "how long an operation would take on a local or hypothetical GPU, and how certain that is",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
 }

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--behind-proxy",
         default="",
         metavar="HOST",
-        help="answer under this name too: of the proxy that browsers reach",
+        help="also accept requests for this host name: that of the proxy in front of the app",
     )
 
 
@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
         environment[LEADER_KEY] = secrets.token_urlsafe(18)
         host = "127.0.0.1" if arguments.address in ("0.0.0.0", "::", "") else arguments.address
         link = f"http://{host}:{arguments.port}/lessons?key={environment[LEADER_KEY]}"
-        say(f"gpuexplore: the instructor's view of lessons, for you alone: {link}")
+        say(f"gpuexplore: the instructor's view of lessons (keep this link private): {link}")
     command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
     with _interrupt_ignored():  # by the server while it is loading, which would say so over many lines
         server = subprocess.Popen(command, cwd=LAUNCHER.parent, env=environment)
@@ -91,7 +91,7 @@ def _check_address(address: str, port: int) -> None:
         with socket.socket(family, socket.SOCK_STREAM) as trial:
             trial.bind(found)
     except (OSError, UnicodeError) as error:  # an unknown name, or another machine's address
-        accepted = "addresses and names of this machine: 127.0.0.1, localhost, 0.0.0.0 for every one"
+        accepted = "addresses and names of this machine: 127.0.0.1, localhost, or 0.0.0.0 for all of them"
         raise InvalidInput.of("--address", address, accepted) from error
 
 
@@ -102,7 +102,7 @@ def _checked_proxy(host: str) -> str:
         InvalidInput: it is no name of a host.
     """
     if host and not HOST.fullmatch(host):
-        raise InvalidInput.of("--behind-proxy", host, "names of hosts, without scheme, port and path: app.example.org")
+        raise InvalidInput.of("--behind-proxy", host, "a host name without scheme, port and path, like app.example.org")
     return host.lower()
 
 

@@ -16,9 +16,11 @@ FAILS = {"slower": ("slower", "broken"), "different": ("slower", "faster", "brok
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `compare`."""
     parser.add_argument("before", metavar="A", help="a run's id, a recorded run's, or a recording's file")
-    parser.add_argument("after", metavar="B", help="what is compared with it")
+    parser.add_argument("after", metavar="B", help="the run to compare with it")
     parser.add_argument(
-        "--fail-if", choices=FAILS, help="exit with 1 where a case is slower, or not measured any more; or different"
+        "--fail-if",
+        choices=FAILS,
+        help="exit with 1 if a case is slower or no longer measured; or if any case is different",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
@@ -35,7 +37,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print(found)
     if not found.cases:
-        say("gpuexplore: nothing can be compared")
+        say("gpuexplore: there is nothing to compare")
         return EXIT_UNUSABLE
     failing = [case for case in found.cases if case.change in FAILS.get(arguments.fail_if, ())]
     return EXIT_FAILED if failing else EXIT_OK

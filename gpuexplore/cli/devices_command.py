@@ -43,19 +43,23 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
     """Declare the actions on devices."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on devices, instead of a list")
     for name, about in (
-        ("pause", "measure nothing on a device: what is measured there stops, and waits with its results"),
-        ("drain", "start nothing new on a device: what is measured there ends"),
-        ("reserve", "measure the runs of one account only on a device, for a time"),
-        ("resume", "let a device measure again"),
+        ("pause", "measure nothing on a device: its current run is stopped and queued again with its results"),
+        ("drain", "start nothing new on a device: its current run finishes"),
+        ("reserve", "measure only the runs of one account on a device, for a time"),
+        ("resume", "make a device available again"),
     ):
         action = actions.add_parser(name, help=about, description=about)
         action.add_argument("device", metavar="DEVICE", help="cpu or cuda:0 on every host, lab1/cuda:0 on one")
-        action.add_argument("--json", action="store_true", help="print what is held back as JSON")
+        action.add_argument("--json", action="store_true", help="print the restricted devices as JSON")
         if name != "resume":
-            action.add_argument("--reason", default="", metavar="TEXT", help="on the pages of those who wait")
+            action.add_argument(
+                "--reason", default="", metavar="TEXT", help="shown to users whose runs are queued for the device"
+            )
         if name == "reserve":
-            action.add_argument("--for", dest="account", required=True, metavar="ACCOUNT", help="as it signs in")
-            action.add_argument("--until", required=True, metavar="AGE", help="for so long from now: 4h, 2d")
+            action.add_argument(
+                "--for", dest="account", required=True, metavar="ACCOUNT", help="the account's sign-in name"
+            )
+            action.add_argument("--until", required=True, metavar="AGE", help="duration from now: 4h, 2d")
 
 
 def _print_device(device: Device) -> None:

@@ -14,7 +14,7 @@ from gpuexplore.request import Request, listed
 def add_operation(parser: argparse.ArgumentParser) -> None:
     """Declare the operation: the first word, or the option of this name."""
     parser.add_argument("operation", nargs="?", metavar="OPERATION", help=", ".join(OPERATIONS))
-    parser.add_argument("--operation", dest="operation_option", metavar="NAME", help="the same, as an option")
+    parser.add_argument("--operation", dest="operation_option", metavar="NAME", help="the operation, as an option")
 
 
 def operation_of(arguments: argparse.Namespace) -> str:
@@ -44,28 +44,33 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="|".join(CACHE_MODES),
         help="default: cold on a GPU, warm on a CPU",
     )
-    add("--data", default="normal", metavar="|".join(DATA_MODES), help="what the inputs hold (default: %(default)s)")
+    add("--data", default="normal", metavar="|".join(DATA_MODES), help="values of the inputs (default: %(default)s)")
     add("--threads", default="", metavar="N", help="CPU threads of every library (default: one per core)")
     add("--budget", default=f"{DEFAULT_BUDGET_S:g}", metavar="SECONDS", help="sampling per case (default: %(default)s)")
     add(
         "--block",
         default="",
         metavar="X[,Y]",
-        help="threads of a block of our CUDA kernels (default: their own)",
+        help="threads per block of our CUDA kernels (default: each kernel's own)",
     )
     add(
         "--layout",
         default="NN",
         metavar="|".join(LAYOUTS),
-        help="how the matrices of a product lie in memory: N by rows, T by columns (default: %(default)s)",
+        help="memory layout of the matrices of a product: N by rows, T by columns (default: %(default)s)",
     )
     add(
         "--align",
         default="library",
         metavar="|".join(ALIGNMENTS),
-        help="where a CPU's arrays lie: as the library allocates, or on 2 MiB boundaries (default: %(default)s)",
+        help="alignment of a CPU's arrays: the library's own, or 2 MiB boundaries (default: %(default)s)",
     )
-    add("--repeat", default="", metavar="N", help="measure in N fresh processes: the interval covers what these change")
+    add(
+        "--repeat",
+        default="",
+        metavar="N",
+        help="measure in N fresh processes: the interval then covers differences between them",
+    )
 
 
 def request_from(arguments: argparse.Namespace, operation: str, devices: Iterable[Device] = ()) -> Request:

@@ -25,7 +25,7 @@ def act(arguments: argparse.Namespace) -> int:
         _check_known(store, arguments.device)
         if arguments.action == "resume":
             was_held = store.resume(arguments.device, OWNER)
-            message = f"{arguments.device} measures again" if was_held else f"nothing held {arguments.device} back"
+            message = f"{arguments.device} is available again" if was_held else f"{arguments.device} was not restricted"
         else:
             held = _asked_for(arguments)
             store.restrict(held, OWNER)
@@ -48,7 +48,7 @@ def held_back() -> tuple[Restriction, ...]:
         with open_store() as store:
             return store.current_restrictions()
     except StoreUnavailable as error:
-        say(f"gpuexplore: whether a device is held back is unknown: {error}")
+        say(f"gpuexplore: it is unknown whether devices are restricted: {error}")
         return ()
 
 

@@ -63,7 +63,7 @@ def print_summary(analysis: RunAnalysis) -> None:
 
 
 def content_of(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a file, no more of it than `most_bytes` and one, which tells that there is more.
+    """Return the content of a file, at most one byte more than `most_bytes`, so that a larger file is noticed.
 
     Raises:
         InvalidInput: it cannot be read.
@@ -72,7 +72,7 @@ def content_of(path: Path, most_bytes: int) -> bytes:
         with path.open("rb") as file:
             return file.read(most_bytes + 1)
     except OSError as error:
-        raise InvalidInput.of("file", path.name, f"those that can be read; this one: {error.strerror}") from error
+        raise InvalidInput.of("file", path.name, f"a readable file ({error.strerror})") from error
 
 
 def check_writable(path: Path, suffixes: Iterable[str]) -> None:
@@ -84,12 +84,12 @@ def check_writable(path: Path, suffixes: Iterable[str]) -> None:
     if not path.name.endswith(tuple(suffixes)):
         raise InvalidInput.of("file type", path.suffix or path.name, suffixes)
     if not path.parent.is_dir():
-        raise InvalidInput.of("folder", path.parent, "those that exist")
+        raise InvalidInput.of("folder", path.parent, "an existing one")
     existed = path.exists()
     try:
         path.open("ab").close()
     except OSError as error:
-        raise InvalidInput.of("file", path, f"those that can be written; this one: {error.strerror}") from error
+        raise InvalidInput.of("file", path, f"a writable file ({error.strerror})") from error
     if not existed:
         path.unlink()
 
@@ -123,13 +123,13 @@ class ProgressLine:
         was_passed = self._is_passed
         self._measured.add(event.case)
         (self._open.add if event.provisional else self._open.discard)(event.case)
-        self._tell(event, completes_pass=self._is_passed and not was_passed)
+        self._report(event, completes_pass=self._is_passed and not was_passed)
 
     @property
     def _is_passed(self) -> bool:
         return len(self._measured) == self._total
 
-    def _tell(self, result: Result, *, completes_pass: bool) -> None:
+    def _report(self, result: Result, *, completes_pass: bool) -> None:
         outcome = f"{_point(result.case)}  {_outcome(result)}"
         refining = f"{self._total} of {self._total} measured, refining {len(self._open)}"
         done = len(self._measured) - len(self._open)

@@ -85,7 +85,7 @@ def measured_here(devices: Sequence[Device]) -> tuple[Result, ...]:
     try:
         from gpuexplore.store import open_store
     except ModuleNotFoundError as error:
-        say(f"gpuexplore: what was measured here before is left out: {not_installed(error)}")
+        say(f"gpuexplore: earlier results of this machine are left out: {not_installed(error)}")
         return ()
     with open_store() as store:
         return tuple(result for device in devices for _, result in store.measured_results(device))
@@ -157,11 +157,11 @@ def _print(found: Sequence[Prediction]) -> None:
     for calls in dict.fromkeys(prediction.calls for prediction in found if prediction.device.kind != "cpu"):
         print(f"  {CALLS_WORDS[calls]}: {CALLS[calls]}")
     for basis in dict.fromkeys(
-        f"{prediction.device.title}: rests on {prediction.basis}" for prediction in found if prediction.time_s
+        f"{prediction.device.title}: based on {prediction.basis}" for prediction in found if prediction.time_s
     ):
         print(f"  {basis}")
     for better in dict.fromkeys(prediction.better for prediction in found[:1] if prediction.better):
-        print(f"  To make it better: {better}")
+        print(f"  To improve it: {better}")
 
 
 def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, UncertainValue] | None:
@@ -220,4 +220,4 @@ def _too_large(prediction: Prediction) -> str | None:
         return None
     needed, there = format_bytes(_bytes(prediction)), format_bytes(prediction.device.memory_bytes)
     device, dtype = prediction.device.title, prediction.case.dtype
-    return f"{dtype}: the arrays need {needed}, and {device} has {there}: it would not fit"
+    return f"{dtype}: the arrays need {needed}, but {device} has {there}: they would not fit"

@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `record`."""
     parser.add_argument("operations", nargs="*", metavar="OPERATION", help="default: every operation")
     add_experiment_arguments(parser)
-    parser.add_argument("--by", default="", metavar="NAME", help="who measures, and answers questions")
-    parser.add_argument("--commit", default="", metavar="HASH", help="of this code, where git cannot tell")
+    parser.add_argument("--by", default="", metavar="NAME", help="who measured it and can answer questions")
+    parser.add_argument("--commit", default="", metavar="HASH", help="commit of this code, if git does not know it")
     file = parser.add_mutually_exclusive_group(required=True)
     file.add_argument("--out", type=Path, metavar="FILE.jsonl", help="the file to write")
-    file.add_argument("--check", type=Path, metavar="FILE.jsonl", help="measure nothing: judge this file")
+    file.add_argument("--check", type=Path, metavar="FILE.jsonl", help="measure nothing: validate this file")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _refuse_to_overwrite(path: Path) -> None:
     if path.exists() and path.stat().st_size:
-        raise InvalidInput.of("--out", path.name, "files that are not there yet: nothing recorded is overwritten")
+        raise InvalidInput.of("--out", path.name, "a new file: recordings are not overwritten")
 
 
 def _provenance(
@@ -99,15 +99,15 @@ def _given_commit(arguments: argparse.Namespace) -> str:
 def _refuse_without_provenance(provenance: Provenance, given_commit: str) -> None:
     """Raise before anything is measured when the file would be refused afterwards."""
     if not provenance.recorded_by:
-        raise InvalidInput.of("--by", "", "a name: who measures, and answers questions about these numbers")
+        raise InvalidInput.of("--by", "", "the name of who measured it and can answer questions")
     if not provenance.commit:
-        raise InvalidInput.of("--commit", "", "the commit of this code, which git cannot tell here")
+        raise InvalidInput.of("--commit", "", "the commit of this code, which git does not know here")
     for commit in filter(None, (given_commit, provenance.commit)):
         check_commit(commit)
     if not provenance.commit.startswith(given_commit[: len(provenance.commit)]):
-        raise InvalidInput.of("--commit", given_commit, f"{provenance.commit}, which git tells here")
+        raise InvalidInput.of("--commit", given_commit, f"{provenance.commit}, the commit that git reports")
     if missing := missing_provenance(encode(provenance)):
-        raise InvalidInput(f"this machine does not tell: {', '.join(missing)}")
+        raise InvalidInput(f"unknown on this machine: {', '.join(missing)}")
 
 
 def command_of(arguments: argparse.Namespace, dtypes: Sequence[str]) -> str:

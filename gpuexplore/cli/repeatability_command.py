@@ -27,7 +27,9 @@ SIZES = {"vector_add": (1_000, 20_000, 200_000, 5_000_000), "matmul": (32, 128, 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `repeatability`."""
-    parser.add_argument("--processes", default=f"{PROCESSES}", metavar="N", help="fresh ones (default: %(default)s)")
+    parser.add_argument(
+        "--processes", default=f"{PROCESSES}", metavar="N", help="number of fresh processes (default: %(default)s)"
+    )
     parser.add_argument("--device", default="cpu", metavar="ID", help="cpu, cuda:0, .. (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -101,10 +103,10 @@ def _print(table: Repeatability, device: Device) -> None:
         for spread in sorted(table.spreads, key=lambda spread: (spread.size_class, spread.threads, spread.library))
     ]
     if not rows:
-        print("Other work took the CPU all the time: nothing was learned. Try again when nothing else runs.")
+        print("The CPU was busy with other work all the time: there is no result. Try again when nothing else runs.")
         return
-    print_columns([("arrays fit in", "threads", "library", "95 % of processes", "and of ratios"), *rows])
+    print_columns([("arrays fit in", "threads", "library", "95 % of processes", "95 % of ratios"), *rows])
     print(
         f"\nThe least repeatable case of each row, in {table.processes} processes. Intervals of "
-        f"later runs on {device.title} include this."
+        f"later runs on {device.title} include this variation."
     )

@@ -34,7 +34,7 @@ PAGE = "/rooms"  # what a link to a room may name, and the API does not
 FORM = "addresses like https://host/?room=CODE"
 MOST_ANSWER_BYTES = 100_000
 FILE = "rooms.json"
-ELSE = "or measure with --out run.json, and drop that file on the app's page Runs"
+FALLBACK_ADVICE = "or measure with --out run.json, and upload that file on the app's page Runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,15 @@ class Destination:
             with OPENER.open(Request(url, content, headers, method="POST"), timeout=30.0) as answer:
                 return _answer(answer.read(MOST_ANSWER_BYTES))
         except HTTPError as refusal:
-            reason = _answer(refusal.read(MOST_ANSWER_BYTES)).get("reason") or f"it answers {refusal.code}: {ELSE}"
-            raise InvalidInput(f"{self.app} did not take it: {reason}") from refusal
+            reason = (
+                _answer(refusal.read(MOST_ANSWER_BYTES)).get("reason")
+                or f"it answered {refusal.code}: try later, {FALLBACK_ADVICE}"
+            )
+            raise InvalidInput(f"{self.app} refused it: {reason}") from refusal
         except (URLError, HTTPException, OSError) as error:
-            raise InvalidInput(f"{self.app} cannot be reached ({getattr(error, 'reason', error)}), {ELSE}") from error
+            raise InvalidInput(
+                f"{self.app} cannot be reached ({getattr(error, 'reason', error)}), {FALLBACK_ADVICE}"
+            ) from error
 
 
 OPENER = OpenerDirector()
@@ -132,7 +137,7 @@ def _kept(path: Path) -> Mapping[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise InvalidInput.of("file of rooms", path, f"what gpuexplore wrote ({error}): delete it") from error
+        raise InvalidInput.of("file of rooms", path, f"a file written by gpuexplore ({error}): delete it") from error
     return kept if isinstance(kept, dict) else {}
 
 

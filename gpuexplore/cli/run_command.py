@@ -64,19 +64,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--memory-limit",
         default="",
         metavar="SIZE",
-        help="of the process that measures, as 4GB (default: 90 %% of what is free, 50 %% with code of your own)",
+        help="memory limit of the process that measures, like 4GB (default: 90 %% of free, 50 %% with your own code)",
     )
     parser.add_argument(
-        "--time-limit", default="", metavar="TIME", help="to build a case and call it once, as 10s (default: 60s)"
+        "--time-limit",
+        default="",
+        metavar="TIME",
+        help="time limit for building a case and its first call, like 10s (default: 60s)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(FILE_TYPES)}")
-    parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
+    parser.add_argument("--no-save", action="store_true", help="do not save the run for the app")
     parser.add_argument(
         "--room",
         default="",
         metavar="URL",
-        help="send the run to a room of a server elsewhere: https://host/?room=CODE",
+        help="send the run to a room on another server: https://host/?room=CODE",
     )
     parser.add_argument("--name", default="", metavar="NAME", help="your name there (default: your login name)")
     parser.set_defaults(is_shown=True)  # a notebook draws the results itself
@@ -144,7 +147,7 @@ def _sender(address: str, name: str) -> "Callable[[Experiment, RunAnalysis], Non
     """Join the room of an address, and return what sends a run to it: better refused before measuring than after."""
     if not address:
         if name:
-            raise InvalidInput.of("--name", name, "names beside --room URL")
+            raise InvalidInput.of("--name", name, "a name together with --room URL")
         return None
     from gpuexplore.analysis.run.json_report import run_report
     from gpuexplore.cli.room_sending import destination, keep

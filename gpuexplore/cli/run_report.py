@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.estimate import TOLD_FROM_S, check_limits, estimate
+from gpuexplore.analysis.run.estimate import REPORTED_FROM_S, check_limits, estimate
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.peak_choice import comparison_for
@@ -30,10 +30,10 @@ def checked(experiment: Experiment, devices: Sequence[Device], baseline: str, pe
 def say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earlier: Sequence[Result] | None) -> None:
     """Say how long a run will take, and how to leave out what is slow, where that is long."""
     expected = estimate(experiment, devices, earlier, cold=True)
-    if expected.seconds < TOLD_FROM_S:
+    if expected.seconds < REPORTED_FROM_S:
         return
     dtype, implementation = next(iter(expected.slow), (None, None))
-    way = f" (--dtype without {dtype}, or --impl without {implementation}, leaves it out)" if dtype else ""
+    way = f" (leave out {dtype} from --dtype, or {implementation} from --impl, to avoid it)" if dtype else ""
     say(f"gpuexplore: {expected.cases} cases take {expected.sentence}{way}")
 
 

@@ -19,7 +19,7 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.store import Description, ListedRun, Store, Wanted, open_store
 from gpuexplore.store.listing import MOST_LISTED
 
-HEADING = ("run", "title", "device", "when (UTC)", "best rate", "of its peak", "quality", "tags")
+HEADING = ("run", "title", "device", "when (UTC)", "best rate", "of peak", "quality", "tags")
 LONGEST_CELL = 44
 Action = Callable[[Store, argparse.Namespace], int]
 
@@ -30,23 +30,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--operation", metavar="NAME", help="only runs of this operation")
     parser.add_argument("--device", metavar="NAME", help="words of the name of the device it was measured on")
     parser.add_argument("--tag", metavar="TAG", help="only runs with this tag")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="of runs (default: %(default)s)")
-    parser.add_argument("--before", type=int, metavar="NUMBER", help="the next page, as the last line of a list says")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="number of runs (default: %(default)s)")
+    parser.add_argument(
+        "--before", type=int, metavar="NUMBER", help="the next page, as given in the last line of a list"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on runs, instead of a list")
-    show = actions.add_parser("show", help="print a run's table and what it means")
+    show = actions.add_parser("show", help="print a run's table and conclusions")
     show.add_argument("run", metavar="RUN")
     show.add_argument("--json", action="store_true", help="print one JSON object")
     for name, text, about in (
-        ("name", "TITLE", "give a run a title; an empty one stands for the default"),
+        ("name", "TITLE", "give a run a title; an empty one restores the default"),
         ("note", "TEXT", "write a note on a run"),
-        ("tag", "TAGS", "give a run tags, with commas between them, instead of those it has"),
+        ("tag", "TAGS", "replace the tags of a run (comma-separated)"),
     ):
         changed = actions.add_parser(name, help=about, description=about)
         changed.add_argument("run", metavar="RUN")
         changed.add_argument("text", metavar=text)
         _add_admin(changed)
-    for name, about in (("delete", "take runs off every list, for 30 days"), ("restore", "bring deleted runs back")):
+    for name, about in (
+        ("delete", "delete runs; they can be restored for 30 days"),
+        ("restore", "restore deleted runs"),
+    ):
         several = actions.add_parser(name, help=about, description=about)
         several.add_argument("run", nargs="+", metavar="RUN")
         _add_admin(several)
@@ -64,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _add_admin(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--admin", action="store_true", help="also what a browser measured, not the command line")
+    parser.add_argument("--admin", action="store_true", help="also change runs that were started in a browser")
 
 
 def _list(store: Store, arguments: argparse.Namespace) -> int:
@@ -74,11 +79,11 @@ def _list(store: Store, arguments: argparse.Namespace) -> int:
         print_json([row_of(run) for run in found])
         return EXIT_OK
     if not found:
-        say("gpuexplore: no run is like that")
+        say("gpuexplore: no run matches")
         return EXIT_OK
     print_columns([HEADING, *(_line(run) for run in found)])
     if len(found) == arguments.limit <= MOST_LISTED:
-        say(f"gpuexplore: the next ones: --before {found[-1].number}")
+        say(f"gpuexplore: next page: --before {found[-1].number}")
     return EXIT_OK
 
 
@@ -129,14 +134,14 @@ def _change(store: Store, arguments: argparse.Namespace) -> int:
 def _delete(store: Store, arguments: argparse.Namespace) -> int:
     for run_id in arguments.run:
         store.delete_run(run_id, OWNER, admin=arguments.admin)
-        print(f"{run_id} is deleted; for 30 days it comes back with: gpuexplore runs restore {run_id}")
+        print(f"{run_id} is deleted; for 30 days you can restore it with: gpuexplore runs restore {run_id}")
     return EXIT_OK
 
 
 def _restore(store: Store, arguments: argparse.Namespace) -> int:
     for run_id in arguments.run:
         store.restore_run(run_id, OWNER, admin=arguments.admin)
-        print(f"{run_id} is back: {store.listed_run(run_id).title}")
+        print(f"{run_id} is restored: {store.listed_run(run_id).title}")
     return EXIT_OK
 
 

@@ -40,7 +40,7 @@ def _columns(spec: dict[str, Any]) -> tuple[str, ...]:
 
 def _print_spec(spec: dict[str, Any]) -> None:
     if spec["key"] is None:
-        print(f"{spec['query'][:60]!r} is no accelerator of the table{near_names(spec['query'])}.")
+        print(f"{spec['query'][:60]!r} is not in the table of accelerators{near_names(spec['query'])}.")
         return
     print(f"{spec['key']}  {format_bytes(spec['memory_bytes'])} memory, confidence {spec['confidence']}")
     for dtype, peak in spec["peaks"].items():

@@ -36,7 +36,7 @@ def test_the_exit_code_tells_a_ci_job(stored, capsys):
     assert main(["compare", new, old, "--fail-if", "different"]) == EXIT_FAILED
     assert main(["compare", old, old, "--fail-if", "different"]) == EXIT_OK
     out = capsys.readouterr().out
-    assert "Of 1 case: 1 slower; those told, on geometric average: 20.0 % slower." in out
+    assert "Of 1 case: 1 slower; geometric mean of the conclusive ones: 20.0 % slower." in out
     assert f"before: matmul 64, fp32 ({old})" in out
 
 
@@ -67,16 +67,16 @@ def test_runs_without_a_common_case_are_no_success(stored, capsys):
 
     said = capsys.readouterr()
     assert "The two runs have no case in common." in said.out
-    assert "nothing can be compared" in said.err
+    assert "there is nothing to compare" in said.err
 
 
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("gone", "no run 'gone': check the link; accepted are ids of runs, and files that end in .json, .jsonl"),
+        ("gone", "no run 'gone': check the link; expected ids of runs, and files that end in .json, .jsonl"),
         ("recorded-gone", "no recorded run 'recorded-gone'"),
-        ("gone.jsonl", "file 'gone.jsonl': accepted are files that exist"),
-        ("run.exe", "file 'run.exe': accepted are those that end in .json, .jsonl, and ids of runs"),
+        ("gone.jsonl", "file 'gone.jsonl': expected an existing file"),
+        ("run.exe", "file 'run.exe': expected files that end in .json, .jsonl, and ids of runs"),
     ],
 )
 def test_what_is_no_run_is_named(stored, capsys, name, named):

@@ -73,7 +73,7 @@ def test_every_command_names_a_home_that_is_a_file(command, tmp_path, monkeypatc
 
     assert main([command]) == EXIT_UNUSABLE
     told = capsys.readouterr()
-    assert told.err.startswith(f"gpuexplore: GPUEXPLORE_HOME {str(tmp_path / 'file')[:60]!r}: accepted are directories")
+    assert told.err.startswith(f"gpuexplore: GPUEXPLORE_HOME {str(tmp_path / 'file')[:60]!r}: expected directories")
     assert told.out == ""
 
 
@@ -82,9 +82,7 @@ def test_a_home_that_cannot_be_made_is_named_with_the_reason(home, monkeypatch, 
     monkeypatch.setenv("GPUEXPLORE_HOME", home)
 
     assert main(["list"]) == EXIT_UNUSABLE
-    assert (
-        f"GPUEXPLORE_HOME '{home}': accepted are directories that can be made and written (" in capsys.readouterr().err
-    )
+    assert f"GPUEXPLORE_HOME '{home}': expected directories that can be made and written (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def test_a_device_is_held_back_and_measures_again(said):
     assert said("drain", "cpu") == "cpu is drained\n"
     (found,) = json.loads(said("drain", "cpu", "--json"))
     assert found == {"device": "cpu", "kind": "drained", "held": "cpu is drained"}
-    assert said("resume", "cpu") == "cpu measures again\n"
-    assert said("resume", "cpu") == "nothing held cpu back\n"
+    assert said("resume", "cpu") == "cpu is available again\n"
+    assert said("resume", "cpu") == "cpu was not restricted\n"
     assert held() == ()
 
 
@@ -53,8 +53,8 @@ def test_listing_devices_makes_no_database(said, home):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["pause", "cuda:9"], "device 'cuda:9': accepted are cpu"),
-        (["reserve", "cpu", "--for", "ada", "--until", "soon"], "accepted are a number and a unit"),
+        (["pause", "cuda:9"], "device 'cuda:9': expected cpu"),
+        (["reserve", "cpu", "--for", "ada", "--until", "soon"], "expected a number and a unit"),
         (["pause", "cpu", "--reason", "x" * 201], "reason"),
         (["pause", "cpu", "--reason", "a\x07"], "characters that can be shown"),
     ],

@@ -35,7 +35,7 @@ def test_what_is_refused_is_named_and_the_other_files_are_kept(report, tmp_path,
 
     said = capsys.readouterr()
     assert "gpuexplore: bad.json: result 1: " in said.err
-    assert "gone.json': accepted are those that can be read; this one: No such file" in said.err
+    assert "gone.json': expected a readable file (No such file" in said.err
     assert len(gx.runs()) == 1
 
 
@@ -50,4 +50,4 @@ def test_an_exported_run_comes_back_as_it_was(report, tmp_path, capsys, home):
     assert again["results"] == report["results"]
     assert again["run"]["origin"] == "lab.json, measured on a made-up processor"
     assert main(["compare", run_id, str(tmp_path / "again.json")]) == EXIT_OK
-    assert "those told" not in capsys.readouterr().out.splitlines()[-1]
+    assert "geometric mean" not in capsys.readouterr().out.splitlines()[-1]

@@ -30,7 +30,7 @@ def test_what_the_machine_does_to_all_times_is_one_line(capsys):
 
 @pytest.mark.parametrize("text", ["", "90", "d", "-1d", "1.5d", "90 days", "1y", "999999w", "٣d"])
 def test_ages_that_are_none_are_named_with_those_that_are(text):
-    with pytest.raises(InvalidInput, match="accepted are a number and a unit, like 90d"):
+    with pytest.raises(InvalidInput, match="expected a number and a unit, like 90d"):
         read_age("age", text)
 
 

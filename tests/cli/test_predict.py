@@ -45,8 +45,8 @@ def test_people_get_a_table_with_intervals_reasons_and_what_it_rests_on(capsys):
     told = capsys.readouterr().out
     assert "9 in 10 within" in told
     assert "bf16: Tesla T4 has no bf16 units: fp32 does the arithmetic" in told
-    assert "Tesla T4: rests on" in told
-    assert "To make it better: others measured Tesla T4" in told
+    assert "Tesla T4: based on" in told
+    assert "To improve it: run `gpuexplore run " in told
 
 
 @pytest.mark.parametrize("calls", CALLS)
@@ -69,28 +69,28 @@ def test_this_machines_cpu_can_be_asked(answered):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("matmul --size 8 --gpu Abacus", "gpu 'Abacus': accepted are names and keys"),
+        ("matmul --size 8 --gpu Abacus", "gpu 'Abacus': expected names and keys"),
         ("matmul --size 8 --gpu H1000", "near: H100"),
-        ("matmul --size 8 --gpu t4 --dtype fp4", "dtype 'fp4': accepted are fp64"),
+        ("matmul --size 8 --gpu t4 --dtype fp4", "dtype 'fp4': expected fp64"),
         ("matmul --gpu t4", "no size and no shape"),
-        ("matmul --size 8 --gpu t4 --calls fast", "calls 'fast': accepted are graph, queued, single"),
-        ("matmul --size 8 --gpu t4 --calls graph,fast", "calls 'fast': accepted are graph, queued, single"),
-        ("matmul --size 8 --gpu t4 --calls=", "calls '': accepted are graph, queued, single"),
+        ("matmul --size 8 --gpu t4 --calls fast", "calls 'fast': expected graph, queued, single"),
+        ("matmul --size 8 --gpu t4 --calls graph,fast", "calls 'fast': expected graph, queued, single"),
+        ("matmul --size 8 --gpu t4 --calls=", "calls '': expected graph, queued, single"),
         ("matmul --size x --gpu t4", "size 'x'"),
         ("fft --size 8 --gpu t4", "operation 'fft'"),
         ("matmul --size 8 --gpu t4 --impl jax", "implementation of matmul 'jax'"),
         ("matmul --size 8 --gpu ,", "nothing to predict"),
         (
             "matmul --size 8 --gpu cuda:0",
-            "gpu 'cuda:0': accepted are names and keys of `specs`; devices of this machine",
+            "gpu 'cuda:0': expected names and keys of `specs`; devices of this machine",
         ),
-        ("matmul --size 1_ --gpu t4", "size '1_': accepted are whole numbers"),
+        ("matmul --size 1_ --gpu t4", "size '1_': expected whole numbers"),
         ("matmul --shape ; --gpu t4", "no shape of matmul: give at least one like m=128,k=128,n=128"),
         (
             "matmul --size 8 --gpu t4 --impl numpy",
-            "implementation of matmul on Tesla T4 'numpy': accepted are numba-cuda",
+            "implementation of matmul on Tesla T4 'numpy': expected numba-cuda",
         ),
-        ("matmul --size 8 --gpu cpu --impl numba-cuda", "'numba-cuda': accepted are numpy, numba-cpu"),
+        ("matmul --size 8 --gpu cpu --impl numba-cuda", "'numba-cuda': expected numpy, numba-cpu"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_what_can(capsys, words, message):
@@ -115,7 +115,7 @@ def test_arrays_that_do_not_fit_the_memory_are_told(answered, capsys):
     assert answered(*words, "--json")[1]["predictions"][0]["fits"] is False
     assert answered(*T4, "--json")[1]["predictions"][0]["fits"] is True
     assert main(words) == EXIT_OK
-    assert "the arrays need 48.0 GiB, and Tesla T4 has 16.0 GiB: it would not fit" in capsys.readouterr().out
+    assert "the arrays need 48.0 GiB, but Tesla T4 has 16.0 GiB: they would not fit" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_nobody_is_no_name(tmp_path, capsys, by):
     path = tmp_path / "out.jsonl"
 
     assert main([*WORDS, *by, "--commit", "0123456", "--out", str(path)]) == EXIT_UNUSABLE
-    assert "--by '': accepted are a name: who measures" in capsys.readouterr().err
+    assert "--by '': expected the name of who measured it" in capsys.readouterr().err
     assert not path.exists()
 
 
@@ -32,7 +32,7 @@ def test_a_commit_that_git_contradicts_is_refused(tmp_path, capsys, monkeypatch)
     words = [*WORDS, "--by", "a tester", "--out", str(tmp_path / "out.jsonl")]
 
     assert main([*words, "--commit", "fedcba9"]) == EXIT_UNUSABLE
-    assert "--commit 'fedcba9': accepted are 0123456789ab, which git tells here" in capsys.readouterr().err
+    assert "--commit 'fedcba9': expected 0123456789ab, the commit that git reports" in capsys.readouterr().err
     with pytest.raises(AssertionError, match="nothing may be measured"):
         main([*words, "--commit", "0123456"])
 
@@ -41,7 +41,7 @@ def test_a_commit_nobody_knows_is_asked_for(tmp_path, capsys):
     path = tmp_path / "out.jsonl"
 
     assert main([*WORDS, "--by", "a tester", "--out", str(path)]) == EXIT_UNUSABLE
-    assert "--commit '': accepted are the commit of this code" in capsys.readouterr().err
+    assert "--commit '': expected the commit of this code" in capsys.readouterr().err
     assert not path.exists()
 
 
@@ -50,7 +50,7 @@ def test_a_commit_that_would_be_refused_afterwards_is_refused_before(tmp_path, c
     path = tmp_path / "out.jsonl"
 
     assert main([*WORDS, "--by", "a tester", "--commit", commit, "--out", str(path)]) == EXIT_UNUSABLE
-    assert f"commit '{commit}': accepted are 7 to 40 hexadecimal digits" in capsys.readouterr().err
+    assert f"commit '{commit}': expected 7 to 40 hexadecimal digits" in capsys.readouterr().err
     assert not path.exists()
 
 
@@ -59,7 +59,7 @@ def test_what_was_recorded_before_is_never_overwritten(tmp_path, capsys):
     path.write_text("an hour of measuring")
 
     assert main([*WORDS, "--by", "a tester", "--commit", "0123456", "--out", str(path)]) == EXIT_UNUSABLE
-    assert "--out 'out.jsonl': accepted are files that are not there yet" in capsys.readouterr().err
+    assert "--out 'out.jsonl': expected a new file" in capsys.readouterr().err
     assert path.read_text() == "an hour of measuring"
 
 
@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_written_is_named_before_measuring(tmp_path, capsy
     path.mkdir()
 
     assert main([*WORDS, "--by", "a tester", "--commit", "0123456", "--out", str(path)]) == EXIT_UNUSABLE
-    assert "accepted are those that can be written; this one: Is a directory" in capsys.readouterr().err
+    assert "expected a writable file (Is a directory)" in capsys.readouterr().err
 
 
 def test_a_device_that_hides_its_driver_is_not_recorded(tmp_path, capsys, monkeypatch):
@@ -77,7 +77,7 @@ def test_a_device_that_hides_its_driver_is_not_recorded(tmp_path, capsys, monkey
     words = [*WORDS[:4], "--impl", "numba-cuda", "--dtype", "fp32", "--by", "a tester", "--commit", "0123456"]
 
     assert main([*words, "--out", str(tmp_path / "out.jsonl")]) == EXIT_UNUSABLE
-    assert "this machine does not tell: driver of cuda:0" in capsys.readouterr().err
+    assert "unknown on this machine: driver of cuda:0" in capsys.readouterr().err
 
 
 def test_a_file_is_written_or_checked_not_both(tmp_path):

@@ -44,7 +44,7 @@ def test_disturbed_processes_teach_nothing(processes, capsys):
 
     assert main(["repeatability", "--processes", "5"]) == EXIT_FAILED
 
-    assert "nothing was learned" in capsys.readouterr().out
+    assert "there is no result" in capsys.readouterr().out
     assert load_repeatability(discover()[0]) is None
 
 
@@ -54,7 +54,7 @@ def test_a_bad_number_of_processes_is_named(processes, capsys, count):
 
     assert main(["repeatability", f"--processes={count}"]) == EXIT_UNUSABLE
 
-    assert f"{count!r}: accepted are 5 to 60" in capsys.readouterr().err
+    assert f"{count!r}: expected 5 to 60" in capsys.readouterr().err
 
 
 def test_an_unknown_device_is_named(processes, capsys):

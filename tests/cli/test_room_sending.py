@@ -84,7 +84,7 @@ def test_what_the_server_refuses_is_said_before_anything_is_measured(store, room
     assert "choose another one with --name" in said
     assert not (home / "of bob" / "rooms.json").exists()
     store.close_room("leader", room)
-    with pytest.raises(InvalidInput, match="is closed: it takes no more results"):
+    with pytest.raises(InvalidInput, match="is closed: it no longer accepts results"):
         destination(address, "").join()
 
 
@@ -101,15 +101,15 @@ def test_what_the_server_refuses_is_said_before_anything_is_measured(store, room
     ],
 )
 def test_an_address_that_names_no_room_is_refused(store, given):
-    with pytest.raises(InvalidInput, match=r"--room '.*': accepted are addresses like https://host/\?room=CODE"):
+    with pytest.raises(InvalidInput, match=r"--room '.*': expected addresses like https://host/\?room=CODE"):
         destination(given, "")
 
 
 def test_a_code_that_cannot_be_one_and_a_name_without_a_room_are_refused(store, capsys):
-    with pytest.raises(InvalidInput, match="room 'abc': accepted are codes of 6 letters"):
+    with pytest.raises(InvalidInput, match="room 'abc': expected codes of 6 letters"):
         destination("https://host/?room=abc", "")
     assert main(["run", *TINY, "--name", "Ada"]) == EXIT_UNUSABLE
-    assert "--name 'Ada': accepted are names beside --room URL" in capsys.readouterr().err
+    assert "--name 'Ada': expected a name together with --room URL" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("user", ["\x07", "", "…"])
@@ -122,7 +122,7 @@ def test_who_has_no_name_that_can_be_shown_is_called_as_the_machine_is(store, mo
 
 def test_a_server_that_is_not_there_is_named_with_the_way_around(store):
     with pytest.raises(
-        InvalidInput, match=r"http://127.0.0.1:9 cannot be reached .*drop that file on the app's page Runs"
+        InvalidInput, match=r"http://127.0.0.1:9 cannot be reached .*upload that file on the app's page Runs"
     ):
         destination("http://127.0.0.1:9/?room=CDFHJK", "").join()
 
@@ -143,7 +143,7 @@ def test_the_secret_follows_no_redirect(store):
     with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        with pytest.raises(InvalidInput, match="it answers 307"):
+        with pytest.raises(InvalidInput, match="it answered 307"):
             destination(f"http://127.0.0.1:{server.server_port}/?room=CDFHJK", "").join()
         server.shutdown()
         thread.join()

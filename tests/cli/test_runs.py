@@ -91,7 +91,7 @@ def test_what_a_browser_measured_is_changed_by_who_says_to_be_its_administrator(
     _, theirs = stored
 
     assert main(["runs", "name", theirs, "mine"]) == EXIT_UNUSABLE
-    assert "belongs to somebody else: only its owner can change it" in capsys.readouterr().err
+    assert "belongs to another user: only its owner can change it" in capsys.readouterr().err
     assert main(["runs", "delete", theirs]) == EXIT_UNUSABLE
     assert main(["runs", "name", theirs, "ours", "--admin"]) == EXIT_OK
     assert list(gx.runs()["title"]) == ["ours", WEEKLY[0]]
@@ -116,17 +116,17 @@ def test_a_run_is_written_to_a_file(stored, tmp_path, capsys):
     assert main(["runs", "export", run_id, str(tmp_path / "run.json")]) == EXIT_OK
     assert json.loads((tmp_path / "run.json").read_text())["experiment"]["operation"] == "matmul"
     assert main(["runs", "export", run_id, str(tmp_path / "run.exe")]) == EXIT_UNUSABLE
-    assert "file type '.exe': accepted are .html, .json, .csv, .parquet" in capsys.readouterr().err
+    assert "file type '.exe': expected .html, .json, .csv, .parquet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (("--operation", "gone"), "operation 'gone': accepted are"),
-        (("--limit", "0"), "limit '0': accepted are 1 to 200"),
+        (("--operation", "gone"), "operation 'gone': expected"),
+        (("--limit", "0"), "limit '0': expected 1 to 200"),
         (("show", "gone"), "no run 'gone': check the link"),
         (("delete", "gone"), "no run 'gone': check the link"),
-        (("name", "gone", "x" * 121), "title '121 characters': accepted are at most 120"),
+        (("name", "gone", "x" * 121), "title '121 characters': expected at most 120"),
     ],
 )
 def test_bad_input_is_named(stored, capsys, words, named):
@@ -139,7 +139,7 @@ def test_nothing_measured_is_said(home, capsys):
     assert main(["runs"]) == EXIT_OK
 
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "gpuexplore: no run is like that\n")
+    assert (said.out, said.err) == ("", "gpuexplore: no run matches\n")
 
 
 def test_the_api_names_what_it_does_not_accept(home):

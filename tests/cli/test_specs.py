@@ -41,7 +41,7 @@ def test_an_odd_name_is_none_and_does_not_flood_the_terminal(capsys, odd):
     assert main(("specs", odd)) == EXIT_FAILED
 
     told = capsys.readouterr().out
-    assert "is no accelerator of the table" in told
+    assert "is not in the table of accelerators" in told
     assert len(told) < 1000
 
 

@@ -65,7 +65,7 @@ def measure(
     if isinstance(against, str) or not isinstance(against, list | tuple):
         raise InvalidInput.of("against", against, "a list of functions, and of names that `gpuexplore list` prints")
     if arrays and (both := [name for name in ("sizes", "shapes", "dtypes", "devices") if name in about]):
-        raise InvalidInput(f"{both[0]}: the inputs have theirs; leave out one of both")
+        raise InvalidInput(f"{both[0]}: the inputs already determine it; leave out one of the two")
     if "implementations" in about:
         raise InvalidInput("implementations: give them as against=")
     operation, library = about.pop("operation", None), about.pop("library", "")
@@ -75,7 +75,7 @@ def measure(
         about |= {"dtypes": dtype_of(arrays), "devices": device_of(arrays)}
     names = [each for each in against if isinstance(each, str)]
     if names and operation is None:
-        raise InvalidInput.of("against", names[0], "functions; names only with operation=, which has them")
+        raise InvalidInput.of("against", names[0], "functions; names need operation=")
     own = add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
     declared = _operation_of(function, operation, arrays, given)
     if arrays:

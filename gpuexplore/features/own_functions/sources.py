@@ -114,13 +114,13 @@ def check_app_arguments(arguments: argparse.Namespace) -> None:
         InvalidInput: others than this machine's users can open it, or a file cannot be used.
     """
     if arguments.own or offered():
-        accepted = f"{' or '.join(LOOPBACK)}, without a proxy: who opens the app runs the file as you"
+        accepted = f"{' or '.join(LOOPBACK)}, without a proxy: anyone who opens the app runs the file as you"
         allowed = filter(None, (name.strip() for name in os.environ.get(ALLOWED_HOSTS, "").split(",")))
         for name in (arguments.address, *allowed):
             if name not in LOOPBACK:
-                raise InvalidInput.of("address of an app with files of yours", name, accepted)
+                raise InvalidInput.of("--address with --own", name, accepted)
         if arguments.behind_proxy:
-            raise InvalidInput.of("--behind-proxy of an app with files of yours", arguments.behind_proxy, accepted)
+            raise InvalidInput.of("--behind-proxy with --own", arguments.behind_proxy, accepted)
     for file in arguments.own:
         add_file(file)
 

@@ -71,7 +71,7 @@ def test_each_function_of_a_file_ends_as_it_should(file, capsys):
     ("words", "said"),
     [
         ([*RUN, "--impl", "nowhere.py"], "nowhere.py: No such file or directory"),
-        ([*RUN, "--impl", "fortran:mine"], "own implementation of vector_add 'fortran:mine': accepted are numpy:NAME"),
+        ([*RUN, "--impl", "fortran:mine"], "own implementation of vector_add 'fortran:mine': expected numpy:NAME"),
         (["app", "--own", "nowhere.py"], "nowhere.py: No such file or directory"),
     ],
 )
@@ -95,4 +95,4 @@ def test_a_file_that_cannot_be_used_is_told_in_a_line(words, said, capsys):
 def test_the_app_offers_files_to_this_machine_only(file, words, allowed, named, monkeypatch, capsys):
     monkeypatch.setenv("GPUEXPLORE_ALLOWED_HOSTS", allowed)
     assert main(["app", *words, "--own", f"{file}:mine"]) == 2
-    assert f"of an app with files of yours '{named}': accepted are 127.0.0.1" in capsys.readouterr().err
+    assert f" with --own '{named}': expected 127.0.0.1" in capsys.readouterr().err

@@ -137,20 +137,20 @@ def test_a_function_that_never_returns_ends_at_the_limit_and_the_other_is_measur
 
 @pytest.mark.parametrize("time", ["soon", "4", "0s"])
 def test_time_limit_that_is_no_time_is_refused(time):
-    with pytest.raises(InvalidInput, match=f"time limit '{time}': accepted are times like 500ms, 10s or 90s"):
+    with pytest.raises(InvalidInput, match=f"time limit '{time}': expected times like 500ms, 10s or 90s"):
         gx.measure(np.negative, [numbers(300)], reference=np.negative, time_limit=time)
 
 
 @pytest.mark.parametrize("size", ["lots", "4", "0GB"])
 def test_memory_limit_that_is_no_size_is_refused(size):
-    with pytest.raises(InvalidInput, match=f"memory limit '{size}': accepted are sizes like 500MB, 4GB or 8GiB"):
+    with pytest.raises(InvalidInput, match=f"memory limit '{size}': expected sizes like 500MB, 4GB or 8GiB"):
         gx.measure(np.negative, [numbers(300)], reference=np.negative, memory_limit=size)
 
 
 def test_memory_limit_without_a_process_of_its_own_is_refused():
-    with pytest.raises(InvalidInput, match="memory_limit: this process has none; leave out isolated=False"):
+    with pytest.raises(InvalidInput, match="memory_limit: it needs a separate process; leave out isolated=False"):
         gx.measure(np.negative, [numbers(300)], reference=np.negative, memory_limit="1GB", **HERE)
-    with pytest.raises(InvalidInput, match="time_limit: this process has none; leave out isolated=False"):
+    with pytest.raises(InvalidInput, match="time_limit: it needs a separate process; leave out isolated=False"):
         gx.measure(np.negative, [numbers(300)], reference=np.negative, time_limit="1s", **HERE)
 
 
@@ -246,7 +246,7 @@ def test_an_operation_of_ones_own_is_swept_and_checked():
 
 
 def test_a_name_to_compare_with_needs_the_operation_whose_it_is():
-    with pytest.raises(InvalidInput, match=r"against 'torch': accepted are functions; names only with operation="):
+    with pytest.raises(InvalidInput, match=r"against 'torch': expected functions; names need operation="):
         gx.measure(lambda a: a, [numbers(8)], reference=lambda a: a, against=["torch"], **HERE)
 
 
@@ -287,36 +287,36 @@ def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "inputs: none is given"),
-        ({"inputs": [[1.0, 2.0]], "operation": "copy"}, "inputs 'list': accepted are arrays of NumPy, torch"),
-        ({"inputs": [np.ones(0)], "reference": np.sin}, "inputs 'ndarray': accepted are arrays"),
+        ({}, "inputs: give them"),
+        ({"inputs": [[1.0, 2.0]], "operation": "copy"}, "inputs 'list': expected arrays of NumPy, torch"),
+        ({"inputs": [np.ones(0)], "reference": np.sin}, "inputs 'ndarray': expected arrays"),
         ({"inputs": [np.array(1.0)], "reference": np.sin}, "inputs '1 of them'"),
         (
             {"inputs": [np.ones(4)], "reference": np.sin, "flops": -1},
-            "flops of a call '-1': accepted are whole numbers",
+            "flops of a call '-1': expected whole numbers",
         ),
         ({"inputs": [np.ones(4)], "reference": np.sin, "bytes": 2.5}, "bytes of a call '2.5'"),
         ({"inputs": [np.ones(4)], "reference": lambda x: None}, "what the reference of doubled_sum returns 'object'"),
-        ({"inputs": [np.ones(4)], "operation": "copy", "dtypes": "fp32"}, "dtypes: the inputs have theirs"),
-        ({"operation": "copy", "against": "numpy"}, "against 'numpy': accepted are a list"),
-        ({"operation": 3}, "operation '3': accepted are a name"),
-        ({"inputs": [np.ones(4, np.float32)]}, "reference: none is given, .* a wrong kernel is never timed"),
+        ({"inputs": [np.ones(4)], "operation": "copy", "dtypes": "fp32"}, "dtypes: the inputs already determine it"),
+        ({"operation": "copy", "against": "numpy"}, "against 'numpy': expected a list"),
+        ({"operation": 3}, "operation '3': expected a name"),
+        ({"inputs": [np.ones(4, np.float32)]}, "reference: give them, .* a wrong kernel is never timed"),
         (
             {"inputs": [np.ones(4, np.int64)], "operation": "copy"},
-            "dtype of the inputs 'int64': accepted are arrays of one",
+            "dtype of the inputs 'int64': expected arrays of one",
         ),
         ({"inputs": [np.ones(4), np.ones(4, np.float32)], "operation": "vector_add"}, "'float32, float64'"),
         ({"inputs": [np.ones((4, 3)), np.ones((4, 5))], "operation": "matmul"}, "shapes of the inputs of matmul"),
-        ({"inputs": [np.ones(4)] * 2, "operation": "addition"}, "operation 'addition': accepted are"),
+        ({"inputs": [np.ones(4)] * 2, "operation": "addition"}, "operation 'addition': expected"),
         ({"inputs": [np.ones(4)] * 2, "operation": "vector_add", "flops": 4}, "flops: vector_add has its own"),
         ({"inputs": [np.ones(4)], "reference": lambda x: x / "a"}, "the reference of doubled_sum fails on float64"),
         (
             {"inputs": [np.ones(4)] * 2, "operation": "vector_add", "against": ["cublas"]},
-            "'cublas': accepted are numpy",
+            "'cublas': expected numpy",
         ),
         (
             {"inputs": [np.ones(4)] * 2, "operation": "vector_add", "against": [3]},
-            "implementation '3': accepted are names",
+            "implementation '3': expected names",
         ),
     ],
 )
@@ -332,7 +332,7 @@ def test_what_does_not_fit_is_named_with_what_is_accepted(given, said):
         (
             ("m", lambda m: [(m,)]),
             {"size": [3]},
-            "what is told of an operation 'size': accepted are sizes, terms, title",
+            "what is told of an operation 'size': expected sizes, terms, title",
         ),
         (("m", lambda n: [(n,)]), {}, "its shapes cannot be told at m=3"),
         (
