@@ -18,7 +18,7 @@ from gpuexplore.ui.present import is_presented, show_presentation
 from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.run.state import fetch, request_of
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.run_head import offer_to_go_on, show_head
+from gpuexplore.ui.run_head import offer_to_continue, show_head
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 
@@ -41,7 +41,7 @@ devices = known_devices()
 ids = [device.id for device in devices]
 if not run_id:
     show_offers("above", devices)
-    offer_to_go_on()
+    offer_to_continue()
 
 
 def settings_of_run() -> Request:
@@ -73,7 +73,7 @@ if run_id:
         head.title("Benchmark")
 else:
     st.info(
-        "Nothing is measured yet. Press **Run**: the chart fills as results arrive.",
+        "No results yet. Press **Run**: the chart fills as results arrive.",
         icon=":material/insights:",
     )
     show_offers("below", devices)

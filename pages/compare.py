@@ -1,4 +1,4 @@
-"""Compare: two runs beside each other, case by case."""
+"""Compare: two runs side by side, case by case."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from gpuexplore.ui.link import open_page
 
 st.title("Compare")
 st.caption(
-    "Two runs beside each other: what got faster or slower, what stayed, and what cannot be told.",
+    "Two runs side by side: what got faster or slower, what is unchanged, and what is inconclusive.",
     help=page_help("compare"),
 )
 open_page("compare")

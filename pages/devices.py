@@ -11,7 +11,7 @@ from gpuexplore.ui.session import known_devices, live_supervisor
 from gpuexplore.ui.url_widgets import is_usable
 
 st.title("Devices")
-st.caption("The devices of this machine, their peaks and where each figure comes from.", help=page_help("devices"))
+st.caption("The devices of this machine, their peaks and the source of each figure.", help=page_help("devices"))
 open_page("devices")
 
 devices = known_devices()

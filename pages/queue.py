@@ -1,4 +1,4 @@
-"""Queue: what is measured where, who waits, and how the server is."""
+"""Queue: running and queued measurements, and the state of the server."""
 
 import streamlit as st
 
@@ -7,6 +7,6 @@ from gpuexplore.ui.link import open_page
 from gpuexplore.ui.queue import show_queue
 
 st.title("Queue")
-st.caption("What is measured where, who waits and how long, and how the server is.", help=page_help("queue"))
+st.caption("Running and queued measurements, waiting times, and the state of the server.", help=page_help("queue"))
 open_page("queue")
 show_queue()

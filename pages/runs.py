@@ -1,4 +1,4 @@
-"""Runs: what was measured here before, found by what it is, named by whoever measured it."""
+"""Runs: earlier runs of this server, to find, name and open."""
 
 import streamlit as st
 
@@ -7,6 +7,6 @@ from gpuexplore.ui.link import open_page
 from gpuexplore.ui.run_list import show_runs
 
 st.title("Runs")
-st.caption("Everything that was measured on this server: find it, name it, open it.", help=page_help("runs"))
+st.caption("All runs on this server: find, name and open them.", help=page_help("runs"))
 open_page("runs")
 show_runs()

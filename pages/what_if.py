@@ -1,4 +1,4 @@
-"""Dtype what-if: one workload in every number format, on a local or hypothetical device, and on others beside it."""
+"""Dtype what-if: one workload in every number format, on a local or hypothetical device, and on others."""
 
 import streamlit as st
 

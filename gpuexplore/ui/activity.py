@@ -56,7 +56,7 @@ def started_activity(*kinds: str) -> ActivityRun | None:
     if found.activity.kind in kinds:
         return found
     st.warning(
-        f"The link names something else: {kind_named(found.activity.kind).title.lower()}.", icon=":material/link:"
+        f"The link belongs to another page: {kind_named(found.activity.kind).title.lower()}.", icon=":material/link:"
     )
     return None
 
@@ -117,7 +117,9 @@ def _draw(run: ActivityRun, registered_s: float | None, draw: Draw) -> None:
     started_s = time.thread_time()
     if run.active and registered_s and registered_s > SHORTEST_S and run.payloads:
         every = format_whole_seconds(registered_s)
-        st.caption(f":material/hourglass_top: Many watch: this is redrawn every {every}, for the work needs the CPU.")
+        st.caption(
+            f":material/hourglass_top: Many viewers: this is redrawn every {every}, to save CPU time for the work."
+        )
     _show_state(run)
     if run.payloads:
         draw(run)
@@ -138,13 +140,13 @@ def pending_words(run: Run | ActivityRun) -> str:
     """Return what work that has not ended waits for, or how far it is."""
     if live_supervisor() is None:
         if not is_silent():
-            return "The measuring process starts"
-        return plain(str(why_silent() or "The measuring process does not answer: it is replaced"))
+            return "The measuring process is starting"
+        return plain(str(why_silent() or "The measuring process does not respond: it is being replaced"))
     if run.state is RunState.QUEUED:
         return waiting_words(position(run.id))
     if isinstance(run, Run):
         return f"Measuring: {run.progress.done} of {run.progress.total}"
-    return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in all"
+    return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in total"
 
 
 def started_or_newest(asked: Activity, within: timedelta) -> ActivityRun | None:

@@ -106,7 +106,7 @@ def _show_differences(found: RunComparison) -> None:
     if not found.differences:
         st.caption("Device, versions, threads, clocks and flags are the same in both, as far as they are known.")
         return
-    st.markdown("**What differs**")
+    st.markdown("**Differences**")
     rows = [{"What": each.what, "Before": each.before, "After": each.after} for each in found.differences]
     table_of(rows, {}).show(alt=f"Table of {len(rows)} differences between the two runs")
 
@@ -125,7 +125,7 @@ def _rows(found: RunComparison) -> list[dict[str, object]]:
                 "Ratio": each.ratio.value if each.ratio else None,
                 "95 % low": low,
                 "95 % high": high,
-                "Told": each.change or INCONCLUSIVE,
+                "Change": each.change or INCONCLUSIVE,
                 "Why": each.statement,
             }
         )

@@ -118,8 +118,8 @@ def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
             **{dtype: st.column_config.Column(width=RATE_WIDTH) for dtype, _ in SHOWN},
             "Year": st.column_config.NumberColumn(format="%d"),
             "Source": st.column_config.LinkColumn(display_text="source"),
-            "Derived": st.column_config.TextColumn(help="Figures of this row that the vendor prints nowhere"),
-            "Confidence": st.column_config.TextColumn(help="How sure the row is; the notes say why"),
+            "Derived": st.column_config.TextColumn(help="Figures of this row that the vendor does not publish"),
+            "Confidence": st.column_config.TextColumn(help="How reliable the row is; see the notes for the reasons"),
             "Notes": st.column_config.TextColumn(width="large"),
         },
     )
@@ -157,7 +157,7 @@ def edit_own_peaks(devices: Sequence[Device]) -> None:
     """Draw the forms and the list of peaks and bandwidths of a visitor's own, which replace the device's for them."""
     st.caption(
         "From a datasheet, a vendor or your best run. MFU and bandwidth utilization on your pages are then relative to "
-        "it; other visitors keep theirs."
+        "it; other visitors are not affected."
     )
     compute, memory = st.tabs(["Compute peak", "Memory bandwidth"])
     with compute:

@@ -108,7 +108,7 @@ def show_presentation(run: Run) -> None:
     step = steps[at - 1]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(plain(title_of(run)) if step.chart is None else _heading(step), anchor=False, width="stretch")
-        _show_ways(at, len(steps), run)
+        _show_navigation(at, len(steps), run)
     if step.chart is None:
         _show_title(run, analysis)
     else:
@@ -186,7 +186,7 @@ def _enlarge(channel: Any) -> None:
         channel["scale"]["rangeMax"] = {"expr": f"width - {2 * margin}"}
 
 
-def _show_ways(at: int, count: int, run: Run) -> None:
+def _show_navigation(at: int, count: int, run: Run) -> None:
     back, forward = (at - 1,), (at + 1,)
     is_last = at == count
     st.button("Back", icon=":material/arrow_back:", shortcut="Left", disabled=at == 1, on_click=_go, args=back)

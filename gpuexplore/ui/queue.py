@@ -28,17 +28,17 @@ from gpuexplore.ui.url_widgets import show_problem
 STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
 
 LOOKS = 3  # for so many a look at the queue counts, for all visitors
-YOURS, LEADER = "yours", "a room's leader"
+YOURS, LEADER = "yours", "room leader"
 HELD = {
-    RestrictionKind.PAUSED: "Runs that ask for it wait, with the results they have.",
-    RestrictionKind.DRAINED: "What is measured there ends; runs that ask for it wait.",
-    RestrictionKind.RESERVED: "Runs of others that ask for it wait.",
+    RestrictionKind.PAUSED: "Runs on it are queued and keep their results.",
+    RestrictionKind.DRAINED: "The current run finishes; other runs on it are queued.",
+    RestrictionKind.RESERVED: "Other users' runs on it are queued.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """What one look at the database found."""
+    """A snapshot of the queue from the database."""
 
     running: tuple[Run, ...]
     activities: tuple[ActivityRun, ...]
@@ -89,8 +89,8 @@ def _look() -> _Queue:
 
 def _show_running(queue: _Queue) -> None:
     at_work: tuple[Run | ActivityRun, ...] = (*queue.running, *queue.activities)
-    doing = "Being measured" if any(run.supervisor in queue.alive for run in at_work) else "Interrupted"
-    st.subheader(f"{doing}: {len(at_work)}" if at_work else "Nothing is being measured", anchor="running")
+    doing = "Running" if any(run.supervisor in queue.alive for run in at_work) else "Interrupted"
+    st.subheader(f"{doing}: {len(at_work)}" if at_work else "Nothing is running", anchor="running")
     for run in queue.running:
         with _with_controls(run.id, run.owner):
             st.progress(run.progress.share, text=_progress(run, queue))
@@ -128,7 +128,7 @@ def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:
 
 
 def _show_waiting(queue: _Queue) -> None:
-    st.subheader(f"Waiting: {queue.length}" if queue.length else "Nobody waits", anchor="waiting")
+    st.subheader(f"Waiting: {queue.length}" if queue.length else "Queue empty", anchor="waiting")
     if not queue.waiting:
         _offer_to_measure(queue)
         return
@@ -141,11 +141,11 @@ def _show_waiting(queue: _Queue) -> None:
         alt=f"Table of {len(queue.waiting)} waiting runs with position, expected start, expected time and devices"
     )
     if queue.length > len(queue.waiting):
-        st.caption(f"{queue.length - len(queue.waiting):,} more runs wait behind these.")
+        st.caption(f"{queue.length - len(queue.waiting):,} more runs are queued behind these.")
     st.caption(
-        "Everybody's first pass comes before anybody's second, and runs of who leads a room before the others'; else "
-        "whoever used the devices least in the last hour comes first. A run that held its devices for 5 seconds lets "
-        "others go first, and goes on afterwards."
+        "First passes go before second ones, and a room leader's runs before others; then users with the least device "
+        "time in the last hour go first. After 5 seconds on its devices, a run lets other runs go first and continues "
+        "afterwards."
     )
 
 
@@ -171,7 +171,7 @@ def _start(run: WaitingRun) -> str:
     if run.restriction:
         return plain(run.restriction)
     if run.expected_start_s is None:
-        return "no host that is alive has its devices"
+        return "no connected host has its devices"
     if run.expected_start_s < 1:
         return "expected to start now"
     return f"expected to start in about {format_whole_seconds(run.expected_start_s)}"
@@ -213,7 +213,7 @@ def _show_health(supervisors: Sequence[Supervisor]) -> None:
     """Say in a sentence what keeps runs from being measured as they should; nothing when all is well."""
     alive = [supervisor for supervisor in supervisors if supervisor.alive]
     if not alive:
-        st.warning(_nobody(supervisors), icon=":material/cloud_off:")
+        st.warning(_no_supervisor_words(supervisors), icon=":material/cloud_off:")
     elif other := [supervisor for supervisor in alive if supervisor.version != gpuexplore.__version__]:
         listed = ", ".join(f"{plain(supervisor.host)} ({plain(supervisor.version)})" for supervisor in other)
         st.warning(f"Another version than this server's {gpuexplore.__version__} measures on {listed}.")
@@ -231,23 +231,23 @@ def _show_hosts(supervisors: Sequence[Supervisor]) -> None:
     )
 
 
-def _nobody(supervisors: Sequence[Supervisor]) -> str:
-    waits = "Runs can be queued meanwhile, and wait"
+def _no_supervisor_words(supervisors: Sequence[Supervisor]) -> str:
+    waits = "Runs can be queued in the meantime"
     if supervisors:
         age_s = min(supervisor.age_s for supervisor in supervisors)
         return (
-            f"The measuring process does not answer: it was last heard of {format_whole_seconds(age_s)} ago. It is "
-            "replaced within half a minute, and its runs go on."
+            f"The measuring process does not respond: it last reported {format_whole_seconds(age_s)} ago. It is "
+            "replaced within half a minute, and its runs continue."
         )
     if is_external():
-        return f"Nothing measures, and this server starts nothing: start `gpuexplore-supervisor`. {waits}."
-    return f"The measuring process is being started: a few seconds. {waits}."
+        return f"No measuring process runs, and this server does not start one: start `gpuexplore-supervisor`. {waits}."
+    return f"The measuring process is starting: a few seconds. {waits}."
 
 
 def _host_row(supervisor: Supervisor) -> dict[str, object]:
     return {
         "Host": supervisor.host,
-        "State": STATES[supervisor.state] if supervisor.alive else "silent",
+        "State": STATES[supervisor.state] if supervisor.alive else "not responding",
         "Devices": ", ".join(f"{device.id} ({device.title})" for device in supervisor.devices),
         "Silent for": None if supervisor.alive else round(supervisor.age_s),
         "Version": supervisor.version,

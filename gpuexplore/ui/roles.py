@@ -35,7 +35,7 @@ class Right(StrEnum):
     MEASURE = "measure"
     KEEP = "save peaks and import runs"
     INSTRUCT = "see the instructor's view"
-    MANAGE = "change and cancel what is others'"
+    MANAGE = "change and cancel other users' runs"
 
 
 NEEDED = MappingProxyType(
@@ -43,8 +43,8 @@ NEEDED = MappingProxyType(
 )
 WHO = MappingProxyType(
     {
-        Role.MEMBER: f"members: whoever runs this server lists them in {MEMBERS}",
-        Role.LEADER: f"leaders: open the leader's link that gpuexplore app prints, or sign in as one of {LEADERS}",
+        Role.MEMBER: f"members, who are listed in {MEMBERS} on the server",
+        Role.LEADER: f"leaders: open the leader's link printed by gpuexplore app, or sign in as one of {LEADERS}",
         Role.ADMIN: "administrators",
     }
 )
@@ -76,7 +76,7 @@ def check(right: Right) -> None:
         InvalidInput: not so; says who has.
     """
     if not may(right):
-        raise InvalidInput(f"To {right} is for {WHO[NEEDED[right]]}")
+        raise InvalidInput(f"You cannot {right}: that is for {WHO[NEEDED[right]]}")
 
 
 def is_admin() -> bool:
@@ -97,7 +97,7 @@ def show_key(key: str) -> None:
     """
     right = leader_key()
     if right is None or not compare_digest(key.encode(errors="surrogatepass"), right.encode()):
-        raise InvalidInput("this leader's link is not of this server, or is older than its start")
+        raise InvalidInput("this leader's link belongs to another server, or to an earlier start of this one")
     if len(_SHOWED) >= MOST_LEADERS:
         _SHOWED.clear()
     _SHOWED[owner()] = right
@@ -106,7 +106,7 @@ def show_key(key: str) -> None:
 def show_role() -> None:
     """Say in the sidebar what a visitor who only looks on cannot do."""
     if role() is Role.VIEWER:
-        st.sidebar.caption(":material/visibility: You can look at everything here. Measuring is for members.")
+        st.sidebar.caption(":material/visibility: You can see everything here. Only members can measure.")
 
 
 def _showed_key() -> bool:

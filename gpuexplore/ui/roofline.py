@@ -39,7 +39,7 @@ TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}
 
 @dataclass(frozen=True, slots=True)
 class RooflineChoice:
-    """What a visitor chose.
+    """A visitor's choices.
 
     Attributes:
         device: of this machine, or a row of the table.
@@ -127,10 +127,10 @@ VIEWS: Shared[RooflineView] = Shared(100)
 
 def view_of(choice: RooflineChoice) -> RooflineView:
     """Return what the choices ask for."""
-    everybody, live = measured_results(choice.device), _live(choice)
+    all_results, live = measured_results(choice.device), _live(choice)
     runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
-    key = (choice, everybody, runs, len(live.found))
-    return VIEWS.get(key, lambda: _view(choice, everybody.found, live.found))
+    key = (choice, all_results, runs, len(live.found))
+    return VIEWS.get(key, lambda: _view(choice, all_results.found, live.found))
 
 
 def _live(choice: RooflineChoice) -> DeviceResults:
@@ -139,25 +139,25 @@ def _live(choice: RooflineChoice) -> DeviceResults:
     return measured_results(choice.device, None if choice.runs == "all" else owner())
 
 
-def _view(choice: RooflineChoice, everybody: Found, live: Found) -> RooflineView:
+def _view(choice: RooflineChoice, all_results: Found, live: Found) -> RooflineView:
     recorded = _recorded(choice.device)
     shown: dict[Origin, Found] = {Origin.LIVE: live, Origin.RECORDED: recorded if choice.recorded else ()}
     all_roofs = roofs(
-        choice.device, (result for _, result in everybody), (result for _, result in shown[Origin.RECORDED])
+        choice.device, (result for _, result in all_results), (result for _, result in shown[Origin.RECORDED])
     )
     points = [point for origin, found in shown.items() for point in _points_of(found, all_roofs, origin=origin)]
     points += published_points(choice.device, all_roofs)
     return RooflineView(
         roofs=tuple(roof for roof in all_roofs if roof.dtype is None or choice.dtype in (None, roof.dtype)),
         points=tuple(point for point in points if _wanted(point.dtype, point.operation, choice)),
-        measured=len(everybody),
+        measured=len(all_results),
         without_flops=without_flops(
             result
             for found in shown.values()
             for _, result in found
             if _wanted(result.case.dtype, result.case.operation, choice)
         ),
-        truncated=max(len(everybody), len(live)) == MOST_RESULTS,
+        truncated=max(len(all_results), len(live)) == MOST_RESULTS,
         other_processors=_other_processors(choice.device) if choice.recorded else {},
     )
 
@@ -227,7 +227,7 @@ def nothing_here(name: str, points: Sequence[Point]) -> str:
         if origins
         else "No result from elsewhere matches these choices."
     )
-    return f"Nothing has been measured on {name} here: its peaks are those of the table of accelerators. {shown}"
+    return f"No measurements of {name} on this server: its peaks come from the table of accelerators. {shown}"
 
 
 def no_run_shown(hidden: bool) -> str:
@@ -237,18 +237,18 @@ def no_run_shown(hidden: bool) -> str:
 
 def _how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     """Return what there is to know about the points that are drawn, a sentence each."""
-    opens = "A click on a point opens its run." if any(point.run for point in points) else None
+    opens = "Click a point to open its run." if any(point.run for point in points) else None
     elsewhere = any(point.origin is not Origin.LIVE for point in points)
-    hollow = "Hollow points were not measured here." if elsewhere else None
+    hollow = "Hollow points were not measured on this server." if elsewhere else None
     return tuple(sentence for sentence in (opens, hollow) if sentence)
 
 
 def left_out(view: RooflineView) -> tuple[str, ...]:
     """Return what the chart does not show, a sentence each."""
     count, many = view.without_flops, view.without_flops > 1
-    none = f"{count} result{'s'[:many]} without FLOPs, such as copies, {'have' if many else 'has'} no place here."
-    bounded = f"Shown are at most the newest {MOST_RESULTS} results; older ones are not."
-    others = (f"{number} recorded, left out: {reason}." for reason, number in view.other_processors.items())
+    none = f"{count} result{'s'[:many]} without FLOPs, such as copies, {'are' if many else 'is'} not drawn."
+    bounded = f"Only the newest {MOST_RESULTS} results are shown."
+    others = (f"{number} recorded results left out: {reason}." for reason, number in view.other_processors.items())
     return (*((none,) if count else ()), *((bounded,) if view.truncated else ()), *others)
 
 
@@ -268,9 +268,9 @@ def _show_points(view: RooflineView) -> None:
                 _point(point) for point in sorted(view.points, key=lambda point: point.fraction or 0.0, reverse=True)
             ],
             view,
-            {"Rate": "FLOP/s", "Of its roof": "%", "Intensity": "FLOP/byte", "Time": "s"},
+            {"Rate": "FLOP/s", "Share of roof": "%", "Intensity": "FLOP/byte", "Time": "s"},
             alt=f"Table of {count} points with intensity, rate and share of the roof above",
-            config={"Of its roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
+            config={"Share of roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
         )
 
 
@@ -281,7 +281,7 @@ def _point(point: Point) -> dict[str, object]:
         "Operation": operation_named(point.operation).title,
         "Shape": shape_label(point.shape),
         "Rate": point.flop_per_s,
-        "Of its roof": point.fraction,
+        "Share of roof": point.fraction,
         "Roof": roof_above(point),
         "Intensity": point.intensity,
         "Time": point.time_s,

@@ -79,7 +79,7 @@ def _offer_files(run: Run) -> None:
                 key=f"export{suffix}.{run.id}",
             )
     request = from_experiment(run.experiment)
-    st.caption("The same again, in a shell or in Python:")
+    st.caption("The same run from a shell or from Python:")
     st.code(as_command(request), language="bash", wrap_lines=True)
     st.code(as_python(request), language="python", wrap_lines=True)
 
@@ -152,7 +152,7 @@ def _draw_actions(run: Run) -> None:
 
 def _offer_link() -> None:
     with st.popover("Copy link", icon=":material/link:", key="head.link", on_change="rerun"):  # as the chart is now
-        st.caption("This page as it is: the run, what it is compared with, and the chart that is shown.")
+        st.caption("A link to this view: the run, its comparison, and the chart.")
         st.code(link.address(), language=None, wrap_lines=True)
 
 
@@ -188,7 +188,7 @@ def _rename(run: Run) -> None:
             ", ".join(run.tags),
             key=f"head.tags.{run.id}",
             placeholder="lab, monday",
-            help="Words with commas between them, by which the page Runs finds it",
+            help="Comma-separated words; the page Runs can search for them",
         )
         st.text_area("Note", run.note, key=f"head.note.{run.id}", max_chars=LONGEST_NOTE)
         st.button("Save", type="primary", key=f"head.save.{run.id}", on_click=_save, args=(run.id,))
@@ -243,14 +243,14 @@ def _title_of_another(run_id: str) -> str | None:
     return None
 
 
-def offer_to_go_on() -> None:
+def offer_to_continue() -> None:
     """Offer the visitor's newest run, on a page that shows none."""
     runs = _recent_runs()
     if not runs:
         return
     newest = runs[0]
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Go on with **{plain(newest.title)}**, {_ago(newest.created_utc)}?", width="content")
+        st.markdown(f"Continue with **{plain(newest.title)}**, {_ago(newest.created_utc)}?", width="content")
         st.button("Open", icon=":material/visibility:", key="recent.open", on_click=_open, args=(newest.id,))
 
 

@@ -26,8 +26,8 @@ from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_p
 
 TAKEN = "runs.imported"  # the session's key of the files that were taken, by Streamlit's id
 IMPORT_HELP = (
-    "What Export wrote as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown as "
-    "imported, and count for no device of this server."
+    "Runs exported as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown as "
+    "imported and do not affect the devices of this server."
 )
 
 BEFORE = "before"  # the URL's parameter of the page of the list
@@ -67,7 +67,7 @@ def _choose_runs() -> Wanted:
         tags = TAGS.get(moment(LOOKS), lambda: store().tags_in_use())
         tagged = select("Tag", "tag", ["", *tags], shown=lambda name: name or "All")
     with mine:
-        own = toggle("Mine", "mine", help="Only what this browser, or this account, has measured")
+        own = toggle("Mine", "mine", help="Only runs of this browser or this account")
     looked_for = typed if typed and is_usable("q", typed) else ""
     return Wanted(owner() if own else None, chosen or None, where or None, tagged or None, looked_for)
 
@@ -92,14 +92,14 @@ def show_runs() -> None:
         return
     _show_actions(_ticked_runs(runs))
     if not runs:
-        st.info("No run is like that. Try fewer words or filters.", icon=":material/search_off:")
+        st.info("No run matches. Try fewer words or filters.", icon=":material/search_off:")
         return
     _show_table(runs)
     _show_paging(runs, before)
 
 
 def _show_none() -> None:
-    st.info("Nothing was measured yet.", icon=":material/insights:")
+    st.info("No runs yet.", icon=":material/insights:")
     if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
         st.switch_page(file_of("benchmark"))
 
@@ -143,7 +143,7 @@ def _columns(runs: Sequence[ListedRun], ticked: Collection[str]) -> dict[str, An
         "Device": [run.device_names or ", ".join(run.devices) for run in runs],
         "When": [run.created_utc[:16].replace("T", " ") for run in runs],
         "Best rate": [format_si(summary.rate, summary.unit or "") for summary in summaries],
-        "Of its peak": [None if summary.share is None else 100 * summary.share for summary in summaries],
+        "Share of peak": [None if summary.share is None else 100 * summary.share for summary in summaries],
         "Quality": [quality_of(run) for run in runs],
         "Owner": ["me" if run.owner == owner() else "other" for run in runs],
         TAGS_COLUMN: pa.array([list(run.tags) for run in runs], pa.list_(pa.string())),
@@ -159,10 +159,10 @@ def _config(runs: Sequence[ListedRun]) -> Mapping[str, Any]:
         "Device": st.column_config.TextColumn(width=130),
         "When": st.column_config.TextColumn(width=122),
         "Best rate": st.column_config.TextColumn(
-            width=96, help="The highest of the run; bytes per second where memory bounds it"
+            width=96, help="The highest of the run; in bytes per second if it is memory-bound"
         ),
-        "Of its peak": st.column_config.NumberColumn(
-            help="Share of the rated or measured peak that this is", format="%.3g %%", width=82
+        "Share of peak": st.column_config.NumberColumn(
+            help="Best rate as a share of the rated or measured peak", format="%.3g %%", width=82
         ),
         "Quality": st.column_config.TextColumn(help=QUALITY, width=84),
         "Owner": st.column_config.TextColumn(width=58),
@@ -240,9 +240,9 @@ def _show_actions(ticked: Sequence[ListedRun]) -> None:
 
 def _ticked_words(ticked: Sequence[ListedRun], own: bool) -> str:
     if not ticked:
-        return "Tick a run to open it, two to compare them."
+        return "Select one run to open it, or two to compare them."
     count = "1 run" if len(ticked) == 1 else f"{len(ticked)} runs"
-    return f"{count} ticked{'' if own else '; only their owner can delete them'}."
+    return f"{count} selected{'' if own else '; only their owner can delete them'}."
 
 
 def _delete(runs: Sequence[ListedRun]) -> None:
@@ -266,7 +266,7 @@ def _offer_undo() -> None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         what = f"“{plain(deleted[0].title)}” is" if len(deleted) == 1 else f"{len(deleted)} runs are"
-        st.markdown(f":material/delete: {what} deleted, and erased in 30 days.", width="content")
+        st.markdown(f":material/delete: {what} deleted, and will be erased in 30 days.", width="content")
         st.button("Undo", icon=":material/undo:", on_click=_restore, args=(tuple(deleted),))
 
 

@@ -89,7 +89,7 @@ def _trouble_with(attempt: Callable[[], None]) -> StoreUnavailable | None:
 
 
 def known_devices() -> tuple[Device, ...]:
-    """Return the devices that can be measured: as the supervisors see them, else as far as a look tells.
+    """Return the devices that can be measured: as the supervisors see them, else as this process finds them.
 
     Where more than one host measures, each device is named with its host: `lab1/cuda:0`.
     """

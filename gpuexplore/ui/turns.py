@@ -32,7 +32,7 @@ SLOW_PAGE_S = 0.5  # without those that have taken so long
 
 
 class CpuDebts:
-    """What each visitor owes, in CPU seconds; safe to use from several threads."""
+    """CPU time used by each visitor, in seconds; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, Lock()
@@ -142,7 +142,7 @@ def _wait(visitor: str) -> None:
         return
     note = st.empty()
     while left_s > 0 and _is_measuring():
-        note.caption(":material/hourglass_top: A measurement has the CPU first: this page is drawn in a moment")
+        note.caption(":material/hourglass_top: Waiting for CPU time: a measurement has priority")
         time.sleep(min(left_s, POLL_S))
         left_s -= POLL_S
     note.empty()
@@ -152,7 +152,7 @@ MAX_PIECES_OF_VISITOR = 3  # pieces that wait for one visitor
 MAX_PIECES = 40
 MAX_KEPT = 200
 FIRST_POLL_S, QUEUE_POLL_S = 0.2, 0.5
-MEASURING = "A measurement goes on and has the CPU first: this goes on in its pauses"
+MEASURING = "A measurement is running and has priority: this continues in its pauses"
 
 
 @dataclass(eq=False)
@@ -223,11 +223,9 @@ class FairWorkQueue:
     def _check(self, visitor: str) -> None:
         waiting = self._in_order()
         if sum(piece.visitor == visitor for piece in waiting) >= MAX_PIECES_OF_VISITOR:
-            raise InvalidInput(
-                f"{MAX_PIECES_OF_VISITOR} pieces of work of yours wait already: try again when one is done"
-            )
+            raise InvalidInput(f"{MAX_PIECES_OF_VISITOR} of your tasks are already queued: try again when one is done")
         if len(waiting) >= MAX_PIECES:
-            raise InvalidInput(f"{MAX_PIECES} pieces of work wait already on this server: try again in a minute")
+            raise InvalidInput(f"{MAX_PIECES} tasks are already queued on this server: try again in a minute")
 
     def _work(self) -> None:
         """Do what waits, and end when nothing does."""
@@ -294,6 +292,6 @@ def _is_done(piece: _Piece, wait_s: float) -> bool:
 def _words(piece: _Piece) -> str:
     pieces_ahead = WORK_QUEUE.pieces_ahead(piece)
     if pieces_ahead:
-        return f"Waiting: number {pieces_ahead + 1} of what this server compiles and interprets, one at a time"
+        return f"Waiting: number {pieces_ahead + 1} in this server's queue of work, which is done one at a time"
     supervisor = live_supervisor()
-    return MEASURING if supervisor and supervisor.state == "measuring" else "At work: a few seconds"
+    return MEASURING if supervisor and supervisor.state == "measuring" else "In progress: a few seconds"

@@ -90,7 +90,7 @@ def several(
         for word in unknown[:MOST_PROBLEMS]:
             show_problem(_unknown(name, word, options))
         if len(unknown) > MOST_PROBLEMS:
-            show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more cannot be used"))
+            show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more are invalid"))
         st.session_state[_key(name)] = [word for word in dict.fromkeys(words) if word in options]
     now = [word for word in st.session_state[_key(name)] if word in options]
     chosen: list[str] = st.multiselect(label, options, default=now, key=_key(name), format_func=shown)

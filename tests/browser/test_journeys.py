@@ -70,8 +70,8 @@ def test_one_click_on_the_start_page_gives_every_point_of_the_default_chart(page
 
 def test_a_bad_value_in_the_url_is_named_and_the_page_stays_usable(page, address):
     page.goto(f"{address}/?dtype=fp8&size=0")
-    expect(page.get_by_text("dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16")).to_be_visible()
-    expect(page.get_by_text("size '0': accepted are whole numbers from 1")).to_be_visible()
+    expect(page.get_by_text("dtype 'fp8': expected fp64, fp32, tf32, bf16, fp16")).to_be_visible()
+    expect(page.get_by_text("size '0': expected whole numbers from 1")).to_be_visible()
     expect(run_button(page)).to_be_enabled()
 
 
@@ -80,7 +80,7 @@ def test_nonsense_in_a_widget_is_named_and_cannot_be_run(page, address):
     sizes = page.get_by_label("Sizes", exact=True)
     sizes.fill("many")
     sizes.press("Enter")
-    expect(page.get_by_text("size 'many': accepted are whole numbers from 1")).to_be_visible()
+    expect(page.get_by_text("size 'many': expected whole numbers from 1")).to_be_visible()
     expect(page.get_by_test_id("stBaseButton-primary")).to_be_disabled()
 
 
@@ -262,7 +262,7 @@ def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_he
     page.goto(address)
     page.get_by_role("button", name=re.compile("See a recorded run")).first.click()
     page.wait_for_url("**run=recorded-**")
-    expect(page.get_by_text("nothing here was measured by this server")).to_be_visible()
+    expect(page.get_by_text("not measured by this server")).to_be_visible()
     expect(charts(page).first).to_be_visible()
     expect(page.get_by_role("button", name="Run here")).to_be_enabled()
 

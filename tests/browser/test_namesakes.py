@@ -70,7 +70,7 @@ def look(page, app):
     """Return what is drawn of the recordings: points of the roofline, the what-if's sentence, and what was left out."""
     page.goto(f"{app}/roofline?device=cpu&dtype=fp32")
     expect(page.locator("[data-testid=stVegaLiteChart] svg")).to_be_visible()
-    drawn, left_out = points(page).count(), page.get_by_text("recorded, left out").all_inner_texts()
+    drawn, left_out = points(page).count(), page.get_by_text("recorded results left out").all_inner_texts()
     page.goto(f"{app}/what-if?device=cpu&dtype=fp32&op=matmul&shape=m%3D1024,k%3D1024,n%3D1024")
     expect(headline(page)).to_contain_text("On AMD EPYC")
     return drawn, " ".join(left_out), headline(page).inner_text()

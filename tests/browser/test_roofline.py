@@ -35,7 +35,7 @@ def test_a_link_restores_device_and_dtype(page, address):
     expect(page.get_by_role("heading", level=1, name="Roofline")).to_be_visible()
     expect(chart(page)).to_be_visible()
     expect(chart(page).get_by_text("bf16 matrix 312 TFLOP/s").last).to_be_visible()
-    expect(page.get_by_text("Nothing has been measured on A100 SXM4 80GB here")).to_be_visible()
+    expect(page.get_by_text("No measurements of A100 SXM4 80GB on this server")).to_be_visible()
 
 
 def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run(page, address):

@@ -147,7 +147,7 @@ def test_a_file_of_another_machine_is_dropped_and_a_bad_one_is_told(page, addres
     page.get_by_text("Import runs of other machines").click()
     files = page.locator("input[type=file]")
     files.set_input_files([tmp_path / "bad.json"])
-    expect(page.get_by_text("schema_version of bad.json '9': accepted are 1")).to_be_visible()
+    expect(page.get_by_text("schema_version of bad.json '9': expected 1")).to_be_visible()
     files.set_input_files([tmp_path / "lab.json"])
     expect(page.get_by_text("Imported: to be sent")).to_be_visible()
     expect(page.get_by_text("schema_version of bad.json")).to_have_count(0)

@@ -22,7 +22,7 @@ DATABASE_FILES = ("-wal", "-shm", "")  # the file itself last: without the other
 FITS = "(it => it.scrollWidth <= it.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 AWAY = "The database cannot be used now"
 BEGUN = re.compile(r"[1-9]\d? of 15 measured")  # beside other work a page may see the first of them and then all
-FROZEN = re.compile("does not answer")
+FROZEN = re.compile("does not respond")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_visitors_wait_in_turn_read_how_long_and_cancel_only_their_own(visitor, 
     expect(cancel_button(third)).to_have_count(0)
 
     third.goto(f"{address}/queue")
-    tells(third, "Being measured: 1")
+    tells(third, "Running: 1")
     tells(third, "Waiting: 2")
     tells(third, re.compile("Your run is number 2"))
     expect(third.locator("[data-testid=stDataFrame]").first.locator("tbody tr")).to_have_count(2)
@@ -99,10 +99,10 @@ def test_a_frozen_supervisor_is_told_and_replaced_and_its_run_ends_well_with_no_
     page = visitor()
     queue = page.context.new_page()
     queue.goto(f"{address}/queue")
-    tells(queue, "Nobody waits")
+    tells(queue, "Queue empty")
     run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
     tells(page, BEGUN)
-    tells(queue, "Being measured: 1")
+    tells(queue, "Running: 1")
 
     supervisor_lock(database_of(home)).holder().process().send_signal(signal.SIGSTOP)
 
@@ -132,9 +132,9 @@ def moved_away(home):
 def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result(visitor, address, home):
     page, queue, newcomer = visitor(), visitor(), visitor()
     queue.goto(f"{address}/queue")
-    tells(queue, "Nothing is being measured")
+    tells(queue, "Nothing is running")
     run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
-    tells(queue, "Being measured: 1")
+    tells(queue, "Running: 1")
     tells(page, BEGUN)
 
     with moved_away(home):
@@ -146,7 +146,7 @@ def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result
         looks_right(newcomer)
 
     expect(page.get_by_text("Export", exact=True)).to_be_visible()
-    expect(queue.get_by_text("Nothing is being measured")).to_be_visible()
+    expect(queue.get_by_text("Nothing is running")).to_be_visible()
     for watching in (page, queue, newcomer):
         expect(watching.get_by_text(AWAY)).to_have_count(0)
     tells(newcomer, "Nothing is measured yet")

@@ -88,7 +88,7 @@ def test_a_queued_run_says_that_the_leaders_goes_first(page, store, experiment, 
 
 def test_a_run_without_a_measuring_process_says_that_it_is_being_started(page, store, experiment):
     run_id = store.submit(experiment, OWNER)
-    assert "being started" in page("benchmark", run=run_id).get("progress")[0].proto.text
+    assert "is starting" in page("benchmark", run=run_id).get("progress")[0].proto.text
 
 
 def test_a_run_whose_measuring_process_fell_silent_says_what_happens_next(page, store, claimed, results, beat):
@@ -97,7 +97,7 @@ def test_a_run_whose_measuring_process_fell_silent_says_what_happens_next(page, 
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
     text = page("benchmark", run=claimed.run_id).get("progress")[0].proto.text
-    assert text.startswith("1 of 8 measured · The measuring process does not answer. It is replaced")
+    assert text.startswith("1 of 8 measured · The measuring process does not respond. It is replaced")
 
 
 def test_the_next_run_says_when_it_is_expected_to_start(page, store, experiment, beat):
@@ -134,7 +134,7 @@ def test_those_who_watch_redraw_their_pages_in_turns_when_a_run_ends_and_its_own
 def test_a_warming_process_is_said_to_load_its_libraries(page, store, experiment, beat):
     run_id = store.submit(experiment, OWNER)
     beat("warming")
-    assert "libraries are being loaded" in page("benchmark", run=run_id).get("progress")[0].proto.text
+    assert "Loading the libraries" in page("benchmark", run=run_id).get("progress")[0].proto.text
 
 
 def test_a_running_run_shows_the_current_case_the_first_chart_and_a_way_to_cancel(page, store, claimed, results, beat):
@@ -202,7 +202,7 @@ def test_conditions_of_a_run_say_that_nobody_tried_its_device(page, store, exper
     app = page("benchmark", run=store.record(asked, OWNER, results=results))
 
     assert not app.exception
-    assert "Nothing of gpuexplore was tried on Apple MPS" in texts(app.markdown).replace("\\", "")
+    assert "gpuexplore has never been tested on Apple MPS" in texts(app.markdown).replace("\\", "")
 
 
 def test_changed_settings_are_told_from_those_of_the_run_below(page, finished):
@@ -242,7 +242,7 @@ def test_a_run_that_was_dropped_says_why(page, store, experiment):
         connection.exec_driver_sql("UPDATE owners SET seen_epoch_s = seen_epoch_s - 700")
     store.drop_abandoned()
     told = texts(page("benchmark", run=run_id).info)
-    assert "Cancelled before anything was measured. It waited, and its owner was away for 10 min" in told
+    assert "Cancelled before anything was measured. It was still queued and its owner was away for 10 min" in told
 
 
 def test_a_run_in_which_nothing_could_be_measured_lists_the_reasons_and_draws_nothing(page, store, experiment):
@@ -263,16 +263,16 @@ def test_an_incorrect_result_is_shown_and_not_drawn(page, store, experiment, res
 @pytest.mark.parametrize(
     ("parameter", "value", "said"),
     [
-        ("size", "0", "size '0': accepted are whole numbers from 1"),
+        ("size", "0", "size '0': expected whole numbers from 1"),
         ("size", "-3", "size '-3'"),
         ("size", "1.5", "size '1.5'"),
         ("size", "many", "size 'many'"),
-        ("size", "1000000000", "accepted are 1 to 1048576"),
-        ("dtype", "fp8", "dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"),
-        ("impl", "cuda", "implementation of matmul 'cuda': accepted are numpy"),
-        ("device", "cuda:9", "device 'cuda:9': accepted are cpu"),
-        ("op", "gemm", "operation 'gemm': accepted are matmul"),
-        ("cache", "hot", "cache 'hot': accepted are cold, warm"),
+        ("size", "1000000000", "expected 1 to 1048576"),
+        ("dtype", "fp8", "dtype 'fp8': expected fp64, fp32, tf32, bf16, fp16"),
+        ("impl", "cuda", "implementation of matmul 'cuda': expected numpy"),
+        ("device", "cuda:9", "device 'cuda:9': expected cpu"),
+        ("op", "gemm", "operation 'gemm': expected matmul"),
+        ("cache", "hot", "cache 'hot': expected cold, warm"),
         ("data", "random", "data 'random'"),
         ("threads", "0", "threads '0'"),
         ("budget", "nan", "budget 'nan'"),
@@ -303,7 +303,7 @@ def test_a_bad_number_of_fresh_processes_is_named_and_nothing_can_be_queued(page
     app.text_input(key="settings.repeat").set_value(value).run()
 
     assert not app.exception
-    assert f"fresh processes '{value}': accepted are" in texts(app.error)
+    assert f"fresh processes '{value}': expected" in texts(app.error)
     assert button(app, "Run").disabled
     assert store.queue_length() == 0
 
@@ -426,7 +426,7 @@ def test_a_run_without_any_measurement_explains_its_first_case(page, store, expe
     skipped = [Result(case, Status.SKIPPED, "one call would take about 9 s") for case in experiment.cases()]
     app = page("benchmark", run=store.record(experiment, OWNER, results=skipped))
 
-    assert "was skipped, for the reason below" in texts(app.markdown)
+    assert "was skipped for the reason below" in texts(app.markdown)
 
 
 def test_a_link_to_a_run_stays_as_it_is_so_that_back_leaves_it_at_once(page, finished):
@@ -451,7 +451,7 @@ def test_a_run_of_another_version_is_named_and_leaves_the_other_pages_alone(page
 
     app = page("benchmark", run=finished)
     assert not app.exception
-    assert f"run {finished} holds what this version of gpuexplore does not know" in texts(
+    assert f"run {finished} contains data that this version of gpuexplore does not know" in texts(
         (*app.error, *app.warning, *app.info)
     )
     for name in ("roofline", "what-if"):
@@ -504,7 +504,7 @@ def test_where_arrays_lie_is_chosen_and_kept_in_the_link(page):
     assert chosen.options == ["library's own", "2 MiB pages"]
     assert app.query_params["align"] in ("pages", ["pages"])
     assert button(app, "Run").disabled is False
-    assert "align 'here': accepted are library, pages" in texts(page("benchmark", align="here").warning)
+    assert "align 'here': expected library, pages" in texts(page("benchmark", align="here").warning)
 
 
 def test_layouts_are_offered_where_matrices_are_multiplied(page):

@@ -36,9 +36,9 @@ def test_two_runs_are_compared_in_a_sentence_a_chart_and_a_table(page, stored):
     app = page("compare", a=stored(1.0), b=stored(1.2))
 
     assert not app.exception
-    assert r"Of 2 cases: 2 slower; those told, on geometric average: 20.0 % slower." in texts(app.markdown)
+    assert r"Of 2 cases: 2 slower; geometric mean of the conclusive ones: 20.0 % slower." in texts(app.markdown)
     assert len(app.get("vega_lite_chart")) == 1
-    assert list(app.dataframe[-1].value["Told"]) == ["slower", "slower"]
+    assert list(app.dataframe[-1].value["Change"]) == ["slower", "slower"]
     assert list(app.dataframe[-1].value["Ratio"]) == pytest.approx([1.2, 1.2])
     assert "are the same in both" in texts(app.caption)
     assert any("| **slower** |" in block.value for block in app.code)

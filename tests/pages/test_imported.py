@@ -61,7 +61,7 @@ def test_a_time_ten_times_above_the_peak_is_called_wrong_and_ranked_nowhere(page
     app = page("benchmark", run=run_id)
 
     assert "numpy in fp32 is far above the measured peak, so the measurement is wrong" in texts(app.markdown)
-    assert "ranked nowhere and compared with nothing" in texts(app.markdown)
+    assert "excluded from rankings and comparisons" in texts(app.markdown)
     assert "1000 % of the measured peak" in app.dataframe[-1].value["Remarks"][0]
     (row,) = page("runs").dataframe[0].value.to_dict("records")
     assert (row["Best rate"], row["Quality"]) == ("—", "imported")

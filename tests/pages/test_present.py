@@ -97,7 +97,7 @@ def test_a_step_that_is_not_there_is_named(page, run_id, slide):
     app = page("benchmark", run=run_id, view="present", slide=slide)
 
     assert not app.exception
-    assert f"slide '{slide}': accepted are whole numbers from 1 to 8" in texts(app.error)
+    assert f"slide '{slide}': expected whole numbers from 1 to 8" in texts(app.error)
     assert "1 of 8" in texts(app.markdown)
 
 
@@ -134,7 +134,7 @@ def test_what_is_hidden_in_charts_is_in_the_link_and_the_rest_is_drawn(page, run
     nothing = page("benchmark", run=run_id, hide="numpy,torch")
     assert not nothing.exception
     bad = page("benchmark", run=run_id, hide="gone")
-    assert "hide 'gone': accepted are numpy, torch, fp32" in texts(bad.error)
+    assert "hide 'gone': expected numpy, torch, fp32" in texts(bad.error)
 
 
 def test_emulated_formats_can_be_hidden(page, store):

@@ -19,8 +19,8 @@ def here(beat):
 def test_an_empty_queue_offers_to_measure_something(page):
     app = page("queue")
     assert not app.exception
-    assert "Nothing is being measured" in texts(app.subheader)
-    assert "Nobody waits" in texts(app.subheader)
+    assert "Nothing is running" in texts(app.subheader)
+    assert "Queue empty" in texts(app.subheader)
     assert [button.label for button in app.button] == ["Measure something"]
 
 
@@ -61,7 +61,7 @@ def test_an_administrator_can_cancel_any_run(page, store, experiment, monkeypatc
 def test_a_running_run_shows_its_progress_and_whose_it_is(page, store, claimed, results):
     store.add_result(claimed, results[0])
     app = page("queue")
-    assert "Being measured: 1" in texts(app.subheader)
+    assert "Running: 1" in texts(app.subheader)
     text = app.get("progress")[0].proto.text
     assert "1 of" in text
     assert "Your run" in text
@@ -70,14 +70,14 @@ def test_a_running_run_shows_its_progress_and_whose_it_is(page, store, claimed, 
 
 def test_a_run_whose_device_nobody_has_says_so(page, store, experiment):
     store.submit(replace(experiment, devices=("lab9/cuda:0",)), OWNER)
-    assert "no host that is alive has its devices" in texts(page("queue").markdown)
+    assert "no connected host has its devices" in texts(page("queue").markdown)
 
 
 def test_a_silent_supervisor_is_told(page, store):
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
     app = page("queue")
-    assert "it was last heard of 10 s ago. It is replaced within half a minute" in texts(app.warning)
+    assert "it last reported 10 s ago. It is replaced within half a minute" in texts(app.warning)
     assert list(app.dataframe[-1].value["State"]) == ["silent"]
 
 
@@ -144,7 +144,7 @@ def test_a_device_that_is_held_back_says_why_here_and_where_somebody_waits(page,
     store.restrict(Restriction("cpu", RestrictionKind.PAUSED, "new *cooler*"), "root")
     app = page("queue")
 
-    assert "cpu is paused: new *cooler*. Runs that ask for it wait" in texts(app.info)
+    assert "cpu is paused: new *cooler*. Runs on it are queued" in texts(app.info)
     assert "number 1** · cpu is paused: new" in texts(app.markdown)
     assert "Expected start" not in app.dataframe[0].value
     assert waiting_words(store.position(run_id)) == r"Waiting: cpu is paused\: new \*cooler\*"

@@ -163,7 +163,7 @@ def test_a_comparison_with_what_is_not_there_is_named(page, finished):
     app = page("benchmark", run=finished, **{"with": "h100"})
 
     assert not app.exception
-    assert "recording 'h100': accepted are those of matmul: gpu" in texts(app.warning)
+    assert "recording 'h100': expected those of matmul: gpu" in texts(app.warning)
     assert series(app) == {"numpy", "torch"}
 
 
@@ -171,7 +171,7 @@ def test_a_comparison_with_what_is_not_there_is_named(page, finished):
 def test_without_recordings_there_is_no_choice_but_a_bad_link_is_named(page, finished):
     assert compare(page("benchmark", run=finished)) is None
     app = page("benchmark", run=finished, **{"with": "gpu"})
-    assert "recording 'gpu': accepted are those of matmul: none" in texts(app.warning)
+    assert "recording 'gpu': expected those of matmul: none" in texts(app.warning)
 
 
 @pytest.mark.usefixtures("recorded")
@@ -251,5 +251,5 @@ def test_a_recording_of_another_processor_of_the_same_name_beside_a_run_says_so(
 
     said = {title: markdown(page("benchmark", run=run, **{"with": "zen4"})) for title, run in runs.items()}
     reason = "That is another processor of this name: it is Zen 4, not Zen 5"
-    assert f"{reason}: nothing of it counts for the device of this run." in said["AMD EPYC (Zen 5)"]
+    assert f"{reason}, so none of it applies to the device of this run." in said["AMD EPYC (Zen 5)"]
     assert "another processor" not in said["AMD EPYC (Zen 4)"]

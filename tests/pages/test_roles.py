@@ -135,7 +135,7 @@ def test_a_viewer_measures_nothing(page, viewer, store):
     app = page("benchmark", op="matmul", size="64", dtype="fp32", impl="numpy")
     next(button for button in app.button if button.label.startswith("Run 1")).click().run()
 
-    assert "To measure is for members" in texts(app.error)
+    assert "You cannot measure: that is for members" in texts(app.error)
     assert store.history() == ()
 
 
@@ -144,7 +144,7 @@ def test_a_viewer_starts_no_activity(page, viewer, store):
     for button in [button for button in app.button if button.label.startswith(("Make", "Measure", "Run"))][:1]:
         button.click().run()
 
-    assert "To measure is for members" in texts(app.error)
+    assert "You cannot measure: that is for members" in texts(app.error)
     assert store.queue_length() == 0
 
 
@@ -152,7 +152,7 @@ def test_a_viewer_saves_no_peak(page, viewer, store):
     app = page("devices")
     next(button for button in app.button if button.label.startswith("Save")).click().run()
 
-    assert "To save peaks and import runs is for members" in texts(app.error)
+    assert "You cannot save peaks and import runs: that is for members" in texts(app.error)
 
 
 @pytest.mark.parametrize("query", [{}, {"key": "x"}, {"key": "ß"}, {"key": f"{KEY}x"}])

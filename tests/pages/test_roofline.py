@@ -71,7 +71,7 @@ def test_copy_has_no_place_and_that_is_said(page, store):
     result = ok(operation="copy", implementation="numpy", shape=Shape.of(n=100))
     store.record(Experiment("copy", (Shape.of(n=100),), ("fp32",), ("numpy",)), OWNER, results=[result])
 
-    assert "1 result without FLOPs, such as copies, has no place here" in texts(page("roofline").caption)
+    assert "1 result without FLOPs, such as copies, is not drawn" in texts(page("roofline").caption)
 
 
 def test_device_without_peaks_says_how_they_come(page, monkeypatch):
@@ -87,10 +87,10 @@ def test_device_without_peaks_says_how_they_come(page, monkeypatch):
 def test_device_of_the_table_shows_its_roofs_and_what_others_published(page):
     app = page("roofline", device="h100-sxm5-80gb")
 
-    assert "Nothing has been measured on H100 SXM5 80GB here" in texts(app.info)
+    assert "No measurements of H100 SXM5 80GB on this server" in texts(app.info)
     assert "The points are results recorded elsewhere by gpuexplore and published by others." in texts(app.info)
     assert from_column(app) == {"published", "recorded"}
-    assert "Hollow points were not measured here" in texts(app.caption)
+    assert "Hollow points were not measured on this server" in texts(app.caption)
     assert not any(one.label.startswith("Measure this device") for one in app.button)
 
 
@@ -144,7 +144,7 @@ def test_recorded_results_of_another_processor_of_this_name_are_not_drawn_and_th
 
     assert from_column(drawn["AMD EPYC (Zen 4)"]) == {"recorded"}
     assert len(drawn["AMD EPYC (Zen 5)"].dataframe) == 1
-    assert "1 recorded, left out: another processor of this name" in texts(drawn["AMD EPYC (Zen 5)"].caption)
+    assert "1 recorded results left out: another processor of this name" in texts(drawn["AMD EPYC (Zen 5)"].caption)
 
 
 def test_recorded_results_can_be_hidden(page, monkeypatch):
@@ -178,11 +178,11 @@ def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
     told = texts(app.error)
 
     assert not app.exception
-    assert "device 'nonsense': accepted are the names in the list below" in told
-    assert "dtype 'fp9': accepted are all, fp32, bf16" in told
-    assert "op 'divide': accepted are all, matmul" in told
-    assert "runs 'yours': accepted are mine, all, none" in told
-    assert "recorded 'maybe': accepted are on, off" in told
+    assert "device 'nonsense': expected the names in the list below" in told
+    assert "dtype 'fp9': expected all, fp32, bf16" in told
+    assert "op 'divide': expected all, matmul" in told
+    assert "runs 'yours': expected mine, all, none" in told
+    assert "recorded 'maybe': expected on, off" in told
     assert chosen(app)["Device"] == "cpu"
 
 
@@ -220,7 +220,7 @@ def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch)
 
     app = page("roofline")
 
-    assert "older ones are not" in texts(app.caption)
+    assert "Only the newest 8 results are shown" in texts(app.caption)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_what_cannot_be_a_title_is_named_and_nothing_is_lost(page, recorded, sto
     app.text_input(key=f"head.tags.{run_id}").set_value(",".join(map(str, range(11)))).run()
     button(app, "Save").click().run()
 
-    assert "tags '11 of them': accepted are at most 10" in texts(app.toast).replace("\\", "")
+    assert "tags '11 of them': expected at most 10" in texts(app.toast).replace("\\", "")
     assert store.listed_run(run_id).tags == ()
 
 
@@ -118,7 +118,7 @@ def test_the_bare_page_leads_to_the_newest_run(page, recorded, store):
     store.describe(newest, OWNER, Description(title="*newest*"))
     app = page("benchmark")
 
-    assert "Go on with ***newest***, " in texts(app.markdown)
+    assert "Continue with ***newest***, " in texts(app.markdown)
     app.button(key="recent.open").click().run()
     assert app.query_params["run"] in (newest, [newest])
     assert not [each for each in page("benchmark", owner="somebody else").button if each.key == "recent.open"]
@@ -141,7 +141,7 @@ def test_the_chart_that_the_link_names_is_drawn_and_the_choice_is_written(page, 
     assert "MFU" in app.get("vega_lite_chart")[0].proto.spec
     assert app.query_params["chart"] in ("share", ["share"])
     bad = page("benchmark", run=recorded(), chart="pie")
-    assert "chart 'pie': accepted are time, speedup, share, rate" in texts(bad.error)
+    assert "chart 'pie': expected time, speedup, share, rate" in texts(bad.error)
 
 
 @pytest.mark.parametrize("url", ["https://lab.example", "https://lab.example/gpus", "https://lab.example/gpus/"])

@@ -51,7 +51,7 @@ def test_an_empty_list_offers_to_measure_something(page):
     app = page("runs")
 
     assert not app.exception
-    assert "Nothing was measured yet" in texts(app.info)
+    assert "No runs yet" in texts(app.info)
     assert [button.label for button in app.button] == ["Measure something"]
 
 
@@ -74,17 +74,17 @@ def test_the_link_filters(page, recorded, store):
     for query in ({"q": "matmul"}, {"op": "matmul"}, {"mine": "yes"}, {"tag": "lab"}, {"before": "2"}):
         assert list(listed(page("runs", **query))["Title"]) == [MINE], query
     app = page("runs", q="nothing like it")
-    assert "No run is like that" in texts(app.info)
+    assert "No run matches" in texts(app.info)
     assert list(listed(page("runs", device=ok(1).environment.device.name))["Title"]) == [THEIRS, MINE]
 
 
 @pytest.mark.parametrize(
     ("query", "named"),
     [
-        ({"op": "gone"}, "op 'gone': accepted are"),
-        ({"mine": "perhaps"}, "mine 'perhaps': accepted are yes"),
-        ({"tag": "gone"}, "tag 'gone': accepted are"),
-        ({"before": "soon"}, "before 'soon': accepted are whole numbers from 1"),
+        ({"op": "gone"}, "op 'gone': expected"),
+        ({"mine": "perhaps"}, "mine 'perhaps': expected yes"),
+        ({"tag": "gone"}, "tag 'gone': expected"),
+        ({"before": "soon"}, "before 'soon': expected whole numbers from 1"),
     ],
 )
 def test_a_bad_link_is_named_and_the_list_is_shown(page, recorded, query, named):
@@ -132,7 +132,7 @@ def test_ticked_runs_of_ones_own_are_deleted_and_brought_back(page, recorded, st
     button(app, "Delete").click().run()
 
     assert [run.id for run in store.listed()] == [other]
-    assert "2 runs are deleted, and erased in 30 days" in texts(app.markdown)
+    assert "2 runs are deleted, and will be erased in 30 days" in texts(app.markdown)
     button(app, "Undo").click().run()
     assert [run.id for run in store.listed()] == [second, first, other]
     assert DELETED not in app.session_state or not app.session_state[DELETED]

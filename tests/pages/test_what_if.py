@@ -97,25 +97,25 @@ def test_what_is_being_measured_is_not_offered_again(page, store):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"what": "novel"}, "what 'novel': accepted are operation, block, layers, run"),
-        ({"op": "abacus"}, "op 'abacus': accepted are matmul"),
-        ({"shape": "0"}, "shape of matmul '0': accepted are like m=128,k=128,n=128"),
+        ({"what": "novel"}, "what 'novel': expected operation, block, layers, run"),
+        ({"op": "abacus"}, "op 'abacus': expected matmul"),
+        ({"shape": "0"}, "shape of matmul '0': expected like m=128,k=128,n=128"),
         ({"shape": "m=3"}, "shape of matmul 'm=3'"),
-        ({"shape": "m=2097152M,k=1,n=1"}, "m of matmul '2199023255552': accepted are 1 to 1099511627776"),
+        ({"shape": "m=2097152M,k=1,n=1"}, "m of matmul '2199023255552': expected 1 to 1099511627776"),
         ({"what": "layers", "layers": "abacus 3;matmul 64"}, "layer 'abacus 3': operation 'abacus'"),
         ({"what": "layers", "layers": ""}, "no layer: give at least one"),
-        ({"what": "block", "batch": "many"}, "batch 'many': accepted are whole numbers"),
-        ({"what": "block", "heads": "33"}, "heads 33: accepted are divisors of the hidden size, 4096"),
+        ({"what": "block", "batch": "many"}, "batch 'many': expected whole numbers"),
+        ({"what": "block", "heads": "33"}, "heads 33: expected divisors of the hidden size, 4096"),
         ({"what": "run", "run": "nothere"}, "no run 'nothere': check the link"),
         ({"device": "voodoo2"}, "device 'voodoo2'"),
         ({"gpus": "voodoo2,t4"}, "gpus 'voodoo2'"),
-        ({"dtype": "fp4,fp32"}, "dtype 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"),
-        ({"calls": "fast"}, "calls 'fast': accepted are queued, graph, single"),
-        ({"baseline": "int3"}, "baseline 'int3': accepted are fp32"),
-        ({"per": "beauty", "gpus": "t4"}, "per 'beauty': accepted are time, energy, cost"),
-        ({"times": "fp32:fast"}, "times 'fp32:fast': accepted are numbers from"),
-        ({"peaks": "int3:1"}, "peaks 'int3:1': accepted are fp64, fp32"),
-        ({"price": "voodoo2:1"}, "price 'voodoo2:1': accepted are devices of the table by their key"),
+        ({"dtype": "fp4,fp32"}, "dtype 'fp4': expected fp64, fp32, tf32, bf16, fp16, fp8"),
+        ({"calls": "fast"}, "calls 'fast': expected queued, graph, single"),
+        ({"baseline": "int3"}, "baseline 'int3': expected fp32"),
+        ({"per": "beauty", "gpus": "t4"}, "per 'beauty': expected time, energy, cost"),
+        ({"times": "fp32:fast"}, "times 'fp32:fast': expected numbers from"),
+        ({"peaks": "int3:1"}, "peaks 'int3:1': expected fp64, fp32"),
+        ({"price": "voodoo2:1"}, "price 'voodoo2:1': expected devices of the table by their key"),
     ],
 )
 def test_bad_value_in_the_url_is_named_and_the_rest_of_the_page_survives(page, query, said):
@@ -140,7 +140,7 @@ def test_a_workload_that_cannot_be_leads_back_to_the_usual_one(page):
 def test_without_a_run_the_page_says_where_to_get_one(page):
     app = page("what-if", what="run")
 
-    assert "there is no run of yours yet: measure one on the page Benchmark" in texts(app.error)
+    assert "you have no runs yet: measure one on the page Benchmark" in texts(app.error)
 
 
 def test_a_run_brings_its_workload_and_its_measurements(page, finished):
@@ -393,14 +393,14 @@ def test_a_link_with_many_unknown_names_is_not_answered_by_as_many_messages(page
 
     assert not app.exception
     assert len(app.error) == 6
-    assert "gpus: 295 more cannot be used" in texts(app.error)
+    assert "gpus: 295 more are invalid" in texts(app.error)
 
 
 def test_two_times_for_one_dtype_are_named(page):
     app = page("what-if", times="fp32:1,fp32:2")
 
     assert not app.exception
-    assert "times 'fp32:2': accepted are one number for fp32: 1 counts" in texts(app.error)
+    assert "times 'fp32:2': expected one number for fp32; 1 is used" in texts(app.error)
 
 
 def test_a_time_that_the_device_cannot_have_reached_is_named(page):
@@ -414,11 +414,11 @@ def test_a_time_that_the_device_cannot_have_reached_is_named(page):
 
 def test_predictions_name_the_measurements_they_rest_on_each_with_its_source(page):
     app = page("what-if", op="matmul", shape="4096", device="h100-sxm5-80gb", dtype="bf16,tf32")
-    told = next(each.value for each in app.markdown if "rests on" in each.value)
+    told = next(each.value for each in app.markdown if "based on" in each.value)
 
     assert not app.exception
     assert "published measurements, the nearest on H100 SXM5 80GB" in told
     assert "](https://github.com/" in told
     assert "bf16 in" in next(line for line in told.splitlines() if "tf32:" in line)  # measured in another format
     elsewhere = page("what-if", op="matmul", shape="4096", device="a100-sxm4-80gb", dtype="bf16")
-    assert "To make predictions better" in texts(elsewhere.caption)
+    assert "To improve predictions" in texts(elsewhere.caption)

@@ -49,7 +49,7 @@ def test_a_frame_of_garbage_ends_its_websocket_with_a_sentence(address, frame):
         with pytest.raises(ConnectionClosed) as closed:
             visitor.run()
 
-    assert "Accepted are binary frames" in closed.value.rcvd.reason
+    assert "Expected binary frames" in closed.value.rcvd.reason
 
 
 def test_a_frame_of_more_than_a_megabyte_ends_its_websocket(address):

@@ -71,10 +71,10 @@ def test_one_visitor_may_not_fill_it_nor_all_together(busy, monkeypatch):
     for number in range(turns.MAX_PIECES_OF_VISITOR):
         made.ask(number, held.named(number), "A")
 
-    with pytest.raises(InvalidInput, match="3 pieces of work of yours wait already"):
+    with pytest.raises(InvalidInput, match="3 of your tasks are already queued"):
         made.ask("more", held.named("more"), "A")
     made.ask("b", held.named("b"), "B")
-    with pytest.raises(InvalidInput, match="4 pieces of work wait already on this server"):
+    with pytest.raises(InvalidInput, match="4 tasks are already queued on this server"):
         made.ask("c", held.named("c"), "C")
 
 

@@ -35,7 +35,7 @@ def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector)
 def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
     monkeypatch.setattr(lifespan, "watch", lambda stop: stop.wait(DEADLINE_S))
     monkeypatch.setattr(lifespan, "_settle", lambda: None)
-    monkeypatch.setattr(lifespan, "_step_back", lambda: None)
+    monkeypatch.setattr(lifespan, "_lower_own_priority", lambda: None)
     monkeypatch.setattr(lifespan, "_warms", lambda: False)
     before_s = sys.getswitchinterval()
 
@@ -53,7 +53,7 @@ def test_server_steps_back_once_workers_are_warm_for_its_first_visitors_wait_mea
     told, stepped = [True, True, False], []
     monkeypatch.setattr(lifespan, "POLL_S", 0.0)
     monkeypatch.setattr(lifespan, "_warms", lambda: told.pop(0))
-    monkeypatch.setattr(lifespan, "_step_back", lambda: stepped.append(list(told)))
+    monkeypatch.setattr(lifespan, "_lower_own_priority", lambda: stepped.append(list(told)))
 
     asyncio.run(lifespan._step_back_when_warm())
 
@@ -83,7 +83,7 @@ def test_who_serves_pages_interrupts_nobody_who_computes():
 
     def step_back():
         before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-        lifespan._step_back()
+        lifespan._lower_own_priority()
         found.append((os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) - before))
 
     thread = threading.Thread(target=step_back)  # on Linux a thread's own, and of those it starts

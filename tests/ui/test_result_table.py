@@ -45,7 +45,7 @@ def test_a_speedup_that_the_rounds_say_otherwise_is_marked():
 
     assert shown["Speedup"] == pytest.approx(9)
     assert shown["Flags"] == ["rounds disagree"]
-    assert shown["Remarks"] == "rounds_disagree: by the rounds the speedup is 3.00×"
+    assert shown["Remarks"] == "rounds_disagree: round by round the speedup is 3.00×"
     assert row_of(baseline, replace(this, measurement=ok(3e-3, count=21).measurement))["Flags"] == []
 
 

@@ -130,7 +130,7 @@ def test_wrong_codes_are_counted_and_codes_that_cannot_be_are_named(send, report
     assert wrong[0][1]["reason"] == "no room has the code CDF HJK: it was mistyped, or the room is deleted"
     status, answer = send(report)
     assert status == 429
-    assert "2 wrong room codes came from your network address" in answer["reason"]
+    assert "2 wrong room codes were sent from your network address" in answer["reason"]
 
 
 def test_wrong_codes_of_others_keep_nobody_waiting_who_is_in(send, report, monkeypatch):
@@ -151,7 +151,7 @@ def test_a_closed_room_and_a_removed_sender_are_refused(send, store, room, repor
     store.close_room(LEADER, room)
     status, answer = send(report, secret=OTHER, name="Bob")
     assert status == 409
-    assert answer["reason"].endswith("is closed: it takes no more results")
+    assert answer["reason"].endswith("is closed: it no longer accepts results")
     assert len(store.listed()) == 1
 
 
@@ -223,12 +223,15 @@ def test_so_many_results_are_kept_of_one_and_in_a_room(send, store, report, monk
     monkeypatch.setattr(sending, "MAX_RESULTS_OF_PARTICIPANT", 7)
     send(report)
     status, answer = send(report)
-    assert (status, answer["reason"]) == (409, "4 results of yours were sent, and 7 may be: these 4 were not kept")
+    assert (status, answer["reason"]) == (
+        409,
+        "4 results of yours were sent, and the limit is 7: these 4 were not saved",
+    )
 
     monkeypatch.setattr(sending, "MAX_RESULTS_OF_ROOM", 11)
     assert send(report, secret=OTHER, name="Bob")[0] == 200
     status, answer = send(report, secret=f"{OTHER}-2", name="Cem")
-    assert answer["reason"] == "8 results of this room were sent, and 11 may be: these 4 were not kept"
+    assert answer["reason"] == "8 results of this room were sent, and the limit is 11: these 4 were not saved"
     assert len(store.listed()) == 2
 
 

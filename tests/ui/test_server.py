@@ -80,7 +80,7 @@ def test_a_foreign_name_is_refused_with_the_names_that_are_not(address, host, ex
     status, text = raw(address, host, "/", **extra) if not extra else raw(address, host, **extra)
 
     assert status == 400
-    assert "This server does not answer under the name in the address. Use one of: localhost, 127.0.0.1" in text
+    assert "This server does not accept requests for the name in the address. Use one of: localhost, 127.0.0.1" in text
     assert "GPUEXPLORE_ALLOWED_HOSTS" in text
 
 
@@ -144,7 +144,7 @@ def test_without_a_supervisor_the_server_is_not_ready_and_says_why(tmp_path):
         status, _, text = got(address, "/api/ready")
 
     assert status == 503
-    assert json.loads(text) == {"ready": False, "reason": "No supervisor has reported itself in the last 5 seconds"}
+    assert json.loads(text) == {"ready": False, "reason": "No supervisor has reported in the last 5 seconds"}
 
 
 def test_a_database_that_cannot_be_used_is_told_in_a_sentence_on_pages_too(tmp_path):

@@ -10,9 +10,10 @@ from importlib import import_module
 import streamlit as st
 
 from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device, Experiment, Result, Run
-from gpuexplore.core.naming import said_of_arrays
+from gpuexplore.core.naming import array_conditions
 from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.operations import OPERATIONS, additions
 from gpuexplore.operations.contract import Operation
@@ -40,18 +41,18 @@ SHAPES_HELP = (
 )
 PRESET = "form.preset"
 LAYOUT_HELP = (
-    "How the two matrices of a product lie in memory, as BLAS names it: N by rows, T by columns, so `NT` computes "
-    "`A @ B.T` of what is stored. The same numbers in another order."
+    "Memory layout of the two matrices of a product, as in BLAS: N by rows, T by columns, so `NT` computes "
+    "`A @ B.T` of the stored arrays. The numbers are the same, in another order."
 )
 ALIGN_HELP = (
-    "Where a CPU's arrays lie: as NumPy, Numba and torch allocate them, or on boundaries of 2 MiB, which makes some "
-    "short calls faster. Where it makes a difference, the other one is measured as well."
+    "Alignment of a CPU's arrays: as NumPy, Numba and torch allocate them, or on 2 MiB boundaries, which makes some "
+    "short calls faster. If it makes a difference, the other one is measured as well."
 )
 SHOWN = {"": "device's default", "library": "library's own", "pages": "2 MiB pages"}
 BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
 REPEAT_HELP = (
-    "Measure each point in so many new processes, up to 60: the interval then covers what changes between them. Each "
-    "takes seconds to start. Empty or 1: in the worker that runs."
+    "Measure each point in this many new processes, up to 60: the interval then covers differences between them. Each "
+    "takes seconds to start. Empty or 1: in the running worker."
 )
 BUDGET_HELP = "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %."
 
@@ -190,7 +191,7 @@ def _in_a_line(request: Request, *, elsewhere: bool) -> str:
         _counted(request.dtypes.split(","), "dtype"),
         _counted(request.implementations.split(","), "implementation"),
         f"{'here on ' if elsewhere else ''}{request.devices.replace(',', ', ')}",
-        *said_of_arrays(request.layout, request.align),
+        *array_conditions(request.layout, request.align),
     ]
     return ", ".join(parts)
 
@@ -262,13 +263,16 @@ def _sizes() -> None:
 
 def _presets(operation: Operation) -> None:
     """Draw a choice of shapes with a name, which fills the exact shapes; it follows what stands there."""
-    names = [preset.name for preset in operation.presets]
-    shapes = st.session_state.get(key("shapes"), "")
-    st.session_state[PRESET] = shapes if shapes in names else None
+    titles = {  # of a notebook's shape its axes: ``notebook-500-200`` says nothing
+        preset.name: f"Notebook: {shape_label(preset.shape)}" if preset.name.startswith("notebook-") else preset.name
+        for preset in operation.presets
+    }
+    st.session_state[PRESET] = shapes if (shapes := st.session_state.get(key("shapes"), "")) in titles else None
     st.pills(
         "Preset shapes",
-        names,
+        list(titles),
         key=PRESET,
+        format_func=titles.__getitem__,
         wrap=True,
         on_change=_take_preset,
         help="\n".join(f"- `{preset.name}`: {preset.shape}. {preset.about}" for preset in operation.presets),
@@ -368,14 +372,14 @@ def _index(name: str, options: Sequence[str]) -> int:
 
 
 def show_askers(run: Run, devices: Sequence[Device]) -> None:
-    """Say to whoever asked for a run that others did too; one who does not own it may measure their own."""
+    """Show that other users share a run; who does not own it may measure their own."""
     others = len(askers(run))
     if not others or not is_mine(run):
         return
-    who = "1 other" if others == 1 else f"{others} others"
+    who = "1 other user" if others == 1 else f"{others} other users"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         how = "is measured" if run.active else "was measured"
-        st.caption(f":material/group: {who} asked for the same: it {how} once for all.", width="content")
+        st.caption(f":material/group: {who} requested the same run: it {how} once for all.", width="content")
         if run.owner != owner() and st.button("Measure my own", icon=":material/play_arrow:"):
             start([run.experiment], devices, "run")
 

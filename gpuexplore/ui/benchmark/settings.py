@@ -14,7 +14,7 @@ from gpuexplore.shapes import split
 from gpuexplore.ui import link
 
 WRITTEN = "settings.written"  # the fields the URL names, and the request that stands for those it leaves out
-MEANT = "settings.meant"  # the request that the URL stands for
+LINKED_REQUEST = "settings.meant"  # the request that the URL stands for
 PROBLEMS = "settings.problems"
 LISTS = ("dtypes", "implementations", "devices")  # fields that widgets hold as lists
 
@@ -35,7 +35,7 @@ def restore(fallback: Request, device_ids: Iterable[str]) -> None:
     usable, problems = _usable(asked, known)
     st.session_state[PROBLEMS] = problems
     st.session_state[WRITTEN] = (given, fallback)
-    st.session_state[MEANT] = usable
+    st.session_state[LINKED_REQUEST] = usable
     for field in fields(Request):
         text = getattr(usable, field.name)
         st.session_state[key(field.name)] = list(split(text)) if field.name in LISTS else text
@@ -59,12 +59,12 @@ def write(request: Request, device_ids: Iterable[str]) -> None:
 
     A URL that means them already stays as it is: each change would cost a press of the browser's Back.
     """
-    if st.session_state.get(MEANT) == request:
+    if st.session_state.get(LINKED_REQUEST) == request:
         return
     known = tuple(device_ids)
     _, fallback = st.session_state[WRITTEN]
     given = {} if request == with_defaults(fallback, known) else _differing(request, known)
-    st.session_state[WRITTEN], st.session_state[MEANT] = (given, fallback), request
+    st.session_state[WRITTEN], st.session_state[LINKED_REQUEST] = (given, fallback), request
     for name, short in SHORT_NAMES.items():
         link.write(short, given.get(name))
 

@@ -1,4 +1,4 @@
-"""What a run on a page is compared with: choices that the URL remembers, and the analysis that follows from them."""
+"""The comparison of a run on a page: choices that the URL remembers, and the analysis that follows from them."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from gpuexplore.core.model import Bandwidth, Device, Peak, Result, Run
 from gpuexplore.core.units import UNKNOWN
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.ui import link
-from gpuexplore.ui.run.recorded import Beside, choose_beside, origin_of
+from gpuexplore.ui.run.recorded import RecordedOverlay, choose_overlay, origin_of
 from gpuexplore.ui.session import newest_result, own_peaks, store
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.url_widgets import select
@@ -28,7 +28,7 @@ class RunView:
 
     Attributes:
         choice: what decides how the run is drawn, its results aside.
-        beside: whose results are drawn beside it, as Markdown; empty for nobody's.
+        beside: whose results are drawn with it, as Markdown; empty for none.
         made: charts, tables and texts, by what they are.
     """
 
@@ -45,7 +45,7 @@ EARLIER: Shared[tuple[Result, ...]] = Shared(200)
 
 def choose_comparison(run: Run) -> RunView:
     """Draw what the run can be compared with, and return what is drawn of it by what is chosen."""
-    drawn_by = _drawn_by(run, choose_beside(run))
+    drawn_by = _drawn_by(run, choose_overlay(run))
     baseline = select("Speedup over", "baseline", list(baselines(run.experiment)))
     default = drawn_by(comparison_for(run.experiment, baseline))
     if default.analysis.fastest is None:
@@ -61,7 +61,7 @@ def as_linked(run: Run) -> Callable[[], RunAnalysis]:
         comparison = comparison_for(run.experiment, given.get("baseline", ""), given.get("peak", ""))
     except InvalidInput:  # the page names it
         comparison = comparison_for(run.experiment)
-    drawn_by = _drawn_by(run, Beside())
+    drawn_by = _drawn_by(run, RecordedOverlay())
     return lambda: drawn_by(comparison).analysis
 
 
@@ -91,8 +91,8 @@ def _label(choice: PeakChoice[Peak] | PeakChoice[Bandwidth], fastest: AnalyzedRe
     return f"{label[0].upper()}{label[1:]}"
 
 
-def _drawn_by(run: Run, beside: Beside) -> Callable[[Comparison], RunView]:
-    """Return what draws a run and what is beside it for this visitor, by what the run is compared with.
+def _drawn_by(run: Run, beside: RecordedOverlay) -> Callable[[Comparison], RunView]:
+    """Return a function that draws a run and its overlay for this visitor, by what the run is compared with.
 
     It is made when the first visitor looks at it after a result came or a choice.
     """
@@ -101,7 +101,7 @@ def _drawn_by(run: Run, beside: Beside) -> Callable[[Comparison], RunView]:
     own = tuple((device_key(device), own_peaks(device)) for device in devices)
 
     def context() -> Context:
-        """Return the visitor's custom peaks, what was measured on these devices before, and what is shown beside."""
+        """Return the visitor's custom peaks, what was measured on these devices before, and the overlay."""
         earlier = best_of(result for device in devices for result in _earlier(run, device))
         return Context(dict(own), earlier, beside.results, origin_of(run))
 

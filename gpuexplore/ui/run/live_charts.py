@@ -70,7 +70,7 @@ class LiveCharts:
     def refresh(self, run: Run, drawn: RunView, drawings: Sequence[Drawing]) -> list[MadeChart | None]:
         """Make the charts that have to be new on this redraw, and return all, None for one whose turn has not come.
 
-        Whoever comes while they are made shows them as they were.
+        Visitors who come while they are made see the previous ones.
         """
         if self._lock.acquire(blocking=not run.active):
             try:

@@ -1,4 +1,4 @@
-"""Recorded runs on a page: the badge above one, the choice of one to draw beside a live run, the way to a first one."""
+"""Recorded runs on a page: the badge above one, the choice of one to draw with a live run, the way to a first one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from gpuexplore.ui.markdown import plain
 WITH = "with"  # the URL parameter that names a recording
 MOST_OFFERED = 3
 ICON = ":material/album:"
-RECORDED = "Real results from another time or machine; nothing here was measured by this server."
+RECORDED = "Real results from another time or machine, not measured by this server."
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What is drawn beside a live run; nothing, unless somebody asked.
+class RecordedOverlay:
+    """The recorded results drawn with a live run; none unless the visitor chose a recording.
 
     Attributes:
         name: of the recording; empty for none.
@@ -83,11 +83,11 @@ def origin_of(run: Run) -> Origin:
     return Origin.RECORDED if recording_of_run(run.id) else Origin.LIVE
 
 
-def choose_beside(run: Run) -> Beside:
+def choose_overlay(run: Run) -> RecordedOverlay:
     """Draw the choice of a recording to compare a live run with."""
     known = recordings_of(run.experiment.operation)
     if recording_of_run(run.id) or not (known or WITH in st.query_params):
-        return Beside()
+        return RecordedOverlay()
     chosen = _asked(run)
     if known:
         key = f"{WITH}.{run.id}"
@@ -100,11 +100,11 @@ def choose_beside(run: Run) -> Beside:
             on_change=_take,
             args=(key,),
         )
-    return _beside(run, chosen) if chosen else Beside()
+    return _overlay(run, chosen) if chosen else RecordedOverlay()
 
 
 def offer_recorded_runs(operation: str) -> None:
-    """Offer recorded runs of `operation`, else of any, to whoever has nothing to look at yet: the cleanest first."""
+    """Offer recorded runs of `operation`, else of any, to visitors without a run: the cleanest first."""
     found = [(recording, operation) for recording in recordings_of(operation)]
     found = found or [(recording, name) for recording in recordings() for name in _operations(recording)]
     for recording, name in sorted(found, key=lambda pair: _flagged_share(*pair))[:MOST_OFFERED]:
@@ -142,25 +142,29 @@ def _asked(run: Run) -> Recording | None:
     try:
         return recording_named(name, run.experiment.operation)
     except InvalidInput as error:
-        st.warning(f"The link compares with what is not there: {plain(str(error))}", icon=":material/link:")
+        st.warning(
+            f"The link compares with a recording that does not exist: {plain(str(error))}", icon=":material/link:"
+        )
         return None
 
 
-def _beside(run: Run, recording: Recording) -> Beside:
+def _overlay(run: Run, recording: Recording) -> RecordedOverlay:
     """Return the recorded results in the dtypes of the run."""
     recorded = recorded_run(run_id_of(recording.name, run.experiment.operation))
     every = recorded.results
     fitting = [result for result in every if result.case.dtype in run.experiment.dtypes]
     link = f"[its own page](?run={recorded.id})"
     devices = _devices(recording, recorded.experiment.devices)
-    words = [f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; {link} has all of it."]
+    words = [
+        f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; see {link} for all of it."
+    ]
     if reason := _other_processor(run, recorded):
-        words.append(f"That is {plain(reason)}: nothing of it counts for the device of this run.")
+        words.append(f"That is {plain(reason)}, so none of it applies to the device of this run.")
     if len(fitting) < len(every):
         words.append("Only the dtypes of this run are drawn.")
     if missing := missing_sentence(fitting):
-        words.append(f"Of the recording: {missing}")
-    return Beside(recording.name, tuple(fitting), " ".join(words))
+        words.append(f"In the recording, {missing}")
+    return RecordedOverlay(recording.name, tuple(fitting), " ".join(words))
 
 
 def _other_processor(run: Run, recorded: Run) -> str | None:

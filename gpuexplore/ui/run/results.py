@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore import charts
 from gpuexplore.analysis.model import AnalyzedResult, Context, Diagnosis, PeakChoice, RunAnalysis, Severity
 from gpuexplore.analysis.run.summary import is_memory_bound
-from gpuexplore.analysis.run.summary_rules import phases_said
+from gpuexplore.analysis.run.summary_rules import phases_sentence
 from gpuexplore.analysis.utilization.best_results import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
@@ -72,7 +72,7 @@ PARTS: Shared[Callable[[DeltaGenerator, Callable[[], None]], None]] = Shared(60)
 def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
     """Show in a container what `draw` draws, which is drawn anew only where it was not drawn yet at this place.
 
-    Whoever comes meanwhile waits; where the first visitor leaves before it is drawn, the next one draws it.
+    Later visitors wait; where the first one leaves before it is drawn, the next one draws it.
 
     Args:
         key: everything that what is drawn depends on.
@@ -90,9 +90,9 @@ def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
 TIME = Drawing("time", "Time", charts.time, charts.time_notes)
 SPEEDUP = Drawing("speedup", "Speedup", charts.speedup, speedup_left_out)
 SHARE = Drawing("share", "Share of the limit", charts.share, share_left_out)
-MACHINE_MEANS = "Intervals and conclusions allow for it; a flag stands on a result where it is worse than in the rest"
+MACHINE_HELP = "Intervals and conclusions account for it; only results that are worse than the rest carry a flag"
 MAP = Drawing("map", "Map", charts.heat_map, in_panels=False)
-NO_SHARE = "There is no share of the limit: the peak is unknown for every result, or a cache served it."
+NO_SHARE = "There is no share of the limit: for every result the peak is unknown, or a cache served the data."
 COMPUTE_RATE = Drawing("rate", "Rate", charts.throughput)
 MEMORY_RATE = Drawing("bandwidth", "Rate", charts.bandwidth)
 
@@ -129,12 +129,8 @@ def _peak_lines(environment: Environment) -> list[str]:
         f"- **{peak.dtype}**, {peak.unit} units: {format_flop_per_s(peak.flop_per_s)}: {peak.source}"
         for peak in device.peaks
     ]
-    known = (
-        ["**The peaks of the device, as they were then**", "", *lines]
-        if lines
-        else ["No peak of this device is known."]
-    )
-    notes = device.notes if device.kind in TORCH_KINDS else ()  # of others they tell of the peaks alone
+    known = ["**Peaks of the device at that time**", "", *lines] if lines else ["No peak of this device is known."]
+    notes = device.notes if device.kind in TORCH_KINDS else ()  # those of others are about the peaks alone
     return [*known, "", *(f"- {plain(note)}" for note in notes)]
 
 
@@ -174,7 +170,7 @@ def show_machines(analysis: RunAnalysis) -> None:
     """Say once by how much times vary on each device, the evidence on demand."""
     for note in analysis.machines:
         with st.expander(note.sentence, icon=":material/info:"):
-            st.markdown("\n".join(f"- {detail}." for detail in (*note.details, MACHINE_MEANS)))
+            st.markdown("\n".join(f"- {detail}." for detail in (*note.details, MACHINE_HELP)))
 
 
 def _show_growing(run: Run, drawn: RunView, chart: MadeChart | None) -> None:
@@ -295,12 +291,12 @@ def show_diagnosis(analysis: RunAnalysis, *, running: bool = False) -> None:
     if running:
         st.caption(f"{_label(first)}, the fastest so far")
     chosen = first if running else _choose(analysis, first)
-    if phases := phases_said(chosen):
+    if phases := phases_sentence(chosen):
         st.markdown(f":material/timeline: {plain(phases)}")
     for diagnosis in chosen.diagnoses:
         _show(diagnosis)
     if not chosen.diagnoses:
-        st.caption("Nothing stands out: no peak of this device says what limits it, and no flag was raised.")
+        st.caption("Nothing notable: no known peak limits it, and it has no flags.")
 
 
 def _choose(analysis: RunAnalysis, first: AnalyzedResult) -> AnalyzedResult:

@@ -121,7 +121,7 @@ def waiting_words(waiting: WaitingRun | None) -> str:
     if waiting.restriction:
         return f"Waiting: {plain(waiting.restriction)}"
     if waiting.expected_start_s is None:
-        return f"Waiting for {plain(', '.join(waiting.devices))}: no host that has it is connected"
+        return f"Waiting for {plain(', '.join(waiting.devices))}: no connected host has it"
     when = f", expected to start in about {format_whole_seconds(waiting.expected_start_s)}"
     before = waiting.position - 1
     where = f"Waiting for {before} run{'s' * (before > 1)} before it" if before else "Next in the queue"
@@ -158,7 +158,7 @@ def cancel(*run_ids: str) -> bool:
         show_problem(error)
         return False
     if go_on:
-        st.toast("Others asked for the same: it goes on for them.", icon=":material/group:", duration="long")
+        st.toast("Not cancelled: other users share this run.", icon=":material/group:", duration="long")
     changed()
     return True
 

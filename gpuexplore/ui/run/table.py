@@ -8,7 +8,7 @@ import streamlit as st
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.charts.points import contrasts_said
+from gpuexplore.charts.points import format_contrasts
 from gpuexplore.core.model import Measurement, Shape
 from gpuexplore.core.units import UNKNOWN, format_ratio
 from gpuexplore.ui.run.comparison import RunView
@@ -35,15 +35,15 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
         "95 % low": st.column_config.Column(help="Lower end of the 95 % interval of the median"),
         "95 % high": st.column_config.Column(help="Upper end of that interval"),
         "Interval for": st.column_config.Column(
-            help="What that interval holds for: any process on this machine; this run in results of earlier versions"
+            help="Scope of that interval: any process on this machine; only this run in results of earlier versions"
         ),
         "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
-        "MFU": st.column_config.Column(help="FLOP/s reached over the peak named at the right"),
-        "Bound": st.column_config.Column(help="What limits it at best, by its intensity"),
+        "MFU": st.column_config.Column(help="FLOP/s reached over the peak in the column Peak"),
+        "Bound": st.column_config.Column(help="What limits it, by its arithmetic intensity"),
         "Error": st.column_config.Column(help="Relative to a float64 reference"),
-        "Energy": st.column_config.Column(help="Of a call: the stated power as sampling ended, times the median"),
-        "First call": st.column_config.Column(help="With compilation and library start, never in the median"),
-        "Flags": st.column_config.ListColumn(help="Conditions to know of; the evidence is under Remarks"),
+        "Energy": st.column_config.Column(help="Per call: power reported at the end of sampling, times the median"),
+        "First call": st.column_config.Column(help="Including compilation and library start; never part of the median"),
+        "Flags": st.column_config.ListColumn(help="Conditions that affect it; see Remarks for the evidence"),
         "Remarks": st.column_config.TextColumn(width="large"),
     }
 )
@@ -56,7 +56,7 @@ def show_results_table(drawn: RunView) -> None:
     if len(results) < len(drawn.analysis.results):
         st.caption(
             f"{len(results)} of {len(drawn.analysis.results)} results: the fastest of each size and dtype. "
-            "The files below have all."
+            "The files below have all of them."
         )
     table = drawn.made.get("table", lambda: table_of([shown_row(analyzed) for analyzed in results], UNITS))
     table.show(config=CONFIG, alt=f"Table of {len(results)} results with time, rate, MFU, status and flags")
@@ -95,7 +95,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "95 % low": low,
         "95 % high": high,
         "Interval for": measurement and _scope(measurement),
-        "Also": (contrasts_said(measurement) if measurement else "") or None,
+        "Also": (format_contrasts(measurement) if measurement else "") or None,
         "Speedup": analyzed.speedup and analyzed.speedup.ratio,
         "Rate": analyzed.flop_per_s or None,
         "Bandwidth": analyzed.bytes_per_s,
@@ -125,7 +125,7 @@ def _remarks(analyzed: AnalyzedResult) -> str:
     above = [reason for reason in (analyzed.above_peak, analyzed.above_bandwidth) if reason]
     flags = [f"{flag.name}: {flag.evidence}" for flag in analyzed.flags]
     if analyzed.speedup and analyzed.speedup.by_round:
-        flags.append(f"rounds_disagree: by the rounds the speedup is {format_ratio(analyzed.speedup.by_round)}")
+        flags.append(f"rounds_disagree: round by round the speedup is {format_ratio(analyzed.speedup.by_round)}")
     return analyzed.result.reason or " · ".join([*above, *flags])
 
 

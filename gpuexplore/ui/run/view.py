@@ -26,9 +26,9 @@ WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
 PATIENCE_S = 2.0  # with results that are late
 RESULTS_DRAWN = "run.results_drawn"  # in a session: when
 FAR = 10  # runs before it: nothing happens soon
-STARTING = "The measuring process is being started: a few seconds"
-LOADING = "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
-SILENT = "The measuring process does not answer. It is replaced within half a minute, and this run goes on"
+STARTING = "The measuring process is starting: a few seconds"
+LOADING = "Loading the libraries and measuring this machine's ceilings: once, a few seconds"
+SILENT = "The measuring process does not respond. It is replaced within half a minute, and this run continues"
 NOTHING_MEASURED = "before anything was measured"
 
 
@@ -61,7 +61,7 @@ def show_run(
 
 @dataclass(frozen=True, slots=True)
 class _Ticks:
-    """How often a page redraws a run, None for never, and whether there are results; for another, the page reruns."""
+    """Redraw intervals of a run, None for never, and whether there are results; when they change, the page reruns."""
 
     progress_s: float | None
     results_s: float | None
@@ -126,7 +126,7 @@ def _draw_state(run_id: str, registered: _Ticks) -> None:
         st.progress(run.progress.share, text=_words(run))
     elif run.state is RunState.FAILED:
         st.error(
-            f"This run failed: {plain(run.reason or '')}. What was measured before is kept below.",
+            f"This run failed: {plain(run.reason or '')}. The results so far are kept below.",
             icon=":material/error:",
         )
     elif run.state is RunState.CANCELLED:
@@ -139,7 +139,7 @@ def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) 
         with in_turn():
             _draw_results_of(fetch(run_id), registered, show)
     except StoreUnavailable as error:
-        if registered.progress_s is None:  # else the progress tells it
+        if registered.progress_s is None:  # else the progress shows it
             show_problem(error)
 
 
@@ -148,7 +148,7 @@ def _draw_results_of(run: Run, registered: _Ticks, show: Callable[[Run], None]) 
     if run.active and registered.results_s and registered.results_s > TICK_S:
         every = format_whole_seconds(registered.results_s)
         st.caption(
-            f":material/hourglass_top: Many watch: results are redrawn every {every}, for the run needs the CPU."
+            f":material/hourglass_top: Many viewers: results are redrawn every {every} to save CPU time for the run."
         )
     show(run)
     if run.active:
@@ -192,7 +192,7 @@ def _words(run: Run) -> str:
 
 def _silent() -> str:
     trouble = why_silent()
-    return SILENT if trouble is None else f"{plain(str(trouble))} Afterwards this run goes on"
+    return SILENT if trouble is None else f"{plain(str(trouble))} Then this run continues"
 
 
 def _waiting(run: Run) -> str:

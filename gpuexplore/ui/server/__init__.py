@@ -48,8 +48,8 @@ def show_reference(error: Exception) -> bool:
     PAGE_ERRORS.append(reference)
     LOG.error("Error %s", reference, exc_info=error)
     st.error(
-        f"Something went wrong on the server. Nothing you measured is lost. Reference **{reference}**: "
-        "whoever runs this server finds the cause under it in the log.",
+        f"Something went wrong on the server. No measurement is lost. Reference **{reference}**: "
+        "the administrator can find the cause by it in the server's log.",
         icon=":material/error:",
     )
     st.button("Load the page again", type="primary")  # any click does

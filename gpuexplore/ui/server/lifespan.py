@@ -133,7 +133,7 @@ async def _step_back_when_warm() -> None:
         if not await asyncio.to_thread(_warms):
             break
         await asyncio.sleep(POLL_S)
-    _step_back()
+    _lower_own_priority()
 
 
 def _warms() -> bool:
@@ -145,7 +145,7 @@ def _warms() -> bool:
     return supervisor is None or supervisor.state == "warming"
 
 
-def _step_back() -> None:
+def _lower_own_priority() -> None:
     """Let measuring go first where both want a core, uninterrupted: a page may wait, a measurement may not."""
     if hasattr(os, "SCHED_BATCH"):  # Linux: who wakes up does not interrupt who computes
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

@@ -29,19 +29,19 @@ HEADERS = {
 OWN_PICTURES = "img-src 'self' data: blob:; font-src 'self' data:"
 METRICS = "/_stcore/metrics"  # sessions and their memory
 FOREIGN_NAME = (
-    "This server does not answer under the name in the address. Use one of: {names}. "
-    f"Whoever runs it can add names in {ALLOWED_HOSTS}.\n"
+    "This server does not accept requests for the name in the address. Use one of: {names}. "
+    f"The administrator can add names in {ALLOWED_HOSTS}.\n"
 )
 SERVER_ADDRESS = "browser.serverAddress"  # what a proxy is called that forwards under another name than its own
 DEFAULT_PORTS = {"http": 80, "https": 443}
 READING = ("GET", "HEAD", "OPTIONS")  # what these answer no page of another origin can read
 FOREIGN_PAGE = (
-    "This server answers its own pages only, and this one comes from {origin}. Behind a proxy: let it forward the "
-    "header Host, or start the app with --behind-proxy and the proxy's name.\n"
+    "This server accepts requests from its own pages only, but this one comes from {origin}. Behind a proxy: forward "
+    "the header Host, or start the app with --behind-proxy and the proxy's name.\n"
 )
 UPLOAD = re.compile(r"/_stcore/upload_file/([^/]{1,100})/([^/]{1,100})$")
 MAX_UPLOAD_BYTES_OF_PAGE, MAX_UPLOAD_BYTES = 20_000_000, 150_000_000  # of one page, of all
-TOO_MUCH = "Uploads of one page may hold 20 MB, of all pages 150 MB: remove one first, or try again later.\n"
+TOO_MUCH = "Uploads are limited to 20 MB per page and 150 MB in total: remove one first, or try again later.\n"
 INVALID_FRAME = 1007  # RFC 6455, 7.4.1
 
 
@@ -240,7 +240,7 @@ def check_frames(app: ASGIApp) -> ASGIApp:
                 {
                     "type": "websocket.close",
                     "code": INVALID_FRAME,
-                    "reason": "Accepted are binary frames, each one message of Streamlit's browser client.",
+                    "reason": "Expected binary frames, each one message of Streamlit's browser client.",
                 }
             )
             return {"type": "websocket.disconnect", "code": INVALID_FRAME}

@@ -59,7 +59,8 @@ async def take_run(request: Request) -> JSONResponse:
 async def _body(request: Request) -> bytes:
     """Return what was sent, reading no more than it may be, whatever its header says."""
     too_large = HTTPException(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a run may be {MAX_RUN_BYTES:,} bytes: measure fewer points at a time"
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"a run may have at most {MAX_RUN_BYTES:,} bytes: measure fewer points at a time",
     )
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length[:20]) > MAX_RUN_BYTES:
@@ -126,7 +127,7 @@ def _room(text: str, secret: str, whence: str) -> tuple[Room, str]:
             HTTPStatus.NOT_FOUND, f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted"
         )
     if room.state is not RoomState.OPEN:
-        raise HTTPException(HTTPStatus.CONFLICT, f"room {spoken(code)} is {room.state}: it takes no more results")
+        raise HTTPException(HTTPStatus.CONFLICT, f"room {spoken(code)} is {room.state}: it no longer accepts results")
     return room, owner
 
 
@@ -134,7 +135,7 @@ def _participant(room: Room, owner: str, typed: str) -> Participant:
     """Return who sends, let in or renamed where a name is given."""
     here = store().participant_of(owner, room)
     if here is not None and here.removed:
-        raise HTTPException(HTTPStatus.FORBIDDEN, "the leader of this room has removed you")
+        raise HTTPException(HTTPStatus.FORBIDDEN, "the leader removed you from this room")
     if here is not None and not typed:
         return here
     name = read_name(typed)
@@ -157,7 +158,7 @@ def _check_space(room: Room, owner: str, more: int) -> None:
         if count + more > most:
             raise HTTPException(
                 HTTPStatus.CONFLICT,
-                f"{count:,} results {whose} were sent, and {most:,} may be: these {more:,} were not kept",
+                f"{count:,} results {whose} were sent, and the limit is {most:,}: these {more:,} were not saved",
             )
 
 

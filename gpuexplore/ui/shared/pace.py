@@ -31,7 +31,7 @@ BURST = 3  # so many are redrawn at once
 
 
 class Pace:
-    """Who redraws, and what a redraw costs; safe to ask from several threads."""
+    """Redrawing pages, and the cost of a redraw; thread-safe."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random

@@ -18,7 +18,7 @@ def show_rests_on(predictions: Iterable[Prediction]) -> None:
     st.markdown("\n".join(f"- {_basis_text(prediction)}" for prediction in listed))
     better = next((prediction.better for prediction in listed if prediction.better), None)
     if better:
-        st.caption(f"To make predictions better: {better}.")
+        st.caption(f"To improve predictions: {better}.")
 
 
 def _basis_text(prediction: Prediction) -> str:
@@ -30,7 +30,7 @@ def _basis_text(prediction: Prediction) -> str:
     emulated = f" {prediction.support}, {plain(prediction.reason)}." if prediction.reason else ""
     return (
         f"{name}: {format_seconds(prediction.time_s)}, {interval}, limited by {prediction.bound};{emulated} "
-        f"rests on {plain(prediction.basis)}{_nearest(prediction)}"
+        f"based on {plain(prediction.basis)}{_nearest(prediction)}"
     )
 
 

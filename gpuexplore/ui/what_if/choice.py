@@ -27,7 +27,7 @@ PRESETS = {"A notebook's T4": NOTEBOOK, "A transformer block": {"what": "block"}
 
 @dataclass(frozen=True, slots=True)
 class WhatIfChoice:
-    """What was chosen apart from the workload.
+    """The choices apart from the workload.
 
     Attributes:
         device: the one in question.
@@ -102,7 +102,7 @@ def draw_choice(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoi
         )
         if len(others) > MOST_OTHERS:
             url_widgets.show_problem(
-                InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")
+                InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: only the first are used")
             )
     times_s, promised, prices = _entered(names)
     return WhatIfChoice(
@@ -139,10 +139,10 @@ def _entered(names: Sequence[str]) -> tuple[dict[str, float], dict[str, float], 
             about = "Seconds of the whole workload on the device."
             times_s = _numbers("times", "Times measured elsewhere (s)", about, TIMES, names=list(FORMATS))
         with peaks:
-            about = "What the vendor or somebody else claims for the device."
+            about = "Peaks that the vendor or others claim for the device."
             promised = _numbers("peaks", "Advertised peaks (FLOP/s)", about, PEAKS, names=list(FORMATS))
         with price:
-            prices = _numbers("price", "Price per hour", "By the device's key, in any currency.", PRICE, names=names)
+            prices = _numbers("price", "Price per hour", "Per device key, in any currency.", PRICE, names=names)
     return times_s, promised, prices
 
 

@@ -21,7 +21,7 @@ from gpuexplore.ui.what_if.choice import WhatIfChoice
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WhatIfFacts:
-    """What follows from the choices of the page: one object for all who made the same.
+    """The facts for the choices of the page: one object for all who made the same.
 
     Attributes:
         rows: the workload on every device in every format.

@@ -125,7 +125,7 @@ def show_figures(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -
         )
     if predictions := [row.rests_on for row in own if row.rests_on]:
         largest = " of the layer with the most FLOPs" if len(workload.layers) > 1 else ""
-        with st.expander(f"What the predictions{largest} rest on", icon=":material/fact_check:"):
+        with st.expander(f"Basis of the predictions{largest}", icon=":material/fact_check:"):
             show_rests_on(predictions)
 
 
@@ -152,7 +152,7 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
         show_chart(lambda: trade_off(own, baseline), facts, key="chart.what_if.trade_off")
         st.caption(
             "Error: relative to fp64 on unrounded inputs, random normal data, of the least accurate layer. "
-            "Dashed: the dtypes no other beats in both speed and accuracy. "
+            "Dashed: the Pareto front of speed and accuracy. "
             + " ".join((*_exact(own), *(f"{name}: {FORMATS[name].about}." for name in _narrow(own))))
         )
 
@@ -240,12 +240,12 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
 def _columns() -> dict[str, Any]:
     text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     return {
-        "Memory": number(help="Of all arrays at once: an upper bound, because layers share arrays"),
+        "Memory": number(help="Sum of all arrays: an upper bound, because layers share arrays"),
         "Error": number(help="Relative to fp64 on unrounded inputs"),
         "Error is": text(help="Expected from the format's rounding, or measured here and widened by input rounding"),
         "Energy": number(help="Time at the board's power limit: an upper bound"),
         COST: number(help="Time at the price you entered, in its currency"),
-        "Calls": text(help="How calls follow one another; on a CPU a time stands for every kind"),
+        "Calls": text(help="How calls follow each other; on a CPU one time applies to every kind"),
         "Basis": text(width="large"),
     }
 
@@ -264,7 +264,7 @@ def show_devices(facts: WhatIfFacts, choice: WhatIfChoice) -> None:
         st.caption(f"On GPUs, predictions are of {CALLS_WORDS[choice.calls]}.{left_out}")
     else:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
-    with st.expander("Every device and dtype in a table", icon=":material/table:"):
+    with st.expander("Table of every device and dtype", icon=":material/table:"):
         show_table(
             lambda: [{"Device": row.device.title, **shown} for row, shown in zip(rows, _table_rows(rows), strict=True)],
             facts,

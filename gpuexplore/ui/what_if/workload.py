@@ -61,7 +61,7 @@ def _layers() -> Workload:
             "Layers",
             "layers",
             DEFAULT_LAYERS,
-            help="One layer a line: an operation, its shape or size or preset, and `x2` for how often.",
+            help="One layer per line: an operation; its shape, size or preset; and `x2` to repeat it.",
         )
     )
 
@@ -72,7 +72,7 @@ def _block() -> Workload:
     for column, (label, name, default) in zip(columns, BLOCK, strict=True):
         with column:
             typed.append((label, url_widgets.text(label, name, default, help="A whole number from 1.")))
-    st.caption("Forward pass: norms, attention without a mask, a two-layer perceptron, residual sums.")
+    st.caption("Forward pass: norms, attention without a mask, a two-layer MLP, residual sums.")
     batch, sequence, hidden, heads, feed_forward = _whole_numbers(typed)
     return transformer_block(batch=batch, sequence=sequence, hidden=hidden, heads=heads, feed_forward=feed_forward)
 
@@ -93,7 +93,7 @@ def _run() -> Workload:
     if asked and asked not in known:
         known[asked] = fetch(asked)
     if not known:
-        raise InvalidInput("there is no run of yours yet: measure one on the page Benchmark, or open a link to one")
+        raise InvalidInput("you have no runs yet: measure one on the page Benchmark, or open a link to one")
     left, right = st.columns([2, 3], gap="medium")
     with left:
         run = known[url_widgets.select("Run", "run", list(known), shown=lambda name: _run_label(known[name]))]
